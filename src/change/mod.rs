@@ -1,0 +1,38 @@
+//! What differs, and what it means for running pods.
+
+use serde_json::Value;
+
+/// What a change does to the pods of its object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ImpactKind {
+    /// No change.
+    None,
+    /// Changes the object and no pod.
+    InPlace,
+    /// Adds or removes pods of the same template.
+    Scale,
+    /// Replaces pods by a rolling update.
+    Restart,
+    /// Deletes the object and creates it again.
+    Recreate,
+}
+
+/// What a change does, and to how many pods.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Impact {
+    /// What it does.
+    pub kind: ImpactKind,
+    /// Pods that are started, stopped or replaced.
+    pub pods: u32,
+}
+
+/// One field that differs; the values of Secrets are masked already.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FieldChange {
+    /// As people write it: `.spec.template.spec.containers[name="web"].image`.
+    pub path: String,
+    /// What the cluster shows; none where there is no such field.
+    pub before: Option<Value>,
+    /// What it becomes; none where the field goes away.
+    pub after: Option<Value>,
+}

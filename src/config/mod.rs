@@ -1,0 +1,1 @@
+//! Flags and file to one checked configuration.

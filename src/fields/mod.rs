@@ -1,0 +1,1 @@
+//! Field paths and ownership.

@@ -1,0 +1,41 @@
+//! rhumb makes a Kubernetes cluster follow a git repository, or a plain directory, of manifests.
+//!
+//! # Layout
+//!
+//! A module may use only those above it; `tests/tidy.rs` holds this.
+//!
+//! | module | owns |
+//! |---|---|
+//! | [`object`] | identities, JSON trees, provenance, hashes, diagnostics |
+//! | [`manifest`] | bytes → objects and diagnostics, as Kubernetes reads YAML |
+//! | [`fields`] | field paths and ownership (FieldsV1), masking |
+//! | [`health`] | kstatus: is this object what its spec asks for? |
+//! | [`change`] | what differs, and what it means for running pods |
+//! | [`graph`] | references, dependency order, units |
+//! | [`engine`] | entries and every decision: apply, wait, repair, prune, release |
+//! | [`render`] | plans and differences as text and JSON |
+//! | [`config`] | flags and file → one checked configuration |
+//! | [`source`] | git and directories → revisions and bytes |
+//! | [`cluster`] | the API server: discovery, informers, apply, delete, the parent object |
+//! | [`queue`] | the workqueue |
+//! | [`report`] | what is told to the outside: log lines of each outcome |
+//! | [`daemon`] | the loop over one closed set of events |
+//! | [`cli`] | subcommands and exit codes |
+//!
+//! The first eight are the pure core: no I/O, no clock, no randomness.
+
+pub mod change;
+pub mod cli;
+pub mod cluster;
+pub mod config;
+pub mod daemon;
+pub mod engine;
+pub mod fields;
+pub mod graph;
+pub mod health;
+pub mod manifest;
+pub mod object;
+pub mod queue;
+pub mod render;
+pub mod report;
+pub mod source;

@@ -1,0 +1,3 @@
+//! The `rhumb` command.
+
+fn main() {}

@@ -1,0 +1,80 @@
+//! What is wrong with a source, as values: a bad manifest is never an `Err`.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::Origin;
+
+/// How bad a [`Diagnostic`] is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// Read, but probably not meant so.
+    Warning,
+    /// Not read, or read and refused.
+    Error,
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Warning => "warning",
+            Self::Error => "error",
+        })
+    }
+}
+
+/// A stable, lower-case, dash-separated name of a finding, for machines.
+pub type Code = &'static str;
+
+/// One finding, with its place, its reason and what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Diagnostic {
+    /// The place; line 0 means the whole file.
+    pub origin: Origin,
+    /// How bad it is.
+    pub severity: Severity,
+    /// Stable name of the finding.
+    pub code: Code,
+    /// What is wrong and why; never the value of a Secret.
+    pub message: String,
+    /// What to do.
+    pub hint: Option<String>,
+    /// The text of the line at fault, where it may be shown.
+    pub excerpt: Option<String>,
+}
+
+impl Diagnostic {
+    /// An error at a place of a file.
+    pub fn error(origin: Origin, code: Code, message: impl Into<String>) -> Self {
+        Self { origin, severity: Severity::Error, code, message: message.into(), hint: None, excerpt: None }
+    }
+
+    /// A warning at a place of a file.
+    pub fn warning(origin: Origin, code: Code, message: impl Into<String>) -> Self {
+        Self { severity: Severity::Warning, ..Self::error(origin, code, message) }
+    }
+
+    /// An error about a whole file or folder.
+    pub fn file_error(file: impl Into<Arc<str>>, code: Code, message: impl Into<String>) -> Self {
+        Self::error(Origin { file: file.into(), line: 0, column: 0 }, code, message)
+    }
+
+    /// Adds what to do about it.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Adds the text of the line at fault.
+    #[must_use]
+    pub fn excerpt(mut self, line: impl Into<String>) -> Self {
+        self.excerpt = Some(line.into());
+        self
+    }
+
+    /// Whether this finding is an error.
+    pub fn is_error(&self) -> bool {
+        self.severity == Severity::Error
+    }
+}

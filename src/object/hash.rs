@@ -1,0 +1,45 @@
+//! Content hashes.
+
+use std::fmt;
+
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+use super::canonical_json;
+
+/// The first 128 bits of SHA-256 over the canonical JSON of a content: enough to tell any two contents
+/// of one cluster apart, and short enough for an annotation.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, std::hash::Hash)]
+pub struct Hash(u128);
+
+impl Hash {
+    /// Hashes a tree; key order does not matter.
+    pub fn of(value: &Value) -> Self {
+        Self::of_bytes(canonical_json(value).as_bytes())
+    }
+
+    /// Hashes bytes.
+    pub fn of_bytes(bytes: &[u8]) -> Self {
+        let digest = Sha256::digest(bytes);
+        Self(digest.iter().take(16).fold(0, |sum, byte| (sum << 8) | u128::from(*byte)))
+    }
+
+    /// Reads the 32 hex digits that `Display` writes.
+    pub fn parse(text: &str) -> Option<Self> {
+        let plain =
+            text.len() == 32 && text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
+        plain.then(|| u128::from_str_radix(text, 16).ok()).flatten().map(Self)
+    }
+}
+
+impl fmt::Display for Hash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
+impl fmt::Debug for Hash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Hash({self})")
+    }
+}

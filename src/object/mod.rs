@@ -1,0 +1,92 @@
+//! What a Kubernetes object is to rhumb: an identity, a kind with its version, a JSON tree and the place
+//! it was read from.
+//!
+//! Owns [`ObjectId`] (no version: the same object in `v1` and `v1beta1` is one), [`Gvk`], [`Hash`],
+//! [`Origin`], [`Diagnostic`] and the error [`Class`] that every module shares.
+//!
+//! **Invariant:** knows no YAML, no cluster, no file system and no time.
+
+mod class;
+mod diagnostic;
+mod hash;
+mod id;
+mod tree;
+
+pub use class::Class;
+pub use diagnostic::{Code, Diagnostic, Severity};
+pub use hash::Hash;
+pub use id::{GroupKind, Gvk, ObjectId};
+pub use tree::{at, canonical_json, pretty_json, text_at};
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+/// The place in a source that an object was read from.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Origin {
+    /// Path inside the source, with `/` between its parts.
+    pub file: Arc<str>,
+    /// Line of the object's first token, from 1.
+    pub line: u32,
+    /// Column of the object's first token, from 1.
+    pub column: u32,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file, self.line)
+    }
+}
+
+/// One decoded object of the desired state.
+///
+/// Its `Debug` form leaves the body out, because the body may be a Secret.
+#[derive(Clone, PartialEq)]
+pub struct Object {
+    /// Who it is.
+    pub id: ObjectId,
+    /// Its kind in the version that the manifest asks for.
+    pub gvk: Gvk,
+    /// The whole tree, `apiVersion`, `kind` and `metadata` included.
+    pub body: Arc<Value>,
+    /// Where it was read.
+    pub origin: Origin,
+}
+
+impl fmt::Debug for Object {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Object({} at {})", self.id, self.origin)
+    }
+}
+
+/// The name of a frozen state of a source: 40 hex digits of a git commit.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, std::hash::Hash)]
+pub struct Revision(Arc<str>);
+
+impl Revision {
+    /// Takes the 40 hex digits as they are; the reader of a source has checked them.
+    pub fn new(text: &str) -> Self {
+        Self(text.into())
+    }
+
+    /// All 40 digits.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The first twelve digits, as people write them.
+    pub fn short(&self) -> &str {
+        self.0.get(..12).unwrap_or(&self.0)
+    }
+}
+
+impl fmt::Display for Revision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests;

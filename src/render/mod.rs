@@ -1,0 +1,1 @@
+//! Plans and differences as text and JSON.

@@ -1,0 +1,1 @@
+//! Git and directories to revisions and bytes.
