@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::Keep;
 use crate::health::Health;
 use crate::object::{Gvk, Hash, Revision};
 
@@ -61,6 +62,8 @@ pub enum Owner {
     Labelled(Arc<str>),
     /// Carries another owner's mark, in words that name it: `Flux Kustomization flux-system/apps`.
     Foreign(Arc<str>),
+    /// Made and kept by a controller, in words that name it: `ReplicaSet web-5d9`. Never ours.
+    Controlled(Arc<str>),
 }
 
 /// Another writer of the object: one managedFields entry that is not ours.
@@ -130,4 +133,6 @@ pub struct Live {
     pub finished: bool,
     /// Whether it has a deletionTimestamp.
     pub deleting: bool,
+    /// Whether its annotations ask to keep it when no source wants it any more.
+    pub keep: Keep,
 }

@@ -1,7 +1,47 @@
 //! Entries and every decision.
+//!
+//! A git commit is not a transaction over the cluster: each object advances by itself and is always
+//! defended. Of each object the engine keeps an [`Entry`] of facts: what the newest revision wants, what
+//! was accepted and must be shown *now*, what the cluster shows, what the server refused. *Releasing* is
+//! accepted := wanted; everything else follows from when that is allowed.
+//!
+//! Owns all transitions ([`Engine`]), the decision about one object ([`decide`]), the rollout budget
+//! ([`release`]), the prune guard ([`judge`]) and the effective content ([`effective()`]).
+//!
+//! **Invariant:** pure and synchronous. Time is an argument; nothing here can reach a cluster, a file or a
+//! clock. What is written to the cluster is decided here and nowhere else.
 
+mod budget;
+mod catalog;
+mod decide;
+mod desired;
+mod effective;
+mod entry;
+mod gate;
 mod live;
+mod outcome;
 mod plan;
+mod policy;
+mod prune;
+mod reason;
+mod state;
 
+pub use budget::{Ask, Priority, release};
+pub use catalog::{Catalog, FileFacts, Held, Understood, Want};
+pub use decide::{
+    Action, Apply, Decision, ECHO, FIGHT, FIGHT_WINDOW, Guard, Purpose, Removal, Restarts, Scaling, Sight,
+    View, decide,
+};
+pub use desired::{Desired, Ends, Place, Recreate, Shared, Traits, is_workload};
+pub use effective::{PART_OF, RELEASE, Replicas, effective, stamped};
+pub use entry::{Accepted, Cover, Entry, Looked, Lost, Refusal, Rule, SourceId, Topic, Verified};
 pub use live::{Live, Manager, Owner, Release, RollPhase, Rolling, Rv, Uid};
+pub use outcome::{Failure, Outcome, Written};
 pub use plan::{Plan, Planned, Verdict};
+pub use policy::{Adopt, BlastRadius, NotABlastRadius, Prune};
+pub use prune::{Guard as PruneGuard, Judgement, Keep, Pending, judge, precious};
+pub use reason::Reason;
+pub use state::{Engine, Inventory, KindState, Reading, Served, Source, Writes};
+
+#[cfg(test)]
+mod tests;

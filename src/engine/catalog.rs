@@ -1,0 +1,156 @@
+//! What one source wants, file by file: the second reflector, over git.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use super::Shared;
+use crate::object::{Diagnostic, Gvk, ObjectId, Origin};
+
+/// An object that is wanted but cannot be used: its manifest is wrong, or it stands twice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// Who.
+    pub id: ObjectId,
+    /// Its kind in the version that the manifest asks for.
+    pub gvk: Gvk,
+    /// Where.
+    pub origin: Origin,
+    /// Why.
+    pub reason: Arc<str>,
+}
+
+/// What one file holds.
+#[derive(Clone, Debug, Default)]
+pub struct FileFacts {
+    /// Usable objects.
+    pub objects: Vec<Shared>,
+    /// Objects that are wanted but cannot be used.
+    pub held: Vec<Arc<Held>>,
+    /// Whether every document of it was understood.
+    pub understood: Understood,
+    /// What reading it found.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Whether every document of a file was understood.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Understood {
+    /// All of it.
+    #[default]
+    Whole,
+    /// Not all: it may want objects that nobody knows of.
+    Partly,
+}
+
+/// What one source says of one object.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Want {
+    /// This content.
+    Object(Shared),
+    /// It should exist, but its manifest cannot be used.
+    Held(Arc<Held>),
+}
+
+impl Want {
+    /// Where the manifest is.
+    pub fn origin(&self) -> &Origin {
+        match self {
+            Self::Object(desired) => &desired.origin,
+            Self::Held(held) => &held.origin,
+        }
+    }
+}
+
+/// What one source wants.
+#[derive(Debug, Default)]
+pub struct Catalog {
+    files: BTreeMap<Arc<str>, FileFacts>,
+    wants: HashMap<ObjectId, Vec<Want>>,
+}
+
+impl Catalog {
+    /// Replaces what one file holds (nothing, when it is gone) and returns whom that touches.
+    pub fn replace(&mut self, file: &Arc<str>, facts: Option<FileFacts>) -> Vec<ObjectId> {
+        let mut touched = Vec::new();
+        if let Some(old) = self.files.remove(file) {
+            for id in ids(&old) {
+                if let Some(wants) = self.wants.get_mut(id) {
+                    wants.retain(|want| want.origin().file != *file);
+                    if wants.is_empty() {
+                        self.wants.remove(id);
+                    }
+                }
+                touched.push(id.clone());
+            }
+        }
+        if let Some(facts) = facts {
+            let objects = facts.objects.iter().map(|d| (&d.id, Want::Object(d.clone())));
+            for (id, want) in objects.chain(facts.held.iter().map(|h| (&h.id, Want::Held(h.clone())))) {
+                self.wants.entry(id.clone()).or_insert_with(|| Vec::with_capacity(1)).push(want);
+                touched.push(id.clone());
+            }
+            self.files.insert(file.clone(), facts);
+        }
+        touched.sort();
+        touched.dedup();
+        touched
+    }
+
+    /// What is wanted of one object. An object that stands in two places is held, and both are named.
+    pub fn want(&self, id: &ObjectId) -> Option<Want> {
+        match self.wants.get(id).map(Vec::as_slice) {
+            None | Some([]) => None,
+            Some([want]) => Some(want.clone()),
+            Some(several) => {
+                let places: Vec<String> = several.iter().map(|want| want.origin().to_string()).collect();
+                let (gvk, origin) = match &several[0] {
+                    Want::Object(desired) => (desired.gvk.clone(), desired.origin.clone()),
+                    Want::Held(held) => (held.gvk.clone(), held.origin.clone()),
+                };
+                let reason = format!("it stands {} times: {}", several.len(), places.join(" and ")).into();
+                Some(Want::Held(Arc::new(Held { id: id.clone(), gvk, origin, reason })))
+            }
+        }
+    }
+
+    /// All objects that are wanted, in no particular order.
+    pub fn ids(&self) -> impl Iterator<Item = &ObjectId> {
+        self.wants.keys()
+    }
+
+    /// Names of all files.
+    pub fn files(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.files.keys()
+    }
+
+    /// The first file that was not understood.
+    pub fn not_understood(&self) -> Option<&Arc<str>> {
+        self.files.iter().find(|(_, facts)| facts.understood == Understood::Partly).map(|(file, _)| file)
+    }
+
+    /// All findings, file by file, those about objects that stand twice included.
+    pub fn diagnostics(&self) -> Vec<Diagnostic> {
+        let mut found: Vec<Diagnostic> =
+            self.files.values().flat_map(|facts| facts.diagnostics.iter().cloned()).collect();
+        for (id, wants) in self.wants.iter().filter(|(_, wants)| wants.len() > 1) {
+            for want in wants {
+                let others: Vec<String> = wants
+                    .iter()
+                    .map(Want::origin)
+                    .filter(|o| *o != want.origin())
+                    .map(ToString::to_string)
+                    .collect();
+                let message = format!("{id} also stands at {}; neither is applied", others.join(" and "));
+                let hint = "remove all but one, or list the other file in .rhumbignore";
+                found.push(Diagnostic::error(want.origin().clone(), "duplicate-object", message).hint(hint));
+            }
+        }
+        found.sort();
+        found.dedup();
+        found
+    }
+}
+
+fn ids(facts: &FileFacts) -> impl Iterator<Item = &ObjectId> {
+    facts.objects.iter().map(|desired| &desired.id).chain(facts.held.iter().map(|held| &held.id))
+}

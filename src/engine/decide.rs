@@ -1,0 +1,473 @@
+//! What to do about one object now: a pure function of the facts.
+//!
+//! The order of the questions is the order of this file: can it be seen, whose is it, is it what the newest
+//! revision asks for, may that be released, and, where it may not, is what was accepted before still there?
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::entry::{Accepted, Cover, Entry, Lost, Rule, SourceId};
+use super::prune::Judgement;
+use super::{Adopt, Live, Owner, Reason, Recreate, Replicas, RollPhase, Rv, Shared, Uid, Want, is_workload};
+use crate::object::{Hash, ObjectId};
+
+/// So many repairs of one object within a minute are a fight (Config Sync's alarm rate, KNV2005).
+pub const FIGHT: usize = 5;
+
+/// The time over which repairs are counted.
+pub const FIGHT_WINDOW: Duration = Duration::from_secs(60);
+
+/// When our own write has not come back by the watch in this time, the API server is asked.
+pub const ECHO: Duration = Duration::from_secs(10);
+
+/// What can be said about an object's presence.
+#[derive(Clone, Debug)]
+pub enum Sight<'a> {
+    /// Nothing: absence would mean nothing either.
+    Blind(Reason),
+    /// The informer does not show it, and nobody has looked.
+    NotSeen,
+    /// It does not exist.
+    Absent,
+    /// This.
+    Seen(&'a Live),
+}
+
+/// Whether an autoscaler targets the object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scaling {
+    /// By its manifest.
+    ByManifest,
+    /// By a HorizontalPodAutoscaler.
+    ByAutoscaler,
+}
+
+/// All that a decision depends on.
+#[derive(Clone, Debug)]
+pub struct View<'a> {
+    /// Who.
+    pub id: &'a ObjectId,
+    /// The facts.
+    pub entry: &'a Entry,
+    /// What the cluster shows.
+    pub sight: Sight<'a>,
+    /// Inventory ids of all sources, by number.
+    pub inventories: &'a [Arc<str>],
+    /// Whether the wanting source may take objects over.
+    pub adopt: Adopt,
+    /// Whether an autoscaler targets it.
+    pub scaling: Scaling,
+    /// What stands in the way of any write: its kind, its namespace, the inventory.
+    pub barred: Option<Reason>,
+    /// What stands in the way of a new content: what it needs, its wave.
+    pub gated: Option<Reason>,
+    /// The guard's word, for an object that no source wants.
+    pub judgement: Option<Judgement>,
+    /// The content with which it ended, for a Job that is gone by itself.
+    pub finished: Option<Hash>,
+}
+
+/// What a write must find to be carried out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Guard {
+    /// No such object. Sent unforced, so that a field of somebody else's object is a conflict.
+    Absent,
+    /// This incarnation; without it the API server would create a new one.
+    Uid(Uid),
+    /// This incarnation in this version: for writes that depend on what was seen.
+    Exact(Uid, Rv),
+}
+
+/// Why a content is applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// It is not there.
+    Create,
+    /// A newer content.
+    Change,
+    /// Somebody changed it.
+    Repair,
+    /// It was nobody's.
+    Adopt,
+    /// It was another source's.
+    Transfer,
+}
+
+/// Whether a write may restart pods that are available now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Restarts {
+    /// It does not.
+    No,
+    /// As far as can be told without asking the server, it may.
+    Maybe,
+}
+
+/// One server-side apply.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Apply {
+    /// The content.
+    pub want: Shared,
+    /// In whose name.
+    pub source: SourceId,
+    /// What it must find.
+    pub guard: Guard,
+    /// What becomes of `spec.replicas`.
+    pub replicas: Replicas,
+    /// Why.
+    pub purpose: Purpose,
+    /// Whether the rollout budget is asked.
+    pub restarts: Restarts,
+}
+
+/// What is to be done.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Nothing; with a reason when it is not as wanted.
+    Nothing,
+    /// Nothing is known of it any more.
+    Forget,
+    /// Ask the API server whether it exists.
+    Look,
+    /// Compare the content with what our entry covers.
+    Compare(Shared, Replicas),
+    /// Compare the values of lists that are empty in the content.
+    Inspect(Shared, Replicas),
+    /// Read what was accepted before from its revision.
+    Resolve,
+    /// Write.
+    Apply(Apply),
+    /// Delete this incarnation in this version.
+    Delete(Uid, Rv, Removal),
+}
+
+/// Why an object is deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Removal {
+    /// No source wants it.
+    Prune,
+    /// It comes back with a content that the API does not accept in place.
+    Recreate,
+}
+
+/// An action, why not more, and when to look again by itself.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decision {
+    /// What is to be done.
+    pub action: Action,
+    /// Why the object is not, or not yet, as the newest revision asks.
+    pub reason: Option<Reason>,
+    /// When the clock alone changes the answer.
+    pub again: Option<Duration>,
+}
+
+impl Decision {
+    fn act(action: Action) -> Self {
+        Self { action, reason: None, again: None }
+    }
+
+    pub(super) fn wait(reason: Reason) -> Self {
+        let again = match &reason {
+            Reason::Refused(_, after) => *after,
+            Reason::Retrying(_, after) | Reason::Fight(_, after) => Some(*after),
+            Reason::OwnWrite => Some(ECHO),
+            _ => None,
+        };
+        Self { action: Action::Nothing, reason: Some(reason), again }
+    }
+
+    fn because(mut self, reason: Reason) -> Self {
+        let waits = Self::wait(reason);
+        self.again = [self.again, waits.again].into_iter().flatten().min();
+        self.reason = waits.reason;
+        self
+    }
+}
+
+/// Decides about one object.
+pub fn decide(view: &View<'_>, now: Instant) -> Decision {
+    if let Sight::Blind(reason) = &view.sight {
+        return Decision::wait(reason.clone());
+    }
+    match &view.entry.wants[..] {
+        [] => unwanted(view, now),
+        [(source, Want::Object(desired))] => wanted(view, *source, desired, now),
+        [(_, Want::Held(held))] => defend(view, Reason::Held(held.reason.clone()), now),
+        several => defend(view, Reason::Held(two_sources(several)), now),
+    }
+}
+
+fn two_sources(wants: &[(SourceId, Want)]) -> Arc<str> {
+    let places: Vec<String> = wants.iter().map(|(_, want)| want.origin().to_string()).collect();
+    format!("{} sources want it: {}", wants.len(), places.join(" and ")).into()
+}
+
+fn wanted(view: &View<'_>, source: SourceId, desired: &Shared, now: Instant) -> Decision {
+    match view.sight {
+        Sight::Seen(live) => present(view, source, desired, live, now),
+        Sight::Absent => absent(view, source, desired, now),
+        Sight::NotSeen | Sight::Blind(_) => Decision::act(Action::Look),
+    }
+}
+
+fn absent(view: &View<'_>, source: SourceId, desired: &Shared, now: Instant) -> Decision {
+    if view.finished.is_some_and(|hash| desired.is_release(hash)) {
+        return Decision::act(Action::Nothing);
+    }
+    let lost = view.entry.accepted.known();
+    let repair = lost.is_some_and(|accepted| accepted.hash == desired.hash);
+    let blocked = hindrance(view, desired, now).or_else(|| view.gated.clone().filter(|_| !repair));
+    match (blocked, lost) {
+        (None, _) => {
+            create(view, source, desired, if repair { Purpose::Repair } else { Purpose::Create }, now)
+        }
+        (Some(reason), Some(accepted)) if !repair && hindrance(view, accepted, now).is_none() => {
+            create(view, source, accepted, Purpose::Repair, now).because(reason)
+        }
+        (Some(reason), _) => Decision::wait(reason),
+    }
+}
+
+fn create(view: &View<'_>, source: SourceId, want: &Shared, purpose: Purpose, now: Instant) -> Decision {
+    if let (Purpose::Repair, Some(fight)) = (purpose, fight(view, now)) {
+        return Decision::wait(fight);
+    }
+    Decision::act(Action::Apply(Apply {
+        want: want.clone(),
+        source,
+        guard: Guard::Absent,
+        replicas: Replicas::AsWritten,
+        purpose,
+        restarts: Restarts::No,
+    }))
+}
+
+fn present(view: &View<'_>, source: SourceId, desired: &Shared, live: &Live, now: Instant) -> Decision {
+    if live.deleting {
+        return Decision::wait(Reason::Terminating);
+    }
+    let takeover = match ownership(view, source, live) {
+        Ok(takeover) => takeover,
+        Err(reason) => return Decision::wait(reason),
+    };
+    let replicas = replicas(view, desired, live);
+    let there = live.release.as_ref().is_some_and(|release| match view.scaling {
+        Scaling::ByManifest => release.hash == desired.hash,
+        Scaling::ByAutoscaler => desired.is_release(release.hash),
+    });
+    if there && takeover.is_none() {
+        return verify(view, source, desired, live, now);
+    }
+    let restarts = restarts(view, desired, live);
+    if let (Restarts::Maybe, Accepted::Named(release)) = (restarts, &view.entry.accepted) {
+        return Decision::act(Action::Resolve).because(Reason::Resolving(release.revision.short().into()));
+    }
+    if let Some(refusal) = immutable(view, desired) {
+        return match desired.traits.recreate {
+            Recreate::Allowed if takeover.is_none() && view.barred.is_none() => {
+                Decision::act(Action::Delete(live.uid.clone(), live.rv, Removal::Recreate))
+            }
+            _ => defend(view, refusal, now),
+        };
+    }
+    if let Some(reason) = hindrance(view, desired, now).or_else(|| view.gated.clone()) {
+        return defend(view, reason, now);
+    }
+    let exact = takeover.is_some() || restarts == Restarts::Maybe || matches!(replicas, Replicas::Shown(_));
+    Decision::act(Action::Apply(Apply {
+        want: desired.clone(),
+        source,
+        guard: guard(live, exact),
+        replicas,
+        purpose: takeover.unwrap_or(Purpose::Change),
+        restarts,
+    }))
+}
+
+fn guard(live: &Live, exact: bool) -> Guard {
+    if exact { Guard::Exact(live.uid.clone(), live.rv) } else { Guard::Uid(live.uid.clone()) }
+}
+
+/// Whether we may write to it: as its owner (none), or by taking it over.
+fn ownership(view: &View<'_>, source: SourceId, live: &Live) -> Result<Option<Purpose>, Reason> {
+    let mine = &view.inventories[source];
+    let adopted = |owner: Arc<str>| match view.adopt {
+        Adopt::Always => Ok(Some(Purpose::Adopt)),
+        Adopt::Never | Adopt::IfUnowned => Err(Reason::Owned(owner)),
+    };
+    // With our own entry and our own annotation on it, a label that is gone or altered is drift.
+    let was_ours = live.ours.is_some() && live.release.is_some();
+    match &live.owner {
+        Owner::Ours(set) if set == mine => Ok(None),
+        Owner::Ours(set) if view.inventories.contains(set) => Ok(Some(Purpose::Transfer)),
+        Owner::Controlled(owner) => Err(Reason::Owned(owner.clone())),
+        Owner::Nobody | Owner::Labelled(_) if was_ours => Ok(None),
+        Owner::Ours(set) | Owner::Labelled(set) => adopted(format!("the ApplySet {set}").into()),
+        Owner::Foreign(owner) => adopted(owner.clone()),
+        Owner::Nobody => match view.adopt {
+            Adopt::Never => Err(Reason::NotAdopted),
+            Adopt::IfUnowned | Adopt::Always => Ok(Some(Purpose::Adopt)),
+        },
+    }
+}
+
+fn replicas(view: &View<'_>, want: &Shared, live: &Live) -> Replicas {
+    if view.scaling == Scaling::ByManifest || want.ceded.is_none() {
+        Replicas::AsWritten
+    } else if live.replicas_ceded {
+        Replicas::Left
+    } else {
+        let shown = |rolling: super::Rolling| Replicas::Shown(rolling.replicas);
+        live.rolling.map_or(Replicas::AsWritten, shown)
+    }
+}
+
+/// Whether putting this content there may restart pods that are available now.
+fn restarts(view: &View<'_>, desired: &Shared, live: &Live) -> Restarts {
+    let same = match &view.entry.accepted {
+        Accepted::Known(accepted) => accepted.template == desired.template,
+        _ => false,
+    };
+    if same || !serving(view.id, live) { Restarts::No } else { Restarts::Maybe }
+}
+
+/// Whether it has pods that a rolling update could take down. Pods that were never available do not count.
+fn serving(id: &ObjectId, live: &Live) -> bool {
+    is_workload(id)
+        && live.rolling.is_none_or(|rolling| rolling.phase != RollPhase::FirstStart && rolling.replicas > 0)
+}
+
+/// Our newest content is there: is all of it still ours?
+fn verify(view: &View<'_>, source: SourceId, want: &Shared, live: &Live, now: Instant) -> Decision {
+    // What is sent once an autoscaler owns the count differs from what is verified while it does not.
+    let as_released = live.release.as_ref().is_some_and(|release| release.hash == want.hash);
+    let replicas = match replicas(view, want, live) {
+        Replicas::Shown(_) if as_released => Replicas::AsWritten,
+        other => other,
+    };
+    let content = if replicas == Replicas::AsWritten { want.hash } else { want.ceded.unwrap_or(want.hash) };
+    let verified = view.entry.verified.as_ref().filter(|v| v.speaks_of(content, live.ours.as_ref()));
+    match verified.map(|verified| verified.cover) {
+        None => Decision::act(Action::Compare(want.clone(), replicas)),
+        Some(Cover::Whole) => Decision::act(Action::Nothing),
+        Some(Cover::Empty) => Decision::act(Action::Inspect(want.clone(), replicas)),
+        Some(Cover::Lost(lost)) => repair(view, source, want, replicas, lost, live, now),
+    }
+}
+
+fn repair(
+    view: &View<'_>,
+    source: SourceId,
+    want: &Shared,
+    replicas: Replicas,
+    lost: Lost,
+    live: &Live,
+    now: Instant,
+) -> Decision {
+    if let Some(reason) = hindrance(view, want, now).or_else(|| fight(view, now)) {
+        return Decision::wait(reason);
+    }
+    let restarts =
+        if lost == Lost::Template && serving(view.id, live) { Restarts::Maybe } else { Restarts::No };
+    Decision::act(Action::Apply(Apply {
+        want: want.clone(),
+        source,
+        guard: guard(live, restarts == Restarts::Maybe || matches!(replicas, Replicas::Shown(_))),
+        replicas,
+        purpose: Purpose::Repair,
+        restarts,
+    }))
+}
+
+/// The newest revision's wish cannot be carried out: what was accepted before stays defended.
+fn defend(view: &View<'_>, reason: Reason, now: Instant) -> Decision {
+    let accepted = match &view.entry.accepted {
+        Accepted::Known(accepted) => accepted,
+        Accepted::Nothing => return Decision::wait(reason),
+        Accepted::Named(_) => return Decision::act(Action::Resolve).because(reason),
+        Accepted::Lost(_) => return Decision::wait(reason),
+    };
+    match view.sight {
+        Sight::NotSeen | Sight::Blind(_) => Decision::act(Action::Look).because(reason),
+        Sight::Absent => match hindrance(view, accepted, now) {
+            None => match view.entry.wants.first() {
+                Some((source, _)) => create(view, *source, accepted, Purpose::Repair, now).because(reason),
+                None => Decision::wait(reason),
+            },
+            Some(_) => Decision::wait(reason),
+        },
+        Sight::Seen(live) if live.deleting => Decision::wait(Reason::Terminating),
+        Sight::Seen(live) => match (owner(view, live), &live.owner) {
+            (Some(source), _) => verify(view, source, accepted, live, now).because(reason),
+            (None, Owner::Controlled(owner) | Owner::Foreign(owner)) => {
+                Decision::wait(Reason::Owned(owner.clone()))
+            }
+            _ => Decision::wait(reason),
+        },
+    }
+}
+
+/// The source in whose inventory it is, or was before its label was touched.
+fn owner(view: &View<'_>, live: &Live) -> Option<SourceId> {
+    let wanting = view.entry.wants.first().map(|(source, _)| *source);
+    match &live.owner {
+        Owner::Ours(set) => view.inventories.iter().position(|one| one == set),
+        Owner::Nobody | Owner::Labelled(_) if live.ours.is_some() && live.release.is_some() => wanting,
+        _ => None,
+    }
+}
+
+fn unwanted(view: &View<'_>, now: Instant) -> Decision {
+    let Sight::Seen(live) = view.sight else { return Decision::act(Action::Forget) };
+    if !matches!(&live.owner, Owner::Ours(set) if view.inventories.contains(set)) {
+        return Decision::act(Action::Forget);
+    }
+    if live.deleting {
+        return Decision::wait(Reason::Terminating);
+    }
+    match &view.judgement {
+        Some(Judgement::Delete) => match recent_failure(view, now) {
+            Some(reason) => Decision::wait(reason),
+            None => Decision::act(Action::Delete(live.uid.clone(), live.rv, Removal::Prune)),
+        },
+        Some(Judgement::Later(why) | Judgement::Confirm(why) | Judgement::Keep(why)) => {
+            defend(view, Reason::Prune(why.clone()), now)
+        }
+        None => defend(view, Reason::Prune("whether it may be pruned is not decided yet".into()), now),
+    }
+}
+
+/// What stands in the way of writing this content, whatever the purpose.
+fn hindrance(view: &View<'_>, want: &Shared, now: Instant) -> Option<Reason> {
+    let refused = view.entry.refused.as_ref().filter(|refusal| refusal.content == want.hash);
+    let refused = refused.and_then(|refusal| match refusal.retry {
+        Some(retry) if retry <= now => None,
+        Some(retry) => Some(Reason::Refused(refusal.text.clone(), Some(retry - now))),
+        None => Some(Reason::Refused(refusal.text.clone(), None)),
+    });
+    view.barred.clone().or(refused).or_else(|| recent_failure(view, now))
+}
+
+fn recent_failure(view: &View<'_>, now: Instant) -> Option<Reason> {
+    let (until, why) = view.entry.failed.as_ref().filter(|(until, _)| *until > now)?;
+    Some(Reason::Retrying(why.clone(), *until - now))
+}
+
+fn immutable(view: &View<'_>, want: &Shared) -> Option<Reason> {
+    let refusal = view.entry.refused.as_ref()?;
+    (refusal.content == want.hash && refusal.rule == Rule::Immutable)
+        .then(|| Reason::Refused(refusal.text.clone(), None))
+}
+
+fn fight(view: &View<'_>, now: Instant) -> Option<Reason> {
+    let recent: Vec<Instant> =
+        view.entry.repairs.iter().copied().filter(|at| now.duration_since(*at) < FIGHT_WINDOW).collect();
+    let oldest = recent.len().checked_sub(FIGHT).and_then(|first| recent.get(first))?;
+    Some(Reason::Fight(other_writers(view), FIGHT_WINDOW - now.duration_since(*oldest)))
+}
+
+fn other_writers(view: &View<'_>) -> Arc<str> {
+    let Sight::Seen(live) = view.sight else { return "somebody".into() };
+    let names: Vec<&str> =
+        live.others.iter().filter(|m| m.subresource.is_empty()).map(|manager| &*manager.name).collect();
+    if names.is_empty() { "somebody".into() } else { names.join(", ").into() }
+}

@@ -1,0 +1,148 @@
+//! What is known of a wanted object without its body.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::effective::effective;
+use crate::graph;
+use crate::object::{GroupKind, Gvk, Hash, Object, ObjectId, Origin, at, text_at};
+
+/// Where a body is found again: a git blob, and the object's position among the objects of that file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Place {
+    /// Git's id of the file's content.
+    pub blob: [u8; 20],
+    /// Position among the file's objects, from 0.
+    pub index: u32,
+}
+
+/// What an object's annotations say about how to treat it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Traits {
+    /// May it be deleted and created again where it cannot be changed?
+    pub recreate: Recreate,
+    /// Is it a Job that goes away by itself when it has ended?
+    pub ends: Ends,
+}
+
+/// Whether an object may be deleted and created again where the API refuses to change it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Recreate {
+    /// A refusal stands.
+    #[default]
+    Never,
+    /// The object's annotation allows it.
+    Allowed,
+}
+
+/// Whether an object goes away by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Ends {
+    /// It stays.
+    #[default]
+    Never,
+    /// A Job with `ttlSecondsAfterFinished`: its absence after its end is not drift.
+    AfterFinish,
+}
+
+/// A wanted object without its body, which is read again when it is needed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Desired {
+    /// Who.
+    pub id: ObjectId,
+    /// Its kind in the version that the manifest asks for.
+    pub gvk: Gvk,
+    /// Hash of the effective content.
+    pub hash: Hash,
+    /// The same without `spec.replicas`; none where the manifest sets none.
+    pub ceded: Option<Hash>,
+    /// Hash of the pod template of a Deployment, StatefulSet or DaemonSet.
+    pub template: Option<Hash>,
+    /// Order of release, lower first.
+    pub wave: i32,
+    /// What it refers to.
+    pub needs: Box<[ObjectId]>,
+    /// What must be healthy before it.
+    pub after: Box<[ObjectId]>,
+    /// The kind that it defines, for a CustomResourceDefinition.
+    pub defines: Option<Box<GroupKind>>,
+    /// What its annotations ask for.
+    pub traits: Traits,
+    /// Where people find it.
+    pub origin: Origin,
+    /// Where its body is found.
+    pub place: Place,
+}
+
+/// Annotations for the order of release; Argo CD's word is read as well.
+const WAVE: [&str; 2] = ["rhumb.dev/wave", "argocd.argoproj.io/sync-wave"];
+
+impl Desired {
+    /// Reads off an object what decisions need.
+    pub fn of(object: &Object, place: Place, applyset: &str) -> Self {
+        let content = effective(object, applyset);
+        let template = at(&content, &["spec", "template"]).filter(|_| is_workload(&object.id)).map(Hash::of);
+        Self {
+            id: object.id.clone(),
+            gvk: object.gvk.clone(),
+            hash: Hash::of(&content),
+            ceded: without_replicas(&object.id, &content).map(|content| Hash::of(&content)),
+            template,
+            wave: wave(&content),
+            needs: graph::references(&object.id, &content).into_iter().collect(),
+            after: graph::depends_on(&object.id, &content).into_iter().collect(),
+            defines: defines(&object.id, &content).map(Box::new),
+            traits: Traits { recreate: recreate(&content), ends: ends(&object.id, &content) },
+            origin: object.origin.clone(),
+            place,
+        }
+    }
+
+    /// Whether a release hash means this content, in either form of `spec.replicas`.
+    pub fn is_release(&self, hash: Hash) -> bool {
+        self.hash == hash || self.ceded == Some(hash)
+    }
+}
+
+/// Whether its controller replaces pods by rolling updates.
+pub fn is_workload(id: &ObjectId) -> bool {
+    id.group() == "apps" && matches!(id.kind(), "Deployment" | "StatefulSet" | "DaemonSet")
+}
+
+fn without_replicas(id: &ObjectId, content: &Value) -> Option<Value> {
+    at(content, &["spec", "replicas"]).filter(|_| id.kind() != "DaemonSet")?;
+    let mut content = content.clone();
+    content.get_mut("spec")?.as_object_mut()?.remove("replicas");
+    Some(content)
+}
+
+fn annotation<'a>(content: &'a Value, key: &str) -> &'a str {
+    text_at(content, &["metadata", "annotations", key])
+}
+
+fn defines(id: &ObjectId, content: &Value) -> Option<GroupKind> {
+    let kind = text_at(content, &["spec", "names", "kind"]);
+    id.is("apiextensions.k8s.io", "CustomResourceDefinition")
+        .then(|| GroupKind::new(text_at(content, &["spec", "group"]), kind))
+}
+
+fn wave(content: &Value) -> i32 {
+    WAVE.iter().find_map(|key| annotation(content, key).trim().parse().ok()).unwrap_or(0)
+}
+
+fn recreate(content: &Value) -> Recreate {
+    let ours = annotation(content, "rhumb.dev/recreate") == "true";
+    let flux = annotation(content, "kustomize.toolkit.fluxcd.io/force").eq_ignore_ascii_case("enabled");
+    let argo =
+        annotation(content, "argocd.argoproj.io/sync-options").split(',').any(|o| o.trim() == "Force=true");
+    if ours || flux || argo { Recreate::Allowed } else { Recreate::Never }
+}
+
+fn ends(id: &ObjectId, content: &Value) -> Ends {
+    let by_itself = at(content, &["spec", "ttlSecondsAfterFinished"]).is_some();
+    if id.is("batch", "Job") && by_itself { Ends::AfterFinish } else { Ends::Never }
+}
+
+/// A wanted object, shared between the catalog of its source and its entry.
+pub type Shared = Arc<Desired>;

@@ -1,0 +1,89 @@
+//! The effective content: what is sent, hashed, compared and defended is never the manifest as it is.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value};
+
+use super::Release;
+use crate::object::Object;
+
+/// Label of a member of an inventory (KEP-3659); its value is the id of the inventory's parent.
+pub const PART_OF: &str = "applyset.kubernetes.io/part-of";
+
+/// Annotation that tells which content we put there, and the revision that brought it.
+pub const RELEASE: &str = "rhumb.dev/release";
+
+/// What becomes of `spec.replicas`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Replicas {
+    /// Sent as the manifest has it.
+    AsWritten,
+    /// Left out: an autoscaler's entry owns it already.
+    Left,
+    /// An autoscaler is to own it but does not yet: a sole owner that drops the field would reset it to 1,
+    /// so the value that the cluster shows is sent.
+    Shown(u32),
+}
+
+/// Returns the content that an object has in the cluster when it is as wanted, but for the release
+/// annotation: with our inventory label, without nulls (the API server tracks them and then loses them),
+/// and with a Secret's `stringData` as `data` (sent as it is, drift of `data` would be nobody's).
+pub fn effective(object: &Object, applyset: &str) -> Value {
+    let mut body = without_nulls(&object.body);
+    if object.id.is("", "Secret") {
+        merge_string_data(&mut body);
+    }
+    set_metadata(&mut body, "labels", PART_OF, applyset);
+    body
+}
+
+/// Adds the release annotation to an effective content and settles `spec.replicas`.
+pub fn stamped(mut body: Value, release: &Release, replicas: Replicas) -> Value {
+    set_metadata(&mut body, "annotations", RELEASE, &release.to_string());
+    let spec = body.get_mut("spec").and_then(Value::as_object_mut);
+    match (replicas, spec) {
+        (Replicas::Left, Some(spec)) => {
+            spec.remove("replicas");
+        }
+        (Replicas::Shown(count), Some(spec)) => {
+            spec.insert("replicas".to_owned(), count.into());
+        }
+        _ => {}
+    }
+    body
+}
+
+fn without_nulls(value: &Value) -> Value {
+    match value {
+        Value::Object(map) => {
+            let kept = map.iter().filter(|(_, v)| !v.is_null());
+            Value::Object(kept.map(|(k, v)| (k.clone(), without_nulls(v))).collect())
+        }
+        Value::Array(list) => Value::Array(list.iter().map(without_nulls).collect()),
+        other => other.clone(),
+    }
+}
+
+/// As the API server does it: `stringData` wins over `data`, and is not kept.
+fn merge_string_data(body: &mut Value) {
+    let Some(body) = body.as_object_mut() else { return };
+    let Some(Value::Object(plain)) = body.remove("stringData") else { return };
+    let data = body.entry("data").or_insert_with(|| Value::Object(Map::new()));
+    if let Some(data) = data.as_object_mut() {
+        for (key, value) in plain {
+            let encoded = value.as_str().map(|text| STANDARD.encode(text));
+            data.insert(key, encoded.map_or(value, Value::String));
+        }
+    }
+}
+
+fn set_metadata(body: &mut Value, map: &str, key: &str, value: &str) {
+    let metadata = body.as_object_mut().map(|body| body.entry("metadata"));
+    let metadata = metadata.map(|entry| entry.or_insert_with(|| Value::Object(Map::new())));
+    let metadata = metadata.and_then(Value::as_object_mut);
+    let entries = metadata.map(|metadata| metadata.entry(map));
+    let entries = entries.map(|entry| entry.or_insert_with(|| Value::Object(Map::new())));
+    if let Some(entries) = entries.and_then(Value::as_object_mut) {
+        entries.insert(key.to_owned(), Value::String(value.to_owned()));
+    }
+}

@@ -1,0 +1,167 @@
+//! The facts that are kept of one object. Phases for people are derived from them and never stored.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::{Live, Release, Rv, Shared, Want};
+use crate::object::{Hash, ObjectId};
+
+/// Number of a source in its engine.
+pub type SourceId = usize;
+
+/// The content that the cluster must show now.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Accepted {
+    /// Nothing of ours is there.
+    #[default]
+    Nothing,
+    /// This content.
+    Known(Shared),
+    /// The content of this release, which has not been read yet.
+    Named(Release),
+    /// The content of this release, which cannot be read any more.
+    Lost(Release),
+}
+
+impl Accepted {
+    /// The content, where it is known.
+    pub fn known(&self) -> Option<&Shared> {
+        match self {
+            Self::Known(desired) => Some(desired),
+            _ => None,
+        }
+    }
+}
+
+/// What a look at the API server found, beside what the informer shows.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Looked {
+    /// There is no such object.
+    Absent,
+    /// There is one, and the informer does not show it: it lacks our label, or is newer.
+    Found(Box<Live>),
+}
+
+/// How far our managedFields entry covers the content that should be there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cover {
+    /// Every leaf is ours: as wanted.
+    Whole,
+    /// Only empty lists lack a path, which the server does not track: a look at the values decides.
+    Empty,
+    /// Somebody took a value away.
+    Lost(Lost),
+}
+
+/// What repairing a lost value would do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lost {
+    /// No pod is restarted.
+    InPlace,
+    /// The pod template is touched.
+    Template,
+}
+
+/// A coverage verdict with what it was made of: pure in both, so it holds as long as they do.
+#[derive(Clone, Debug)]
+pub struct Verified {
+    /// Hash of the content.
+    pub content: Hash,
+    /// Our entry's text at that time.
+    pub shape: Option<Arc<str>>,
+    /// The verdict.
+    pub cover: Cover,
+}
+
+impl Verified {
+    /// Whether the verdict speaks of this content and this entry.
+    pub fn speaks_of(&self, content: Hash, shape: Option<&Arc<str>>) -> bool {
+        let same = match (&self.shape, shape) {
+            (Some(old), Some(new)) => Arc::ptr_eq(old, new) || old == new,
+            (old, new) => old.is_none() && new.is_none(),
+        };
+        same && self.content == content
+    }
+}
+
+/// The API server's last refusal of a content.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Refusal {
+    /// The refused content.
+    pub content: Hash,
+    /// The server's words.
+    pub text: Arc<str>,
+    /// When to try again; never, until the content changes.
+    pub retry: Option<Instant>,
+    /// Whether the API's rule is that the field never changes.
+    pub rule: Rule,
+}
+
+/// What kind of rule a refusal comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rule {
+    /// A field that never changes: deleting and creating would help.
+    Immutable,
+    /// Any other.
+    Other,
+}
+
+/// The facts about one object.
+#[derive(Clone, Debug, Default)]
+pub struct Entry {
+    /// What the sources want now, each with the source that says so.
+    pub wants: Vec<(SourceId, Want)>,
+    /// What the cluster must show now.
+    pub accepted: Accepted,
+    /// What a look found, until the informer knows more.
+    pub looked: Option<Looked>,
+    /// Our own last write: an older view never causes an action.
+    pub written: Option<(Rv, Instant)>,
+    /// Whether what is there is covered by our entry.
+    pub verified: Option<Verified>,
+    /// The last refusal.
+    pub refused: Option<Refusal>,
+    /// When we repaired it, of the last minute: five are a fight.
+    pub repairs: Vec<Instant>,
+    /// When its last try failed for a passing reason, and why.
+    pub failed: Option<(Instant, Arc<str>)>,
+}
+
+impl Entry {
+    /// The content that one source wants, when exactly one wants the object and its manifest is usable.
+    pub fn want(&self) -> Option<(SourceId, &Shared)> {
+        match &self.wants[..] {
+            [(source, Want::Object(desired))] => Some((*source, desired)),
+            _ => None,
+        }
+    }
+
+    /// Whether a wanted content is not what the cluster must show yet.
+    pub fn candidate(&self) -> Option<&Shared> {
+        let (_, desired) = self.want()?;
+        match &self.accepted {
+            Accepted::Known(accepted) if accepted.hash == desired.hash => None,
+            _ => Some(desired),
+        }
+    }
+
+    /// Whether nothing is known of it any more.
+    pub fn is_idle(&self) -> bool {
+        self.wants.is_empty() && self.accepted == Accepted::Nothing && self.looked.is_none()
+    }
+}
+
+/// Which objects an entry speaks of when it holds others up.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Topic {
+    /// Something about this object changed.
+    Object(ObjectId),
+    /// The kinds that the server has changed, or an informer got through.
+    Kinds,
+    /// A workload began or ended to roll.
+    Budget,
+    /// An object of an early wave was finished.
+    Waves(SourceId),
+    /// The inventory was written.
+    Inventory(SourceId),
+}

@@ -1,0 +1,356 @@
+//! What stands in the way of one object because of others: its kind, its namespace, what it needs, its
+//! wave, the rollout budget, the prune guard.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::budget::{Ask, Priority, release};
+use super::decide::{Action, Decision, Purpose, Restarts, Sight, View};
+use super::entry::{Entry, SourceId, Topic};
+use super::prune::{Guard, Judgement, Pending, judge};
+use super::state::{Engine, KindState, Served, Writes};
+use super::{Desired, Live, Owner, Prune, Reason, Want, is_workload};
+use crate::graph::Units;
+use crate::health::Status;
+use crate::object::{GroupKind, Gvk, ObjectId};
+
+impl Engine {
+    /// Why nothing can be said about an object's presence.
+    pub(super) fn blind(&self, id: &ObjectId, entry: &Entry) -> Option<Reason> {
+        if let Some(reason) = entry.want().and_then(|(_, desired)| self.unserved(&desired.gvk)) {
+            return Some(reason);
+        }
+        let kind = id.group_kind();
+        match self.informers.get(&kind) {
+            Some(KindState::Synced) => None,
+            Some(KindState::Syncing) | None => Some(Reason::Syncing(kind)),
+            Some(KindState::Blind(why)) => Some(Reason::Blind(kind, why.clone())),
+        }
+    }
+
+    fn unserved(&self, gvk: &Gvk) -> Option<Reason> {
+        match self.served.get(gvk) {
+            Some(Served::Yes) => None,
+            Some(Served::No(others)) => Some(Reason::Unserved(gvk.clone(), others.clone())),
+            Some(Served::Unknown) | None => Some(Reason::UnknownKind(gvk.clone())),
+        }
+    }
+
+    /// What stands in the way of any write to an object.
+    pub(super) fn barred(&self, id: &ObjectId, entry: &Entry) -> Option<Reason> {
+        let source = entry.wants.first().map(|(source, _)| &self.sources[*source]);
+        if let Some(source) = source {
+            let named =
+                source.inventory.as_ref().is_some_and(|inventory| inventory.kinds.contains(&id.group_kind()));
+            if !named {
+                return Some(Reason::Inventory(source.name.clone()));
+            }
+        }
+        let namespace = ObjectId::new(&GroupKind::new("", "Namespace"), None, id.namespace()?);
+        let managed = self.entries.get(&namespace).is_some_and(|entry| !entry.wants.is_empty());
+        if !managed {
+            return None;
+        }
+        match self.shown(&namespace) {
+            Some(live) if live.deleting => Some(Reason::Needs(namespace, "is being deleted".into())),
+            Some(_) => None,
+            None => Some(Reason::Needs(namespace, "is not there yet".into())),
+        }
+    }
+
+    /// What stands in the way of a new content of an object.
+    pub(super) fn gated(&self, source: SourceId, desired: &Desired) -> Option<Reason> {
+        let needs = desired.needs.iter().find_map(|need| self.missing(need));
+        let after = || desired.after.iter().find_map(|before| self.unhealthy(before));
+        let crd = || self.definition(desired);
+        let wave = || {
+            let earlier = self.sources[source].waves.range(..desired.wave);
+            let unfinished = |(wave, ids): (&i32, &std::collections::BTreeSet<ObjectId>)| {
+                ids.first().map(|id| Reason::Wave(*wave, id.clone()))
+            };
+            earlier.filter(|(_, ids)| !ids.is_empty()).find_map(unfinished)
+        };
+        needs.or_else(after).or_else(crd).or_else(wave)
+    }
+
+    /// A reference holds up only where the desired state itself brings what it names.
+    fn missing(&self, need: &ObjectId) -> Option<Reason> {
+        let entry = self.entries.get(need)?;
+        let held = |why: &str| Some(Reason::Needs(need.clone(), why.into()));
+        match &entry.wants[..] {
+            [] => None,
+            [(_, Want::Object(desired))] => match self.shown(need) {
+                None => held("is not there yet"),
+                Some(_) if entry.candidate().is_none() => None,
+                Some(_) => {
+                    let refused = entry.refused.as_ref().filter(|refusal| refusal.content == desired.hash);
+                    match refused {
+                        Some(refusal) => held(&format!("is refused: {}", refusal.text)),
+                        // A workload may wait for the budget for hours; what routes to it need not.
+                        None if is_workload(need) => None,
+                        None => held("is not changed yet"),
+                    }
+                }
+            },
+            [(_, Want::Held(held_back))] => held(&format!("cannot be used: {}", held_back.reason)),
+            _ => held("is wanted twice"),
+        }
+    }
+
+    fn unhealthy(&self, before: &ObjectId) -> Option<Reason> {
+        if let Some(missing) = self.missing(before) {
+            return Some(missing);
+        }
+        match self.shown(before) {
+            Some(live) if live.health.is_current() => None,
+            Some(live) => Some(Reason::Needs(before.clone(), format!("is {}", health_words(live)).into())),
+            None => Some(Reason::Needs(before.clone(), "is not there".into())),
+        }
+    }
+
+    /// The definition of a custom kind must be established, and changed before its objects.
+    fn definition(&self, desired: &Desired) -> Option<Reason> {
+        if !desired.gvk.group.contains('.') {
+            return None;
+        }
+        let crd = self.definitions.get(&desired.id.group_kind())?;
+        self.unhealthy(crd)
+    }
+
+    /// What is there of an object: by its informer, or by our own write that has not come back yet.
+    fn shown(&self, id: &ObjectId) -> Option<&Live> {
+        self.live.get(id).or_else(|| match self.entries.get(id)?.looked.as_ref()? {
+            super::Looked::Found(live) => Some(live),
+            super::Looked::Absent => None,
+        })
+    }
+
+    /// Gives a write that may restart pods a token, or makes it wait for one.
+    pub(super) fn budgeted(&mut self, id: &ObjectId, decision: Decision) -> Decision {
+        let (priority, wave) = match &decision.action {
+            Action::Apply(apply) if apply.restarts == Restarts::Maybe => {
+                let repair = apply.purpose == Purpose::Repair;
+                (if repair { Priority::Repair } else { Priority::Candidate }, apply.want.wave)
+            }
+            Action::Delete(_, _, super::Removal::Recreate) if is_workload(id) => (Priority::Candidate, 0),
+            _ => {
+                self.withdraw(id);
+                return decision;
+            }
+        };
+        let ask = Ask { priority, wave, id: id.clone() };
+        if let Some(old) = self.asked.insert(id.clone(), ask.clone()) {
+            self.asks.remove(&old);
+        }
+        self.asks.insert(ask);
+        let in_flight = self.in_flight();
+        if release(&self.asks, &in_flight, self.max_workloads).contains(id) {
+            return decision;
+        }
+        let rolling: Arc<[ObjectId]> = in_flight.into_iter().collect();
+        Decision::wait(Reason::Budget(rolling, self.max_workloads))
+    }
+
+    fn withdraw(&mut self, id: &ObjectId) {
+        if let Some(ask) = self.asked.remove(id) {
+            self.asks.remove(&ask);
+            self.touch(&Topic::Budget);
+        }
+    }
+
+    /// A source that is only observed decides all and writes nothing.
+    pub(super) fn observed(&self, id: &ObjectId, decision: Decision) -> Decision {
+        let wanting = self.entries.get(id).and_then(|entry| entry.wants.first()).map(|(source, _)| *source);
+        let source = wanting.or_else(|| self.live.get(id).and_then(|live| self.source_of(live)));
+        let observed = source.is_some_and(|source| self.sources[source].writes == Writes::Observed);
+        let writes = matches!(decision.action, Action::Apply(_) | Action::Delete(..));
+        if observed && writes { Decision::wait(Reason::Observed) } else { decision }
+    }
+
+    /// Workloads that roll or were told to.
+    pub fn in_flight(&self) -> std::collections::BTreeSet<ObjectId> {
+        self.rolling.iter().chain(self.claims.keys()).cloned().collect()
+    }
+
+    /// Remembers whom to wake when what an object waits for has changed, and whether its wave goes on.
+    pub(super) fn remember(&mut self, id: &ObjectId, decision: &Decision) {
+        let topic = decision.reason.as_ref().and_then(|reason| self.topic(id, reason));
+        if self.waits.get(id) != topic.as_ref() {
+            if let Some(old) = self.waits.remove(id)
+                && let Some(waiting) = self.waiting.get_mut(&old)
+            {
+                waiting.remove(id);
+            }
+            if let Some(topic) = topic {
+                self.waiting.entry(topic.clone()).or_default().insert(id.clone());
+                self.waits.insert(id.clone(), topic);
+            }
+        }
+        self.track_wave(id);
+    }
+
+    fn topic(&self, id: &ObjectId, reason: &Reason) -> Option<Topic> {
+        let source = || self.entries.get(id).and_then(|entry| entry.wants.first()).map(|(source, _)| *source);
+        match reason {
+            Reason::Syncing(_) | Reason::Blind(..) | Reason::Unserved(..) | Reason::UnknownKind(_) => {
+                Some(Topic::Kinds)
+            }
+            Reason::Inventory(_) => source().map(Topic::Inventory),
+            Reason::Needs(need, _) => Some(Topic::Object(need.clone())),
+            Reason::Wave(..) => source().map(Topic::Waves),
+            Reason::Budget(..) => Some(Topic::Budget),
+            _ => None,
+        }
+    }
+
+    /// The source in whose inventory an object is.
+    pub fn source_of(&self, live: &Live) -> Option<SourceId> {
+        match &live.owner {
+            Owner::Ours(set) => self.applysets.iter().position(|one| one == set),
+            _ => None,
+        }
+    }
+
+    pub(super) fn track_wave(&mut self, id: &ObjectId) {
+        let Some((source, desired)) = self.entries.get(id).and_then(Entry::want) else { return };
+        let (wave, unfinished) = (desired.wave, self.unfinished(source, id).is_some());
+        let waves = &mut self.sources[source].waves;
+        let ids = waves.entry(wave).or_default();
+        let changed = if unfinished { ids.insert(id.clone()) } else { ids.remove(id) };
+        if changed && !unfinished {
+            self.touch(&Topic::Waves(source));
+        }
+    }
+
+    /// Why a change of the newest revision is not done with an object, in words that follow its name.
+    pub(super) fn unfinished(&self, source: SourceId, id: &ObjectId) -> Option<String> {
+        let entry = self.entries.get(id)?;
+        if !entry.wants.iter().any(|(wanting, _)| *wanting == source) {
+            return None;
+        }
+        if entry.candidate().is_some() && entry.want().is_some() {
+            return Some("is changed".to_owned());
+        }
+        let live = self.live.get(id)?;
+        let newest = self.sources[source].head.as_ref();
+        let brought = live.release.as_ref().map(|release| &release.revision);
+        if newest.is_none() || brought != newest || live.health.is_current() {
+            return None;
+        }
+        Some(format!("is healthy ({})", health_words(live)))
+    }
+
+    /// The guard's word on an object that no source wants.
+    pub(super) fn judgement(&self, id: &ObjectId, view: &View<'_>) -> Option<Judgement> {
+        let Sight::Seen(live) = view.sight else { return None };
+        if !view.entry.wants.is_empty() {
+            return None;
+        }
+        self.sources[self.source_of(live)?].judged.get(id).cloned()
+    }
+
+    /// Judges all that one source no longer wants.
+    pub fn judge(&self, source: SourceId) -> BTreeMap<ObjectId, Judgement> {
+        let empty = std::collections::BTreeSet::new();
+        let state = &self.sources[source];
+        let of_source = |live: &Live| self.source_of(live) == Some(source);
+        let unwanted: Vec<&ObjectId> =
+            self.unwanted.iter().filter(|id| self.live.get(*id).is_some_and(of_source)).collect();
+        if unwanted.is_empty() {
+            return BTreeMap::new();
+        }
+        let mut inventory: BTreeMap<GroupKind, u32> = BTreeMap::new();
+        for (id, _) in self.live.iter().filter(|(_, live)| of_source(live)) {
+            *inventory.entry(id.group_kind()).or_default() += 1;
+        }
+        let (moving, units) = self.units(source, &unwanted);
+        let users = self.users(&unwanted);
+        let pending: Vec<Pending> = unwanted
+            .iter()
+            .filter_map(|id| {
+                let live = self.live.get(*id)?;
+                Some(Pending {
+                    id: (*id).clone(),
+                    uid: live.uid.clone(),
+                    keep: live.keep,
+                    unfinished: moving
+                        .iter()
+                        .find(|(other, _)| units.together(id, other))
+                        .map(|(_, why)| why.clone()),
+                    needed_by: users.get(*id).map(|user| (*user).clone()),
+                })
+            })
+            .collect();
+        let parent = state.inventory.as_ref();
+        let guard = Guard {
+            closed: self.closed(source),
+            other_place: parent.and_then(|parent| parent.other_place.clone()),
+            radius: state.radius,
+            confirmed: parent.map_or(&empty, |parent| &parent.confirmed),
+            inventory: &inventory,
+        };
+        judge(&pending, &guard)
+    }
+
+    /// Why a source prunes nothing at all now.
+    fn closed(&self, source: SourceId) -> Option<Arc<str>> {
+        let state = &self.sources[source];
+        if state.prune == Prune::Off {
+            return Some("not wanted any more; kept, as pruning is off".into());
+        }
+        if let Some(why) = &state.incomplete {
+            return Some(format!("nothing is pruned, as the source was not read whole: {why}").into());
+        }
+        let Some(inventory) = &state.inventory else {
+            return Some("nothing is pruned before the inventory was read".into());
+        };
+        let declared = state.catalog.ids().map(ObjectId::group_kind);
+        let unsynced = inventory.kinds.iter().cloned().chain(declared).find(|kind| !self.is_synced(kind));
+        unsynced.map(|kind| format!("nothing is pruned while {kind} cannot be listed").into())
+    }
+
+    /// Changes under way, and what belongs together with them or with what is to go.
+    fn units(&self, source: SourceId, unwanted: &[&ObjectId]) -> (BTreeMap<ObjectId, Arc<str>>, Units) {
+        let mut moving = BTreeMap::new();
+        let mut units = Units::default();
+        for id in self.sources[source].catalog.ids() {
+            if let Some(why) = self.unfinished(source, id) {
+                moving.insert(id.clone(), format!("{id} {why}").into());
+            }
+        }
+        if moving.is_empty() {
+            return (moving, units);
+        }
+        for id in moving.keys().chain(unwanted.iter().copied()) {
+            units.add(id);
+            let Some(entry) = self.entries.get(id) else { continue };
+            for desired in entry.want().map(|(_, desired)| desired).into_iter().chain(entry.accepted.known())
+            {
+                for need in desired.needs.iter().chain(&desired.after) {
+                    units.join(id, need);
+                }
+            }
+        }
+        (moving, units)
+    }
+
+    /// Of the objects that are to go, those that another one of them uses, with one user each.
+    fn users<'a>(&'a self, unwanted: &[&'a ObjectId]) -> BTreeMap<&'a ObjectId, &'a ObjectId> {
+        let mut users = BTreeMap::new();
+        for user in unwanted {
+            if let Some(accepted) = self.entries.get(*user).and_then(|entry| entry.accepted.known()) {
+                users.extend(accepted.needs.iter().map(|used| (used, *user)));
+            }
+            users.extend(self.definitions.get(&user.group_kind()).map(|crd| (crd, *user)));
+        }
+        users
+    }
+}
+
+fn health_words(live: &Live) -> String {
+    match (live.health.status, &*live.health.message) {
+        (Status::Current, _) => "healthy".to_owned(),
+        (status, "") => status.to_string(),
+        (status, message) => format!("{status}: {message}"),
+    }
+}

@@ -1,0 +1,144 @@
+//! What came of a write.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::decide::{Action, Apply, FIGHT_WINDOW, Purpose, Removal, Restarts};
+use super::entry::{Accepted, Looked, Refusal, Rule, Topic, Verified};
+use super::state::Engine;
+use super::{Cover, Live, Replicas, Rv, is_workload};
+use crate::object::{Hash, ObjectId};
+
+/// What the server answered to an apply that it carried out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Written {
+    /// The object after it.
+    pub live: Live,
+}
+
+/// Why a write was not carried out.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Failure {
+    /// Somebody wrote first: decided again on a newer view.
+    Conflict,
+    /// What was to be changed is not there, or what was to be created is.
+    OtherThanSeen,
+    /// The server refuses the content; the time after which it may accept it, none if never.
+    Refused(Arc<str>, Rule, Option<Duration>),
+    /// Nobody knows whether it was carried out; the time to wait.
+    Unknown(Arc<str>, Duration),
+}
+
+/// What came of an action.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// An apply was carried out, or changed nothing.
+    Applied(Written),
+    /// A deletion was accepted.
+    Deleted,
+    /// It was not carried out.
+    Failed(Failure),
+}
+
+impl Engine {
+    /// A write is on its way: it holds its token from now on.
+    pub fn dispatched(&mut self, id: &ObjectId, action: &Action) {
+        let takes = match action {
+            Action::Apply(apply) => apply.restarts == Restarts::Maybe,
+            Action::Delete(_, _, Removal::Recreate) => is_workload(id),
+            _ => false,
+        };
+        if takes {
+            if let Some(ask) = self.asked.remove(id) {
+                self.asks.remove(&ask);
+            }
+            self.claims.insert(id.clone(), None);
+        }
+    }
+
+    /// Takes over what came of a write.
+    pub fn outcome(&mut self, id: &ObjectId, action: &Action, outcome: Outcome, now: Instant) {
+        match (action, outcome) {
+            (Action::Apply(apply), Outcome::Applied(written)) => self.applied(id, apply, &written.live, now),
+            (Action::Delete(_, rv, removal), Outcome::Deleted) => self.deleted(id, *rv, *removal, now),
+            (_, Outcome::Failed(failure)) => self.failed(id, action, failure, now),
+            (_, Outcome::Applied(_) | Outcome::Deleted) => {}
+        }
+        self.changed(id);
+    }
+
+    fn applied(&mut self, id: &ObjectId, apply: &Apply, answer: &Live, now: Instant) {
+        let nothing = self.live.get(id).is_some_and(|live| live.rv == answer.rv && live.uid == answer.uid);
+        if apply.restarts == Restarts::Maybe {
+            // An answer that changed nothing has nothing to come back settled from.
+            self.claims.insert(id.clone(), Some(answer.rv));
+            if nothing {
+                self.claims.remove(id);
+                self.touch(&Topic::Budget);
+            }
+        }
+        let Some(entry) = self.entries.get_mut(id) else { return };
+        entry.accepted = Accepted::Known(apply.want.clone());
+        entry.refused = None;
+        entry.failed = None;
+        // Whatever the server tracks of our own apply is all that it will ever track of this content.
+        entry.verified =
+            Some(Verified { content: content(apply), shape: answer.ours.clone(), cover: Cover::Whole });
+        if nothing {
+            return;
+        }
+        if apply.purpose == Purpose::Repair {
+            entry.repairs.retain(|at| now.duration_since(*at) < FIGHT_WINDOW);
+            entry.repairs.push(now);
+        }
+        entry.written = Some((answer.rv, now));
+        entry.looked = Some(Looked::Found(Box::new(answer.clone())));
+    }
+
+    fn deleted(&mut self, id: &ObjectId, rv: Rv, removal: Removal, now: Instant) {
+        let Some(entry) = self.entries.get_mut(id) else { return };
+        entry.failed = None;
+        entry.written = Some((Rv(rv.0 + 1), now));
+        if removal == Removal::Recreate {
+            entry.refused = None;
+            entry.accepted = Accepted::Nothing;
+        }
+    }
+
+    fn failed(&mut self, id: &ObjectId, action: &Action, failure: Failure, now: Instant) {
+        if self.claims.get(id) == Some(&None) {
+            self.claims.remove(id);
+            self.touch(&Topic::Budget);
+        }
+        let seen = self.live.get(id).map(|live| live.rv);
+        let Some(entry) = self.entries.get_mut(id) else { return };
+        match failure {
+            Failure::Conflict | Failure::OtherThanSeen => {
+                // The view that this was decided on is known to be old: only a newer one decides again.
+                entry.looked = None;
+                entry.written = seen.map(|rv| (Rv(rv.0 + 1), now));
+            }
+            Failure::Refused(text, rule, after) => match action {
+                Action::Apply(apply) => {
+                    let retry = after.map(|after| now + after);
+                    entry.refused = Some(Refusal { content: apply.want.hash, text, retry, rule });
+                }
+                _ => entry.failed = after.map(|after| (now + after, text)),
+            },
+            Failure::Unknown(why, after) => {
+                // The write may have been carried out: look before anything is repeated.
+                if matches!(action, Action::Apply(apply) if apply.purpose == Purpose::Create) {
+                    entry.looked = None;
+                }
+                entry.failed = Some((now + after, why));
+            }
+        }
+    }
+}
+
+fn content(apply: &Apply) -> Hash {
+    match apply.replicas {
+        Replicas::AsWritten => apply.want.hash,
+        Replicas::Left | Replicas::Shown(_) => apply.want.ceded.unwrap_or(apply.want.hash),
+    }
+}

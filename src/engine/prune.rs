@@ -1,0 +1,137 @@
+//! The prune guard: which objects that are not wanted any more may be deleted now, and why the others not.
+//!
+//! This is the one place that decides about deletion. An object gets here only when a source that was read
+//! whole does not want it, no other source wants it, and it is in that source's inventory by its label *and*
+//! by our own managedFields entry. What is judged is always the whole pending set: half a set inside the
+//! blast radius is not safer than the set.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::{BlastRadius, Uid};
+use crate::object::{GroupKind, ObjectId};
+
+/// One object that is not wanted any more.
+#[derive(Clone, Debug)]
+pub struct Pending {
+    /// Who.
+    pub id: ObjectId,
+    /// Its incarnation.
+    pub uid: Uid,
+    /// Whether its annotations ask to keep it.
+    pub keep: Keep,
+    /// A change of the same unit that is not healthy yet, in words.
+    pub unfinished: Option<Arc<str>>,
+    /// Another pending object that needs it.
+    pub needed_by: Option<ObjectId>,
+}
+
+/// Whether an object asks to be kept when it is not wanted any more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Keep {
+    /// It may be pruned.
+    #[default]
+    No,
+    /// Its annotation says `prune: never`, in our words, Flux's or Argo CD's.
+    Asked,
+}
+
+/// What holds for the whole source.
+#[derive(Clone, Debug)]
+pub struct Guard<'a> {
+    /// Why nothing at all is pruned; none when the source prunes and was read whole.
+    pub closed: Option<Arc<str>>,
+    /// The place that the inventory was made from, where it is not the present one.
+    pub other_place: Option<Arc<str>>,
+    /// How many at once without being asked.
+    pub radius: BlastRadius,
+    /// Incarnations whose deletion a person has confirmed by name.
+    pub confirmed: &'a BTreeSet<Uid>,
+    /// How many objects of each kind the inventory has now, the pending ones included.
+    pub inventory: &'a BTreeMap<GroupKind, u32>,
+}
+
+/// What is decided about one pending object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Judgement {
+    /// It may be deleted now.
+    Delete,
+    /// It stays until something passes by itself.
+    Later(Arc<str>),
+    /// It stays until a person confirms.
+    Confirm(Arc<str>),
+    /// It stays.
+    Keep(Arc<str>),
+}
+
+/// Judges the whole pending set of one source.
+pub fn judge(pending: &[Pending], guard: &Guard<'_>) -> BTreeMap<ObjectId, Judgement> {
+    let kept = |p: &&Pending| p.keep == Keep::No && !guard.confirmed.contains(&p.uid);
+    let unconfirmed: Vec<&Pending> = pending.iter().filter(kept).collect();
+    let group = beyond(&unconfirmed, guard);
+    pending.iter().map(|p| (p.id.clone(), one(p, guard, group.get(&p.id)))).collect()
+}
+
+fn one(pending: &Pending, guard: &Guard<'_>, beyond: Option<&Arc<str>>) -> Judgement {
+    if pending.keep == Keep::Asked {
+        return Judgement::Keep("not wanted any more; kept, as its annotation asks".into());
+    }
+    if let Some(why) = &guard.closed {
+        return Judgement::Keep(why.clone());
+    }
+    if let (Some(why), false) = (beyond, guard.confirmed.contains(&pending.uid)) {
+        return Judgement::Confirm(why.clone());
+    }
+    if let Some(change) = &pending.unfinished {
+        return Judgement::Later(format!("pruned when {change}").into());
+    }
+    if let Some(user) = &pending.needed_by {
+        return Judgement::Later(format!("pruned after {user}, which uses it").into());
+    }
+    Judgement::Delete
+}
+
+/// Why an unconfirmed object needs a person, for each that does.
+fn beyond(unconfirmed: &[&Pending], guard: &Guard<'_>) -> BTreeMap<ObjectId, Arc<str>> {
+    let total: u32 = guard.inventory.values().sum();
+    let count = unconfirmed.len() as u32;
+    let mut of_kind: BTreeMap<GroupKind, u32> = BTreeMap::new();
+    for pending in unconfirmed {
+        *of_kind.entry(pending.id.group_kind()).or_default() += 1;
+    }
+    let mut found = BTreeMap::new();
+    for pending in unconfirmed {
+        let kind = pending.id.group_kind();
+        let all = guard.inventory.get(&kind).copied().unwrap_or(0);
+        let why = if let Some(place) = &guard.other_place {
+            Some(format!("this inventory was made from {place}; nothing of it is pruned until confirmed"))
+        } else if let Some(kind) = precious(&pending.id) {
+            Some(format!("{kind} is deleted only when confirmed by name"))
+        } else if !guard.radius.allows(count, total) {
+            Some(format!("{count} of {total} objects would be pruned at once, beyond the blast radius"))
+        } else if all >= 3 && of_kind.get(&kind) == Some(&all) {
+            Some(format!("all {all} objects of kind {kind} would be pruned"))
+        } else {
+            None
+        };
+        if let Some(why) = why {
+            found.insert(pending.id.clone(), why.into());
+        }
+    }
+    found
+}
+
+/// Objects whose deletion loses data or takes others along.
+pub fn precious(id: &ObjectId) -> Option<&'static str> {
+    if id.namespace() == Some("kube-system") {
+        return Some("an object in kube-system");
+    }
+    match (id.group(), id.kind()) {
+        ("", "Namespace") => Some("a Namespace"),
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => Some("a CustomResourceDefinition"),
+        ("", "PersistentVolumeClaim") => Some("a PersistentVolumeClaim"),
+        ("", "PersistentVolume") => Some("a PersistentVolume"),
+        ("apps", "StatefulSet") => Some("a StatefulSet"),
+        _ => None,
+    }
+}

@@ -1,0 +1,108 @@
+//! Why nothing is done, for every case in which nothing is done.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::object::{GroupKind, Gvk, ObjectId};
+
+/// Why an object is not changed now. Each reaches the user in these words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// The informer of a kind has not listed all yet, so absence means nothing.
+    Syncing(GroupKind),
+    /// The informer of a kind does not get through.
+    Blind(GroupKind, Arc<str>),
+    /// The inventory's parent does not name the kind yet.
+    Inventory(Arc<str>),
+    /// The server has no such kind.
+    Unserved(Gvk, Arc<[String]>),
+    /// The server could not say whether it has the kind.
+    UnknownKind(Gvk),
+    /// It needs another object of the desired state that is not there yet.
+    Needs(ObjectId, Arc<str>),
+    /// Objects of an earlier wave are not finished.
+    Wave(i32, ObjectId),
+    /// The rollout budget is used up.
+    Budget(Arc<[ObjectId]>, u32),
+    /// The server refused it; the time until the next try, or none if only other content can help.
+    Refused(Arc<str>, Option<Duration>),
+    /// Somebody else's object.
+    Owned(Arc<str>),
+    /// It exists, and the policy is not to take over.
+    NotAdopted,
+    /// The manifest is not usable.
+    Held(Arc<str>),
+    /// It is being deleted.
+    Terminating,
+    /// The view is older than our own last write.
+    OwnWrite,
+    /// It is being written, or its last try failed a moment ago.
+    Retrying(Arc<str>, Duration),
+    /// Another writer changes the same fields again and again.
+    Fight(Arc<str>, Duration),
+    /// What it should be is in a revision that is being read.
+    Resolving(Arc<str>),
+    /// The source was not read whole, so it cannot be told whether the object is still wanted.
+    Incomplete(Arc<str>),
+    /// It is not wanted any more, but is not deleted yet.
+    Prune(Arc<str>),
+    /// The source is only observed.
+    Observed,
+}
+
+impl Reason {
+    /// Whether it stands until a person changes something: shown as refused, not as waiting.
+    pub fn is_refusal(&self) -> bool {
+        matches!(self, Self::Refused(..) | Self::Owned(_) | Self::NotAdopted | Self::Held(_))
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Syncing(kind) => write!(f, "the first list of {kind} is not complete"),
+            Self::Blind(kind, why) => write!(f, "{kind} cannot be watched: {why}"),
+            Self::Inventory(name) => write!(f, "the inventory ConfigMap {name} is being written"),
+            Self::Unserved(gvk, others) => {
+                write!(f, "the server has no kind {gvk}")?;
+                if others.is_empty() { Ok(()) } else { write!(f, " (it has {})", others.join(", ")) }
+            }
+            Self::UnknownKind(gvk) => write!(f, "the server cannot tell whether it has {gvk} now"),
+            Self::Needs(id, why) => write!(f, "needs {id}, which {why}"),
+            Self::Wave(wave, id) => write!(f, "wave {wave} is not finished: {id}"),
+            Self::Budget(rolling, most) => {
+                let names: Vec<String> = rolling.iter().take(3).map(ToString::to_string).collect();
+                let rest = rolling.len().saturating_sub(3);
+                write!(f, "{} of {most} workloads are rolling: {}", rolling.len(), names.join(", "))?;
+                if rest == 0 { Ok(()) } else { write!(f, " and {rest} more") }
+            }
+            Self::Refused(why, _) => f.write_str(why),
+            Self::Owned(owner) => write!(f, "it belongs to {owner}"),
+            Self::NotAdopted => f.write_str("it exists, was not made by this source, and adopt is `never`"),
+            Self::Held(why) => f.write_str(why),
+            Self::Terminating => f.write_str("it is being deleted"),
+            Self::OwnWrite => f.write_str("our own last write has not come back yet"),
+            Self::Retrying(why, after) => write!(f, "{why}; tried again in {}", seconds(*after)),
+            Self::Fight(who, after) => {
+                write!(
+                    f,
+                    "{who} changes the same fields again and again; repaired again in {}",
+                    seconds(*after)
+                )
+            }
+            Self::Resolving(revision) => write!(f, "its content in revision {revision} is being read"),
+            Self::Incomplete(why) => write!(f, "the source was not read whole: {why}"),
+            Self::Prune(why) => f.write_str(why),
+            Self::Observed => f.write_str("the source is only observed"),
+        }
+    }
+}
+
+fn seconds(time: Duration) -> String {
+    if time < Duration::from_secs(1) {
+        format!("{} ms", time.as_millis())
+    } else {
+        format!("{} s", time.as_secs())
+    }
+}

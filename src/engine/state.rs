@@ -1,0 +1,556 @@
+//! The engine: all entries, and the transitions that new facts cause.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::budget::Ask;
+use super::decide::{Action, Decision, Sight, View, decide};
+use super::entry::{Accepted, Entry, Looked, SourceId, Topic, Verified};
+use super::prune::Judgement;
+use super::{
+    Adopt, BlastRadius, Catalog, FileFacts, Live, Prune, Release, RollPhase, Rv, Scaling, Shared, Uid, Want,
+    is_workload,
+};
+use crate::object::{GroupKind, Gvk, Hash, ObjectId, Revision};
+
+/// What is known of a kind.
+#[derive(Clone, Debug, PartialEq)]
+pub enum KindState {
+    /// Its informer has not listed all yet.
+    Syncing,
+    /// Its informer shows all there is.
+    Synced,
+    /// Its informer does not get through.
+    Blind(Arc<str>),
+}
+
+/// What the parent object of a source's inventory says.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Inventory {
+    /// Kinds that it names: a kind is named before the first object of it is written.
+    pub kinds: BTreeSet<GroupKind>,
+    /// The place that it was made from, where that is not the source's place now.
+    pub other_place: Option<Arc<str>>,
+    /// Incarnations whose deletion a person has confirmed.
+    pub confirmed: BTreeSet<Uid>,
+    /// The contents with which Jobs ended that go away by themselves.
+    pub finished: BTreeMap<ObjectId, Hash>,
+}
+
+/// Whether a source writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Writes {
+    /// It does.
+    Allowed,
+    /// It is only observed: everything is decided, nothing is written.
+    Observed,
+}
+
+/// One source and what it may do.
+#[derive(Debug)]
+pub struct Source {
+    /// Its name.
+    pub name: Arc<str>,
+    /// The id of its inventory.
+    pub applyset: Arc<str>,
+    /// Whether it takes objects over.
+    pub adopt: Adopt,
+    /// Whether it deletes what it no longer names.
+    pub prune: Prune,
+    /// How much it deletes unasked.
+    pub radius: BlastRadius,
+    /// What it wants, by file.
+    pub catalog: Catalog,
+    /// The revision in force; none before the first read.
+    pub head: Option<Revision>,
+    /// Why its newest state was not read whole; none when it was.
+    pub incomplete: Option<Arc<str>>,
+    /// Its inventory; none before the parent was read.
+    pub inventory: Option<Inventory>,
+    /// Whether it writes at all.
+    pub writes: Writes,
+    pub(super) waves: BTreeMap<i32, BTreeSet<ObjectId>>,
+    pub(super) judged: BTreeMap<ObjectId, Judgement>,
+    pub(super) to_judge: bool,
+}
+
+impl Source {
+    /// A source that has not been read yet.
+    pub fn new(name: &str, applyset: &str, adopt: Adopt, prune: Prune, radius: BlastRadius) -> Self {
+        Self {
+            name: name.into(),
+            applyset: applyset.into(),
+            adopt,
+            prune,
+            radius,
+            catalog: Catalog::default(),
+            head: None,
+            incomplete: Some("it has not been read yet".into()),
+            inventory: None,
+            writes: Writes::Allowed,
+            waves: BTreeMap::new(),
+            judged: BTreeMap::new(),
+            to_judge: true,
+        }
+    }
+}
+
+/// One reading of a source: what changed since the last.
+#[derive(Debug, Default)]
+pub struct Reading {
+    /// The revision that was read.
+    pub revision: Option<Revision>,
+    /// Files that changed, with what they hold now; nothing for one that is gone.
+    pub files: Vec<(Arc<str>, Option<FileFacts>)>,
+    /// Why it was not read whole, beyond files that were not understood.
+    pub incomplete: Option<Arc<str>>,
+}
+
+/// All facts, and every transition.
+#[derive(Debug, Default)]
+pub struct Engine {
+    pub(super) sources: Vec<Source>,
+    pub(super) applysets: Vec<Arc<str>>,
+    pub(super) entries: HashMap<ObjectId, Entry>,
+    pub(super) live: HashMap<ObjectId, Live>,
+    pub(super) informers: HashMap<GroupKind, KindState>,
+    pub(super) served: HashMap<Gvk, Served>,
+    pub(super) autoscaled: HashSet<ObjectId>,
+    pub(super) waiting: HashMap<Topic, BTreeSet<ObjectId>>,
+    pub(super) waits: HashMap<ObjectId, Topic>,
+    pub(super) asks: BTreeSet<Ask>,
+    pub(super) asked: HashMap<ObjectId, Ask>,
+    pub(super) rolling: BTreeSet<ObjectId>,
+    pub(super) claims: BTreeMap<ObjectId, Option<Rv>>,
+    pub(super) max_workloads: u32,
+    pub(super) unwanted: BTreeSet<ObjectId>,
+    pub(super) definitions: HashMap<GroupKind, ObjectId>,
+    relisting: HashMap<GroupKind, HashSet<ObjectId>>,
+    dirty: Vec<ObjectId>,
+}
+
+/// Whether the server has a kind.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Served {
+    /// It has.
+    Yes,
+    /// It has not; these versions it has.
+    No(Arc<[String]>),
+    /// Its group did not answer.
+    Unknown,
+}
+
+impl Engine {
+    /// An engine without sources.
+    pub fn new(max_workloads: u32) -> Self {
+        Self { max_workloads, ..Self::default() }
+    }
+
+    /// Adds a source and returns its number.
+    pub fn add_source(&mut self, source: Source) -> SourceId {
+        self.applysets.push(source.applyset.clone());
+        self.sources.push(source);
+        self.sources.len() - 1
+    }
+
+    /// A source by its number.
+    pub fn source(&self, id: SourceId) -> &Source {
+        &self.sources[id]
+    }
+
+    /// All sources, by number.
+    pub fn sources(&self) -> &[Source] {
+        &self.sources
+    }
+
+    /// The facts about one object.
+    pub fn entry(&self, id: &ObjectId) -> Option<&Entry> {
+        self.entries.get(id)
+    }
+
+    /// All entries, in no particular order.
+    pub fn entries(&self) -> impl Iterator<Item = (&ObjectId, &Entry)> {
+        self.entries.iter()
+    }
+
+    /// What the informers show of one object.
+    pub fn live(&self, id: &ObjectId) -> Option<&Live> {
+        self.live.get(id)
+    }
+
+    /// All that the informers show, in no particular order.
+    pub fn all_live(&self) -> impl Iterator<Item = (&ObjectId, &Live)> {
+        self.live.iter()
+    }
+
+    /// Takes the keys of all objects about which something changed.
+    pub fn take_dirty(&mut self) -> Vec<ObjectId> {
+        std::mem::take(&mut self.dirty)
+    }
+
+    /// Marks an object as changed.
+    pub fn mark(&mut self, id: &ObjectId) {
+        self.dirty.push(id.clone());
+    }
+
+    /// Marks everything, as the periodic resync does.
+    pub fn mark_all(&mut self) {
+        self.dirty.extend(self.entries.keys().cloned());
+    }
+
+    /// Wakes whom a topic held up.
+    pub fn touch(&mut self, topic: &Topic) {
+        for id in self.waiting.remove(topic).unwrap_or_default() {
+            self.waits.remove(&id);
+            self.dirty.push(id);
+        }
+    }
+
+    /// Takes over a reading of a source.
+    pub fn read(&mut self, source: SourceId, reading: Reading) {
+        let state = &mut self.sources[source];
+        let mut touched = BTreeSet::new();
+        for (file, facts) in reading.files {
+            touched.extend(state.catalog.replace(&file, facts));
+        }
+        let doubt = state.catalog.not_understood().map(|file| format!("{file} is not understood").into());
+        state.incomplete = reading.incomplete.or(doubt);
+        if reading.revision.is_some() {
+            state.head = reading.revision;
+        }
+        for id in &touched {
+            self.rewant(source, id);
+        }
+        self.sources[source].to_judge = true;
+    }
+
+    /// Keeps what is in force; nothing is pruned while the source cannot be read.
+    pub fn unreadable(&mut self, source: SourceId, why: Arc<str>) {
+        self.sources[source].incomplete = Some(why);
+        self.sources[source].to_judge = true;
+    }
+
+    fn rewant(&mut self, source: SourceId, id: &ObjectId) {
+        let want = self.sources[source].catalog.want(id);
+        let entry = self.entries.entry(id.clone()).or_default();
+        let before = entry.wants.clone();
+        if let Some((_, Want::Object(old))) = entry.wants.iter().find(|(other, _)| *other == source) {
+            self.sources[source].waves.entry(old.wave).or_default().remove(id);
+            if let Some(defined) = &old.defines {
+                self.definitions.remove(&**defined);
+            }
+        }
+        entry.wants.retain(|(other, _)| *other != source);
+        entry.wants.extend(want.map(|want| (source, want)));
+        entry.wants.sort_by_key(|(source, _)| *source);
+        if let Some((_, desired)) = entry.want() {
+            if let Some(defined) = &desired.defines {
+                self.definitions.insert((**defined).clone(), id.clone());
+            }
+        }
+        if entry.wants != before {
+            if let (Some((_, desired)), Some(live)) = (entry.want(), self.live.get(id)) {
+                // The same content from a newer revision: nothing is released, only better known.
+                let desired = desired.clone();
+                let accepted = accepted(&entry.accepted, live, Some(&desired));
+                entry.accepted = accepted;
+            }
+            self.track_unwanted(id);
+            self.dirty.push(id.clone());
+            self.touch(&Topic::Object(id.clone()));
+        }
+        self.track_wave(id);
+    }
+
+    /// Whatever changes may change what may be pruned.
+    fn judge_again(&mut self) {
+        for source in &mut self.sources {
+            source.to_judge = true;
+        }
+    }
+
+    /// Judges again what no source wants, where anything changed, and marks whose judgement changed. To be
+    /// called after each batch of facts.
+    pub fn settle(&mut self) {
+        for source in 0..self.sources.len() {
+            if std::mem::take(&mut self.sources[source].to_judge) {
+                let judged = self.judge(source);
+                let before = std::mem::replace(&mut self.sources[source].judged, judged);
+                let now = &self.sources[source].judged;
+                let changed = now.iter().filter(|(id, judgement)| before.get(*id) != Some(judgement));
+                self.dirty.extend(changed.map(|(id, _)| id.clone()));
+            }
+        }
+    }
+
+    /// Keeps the set of objects that are ours and that no source wants.
+    fn track_unwanted(&mut self, id: &ObjectId) {
+        let ours = self.live.get(id).is_some_and(
+            |live| matches!(&live.owner, super::Owner::Ours(set) if self.applysets.contains(set)),
+        );
+        if ours && self.entries.get(id).is_none_or(|entry| entry.wants.is_empty()) {
+            self.unwanted.insert(id.clone());
+        } else {
+            self.unwanted.remove(id);
+        }
+    }
+
+    /// Takes over what the parent object says.
+    pub fn inventory(&mut self, source: SourceId, inventory: Inventory) {
+        if self.sources[source].inventory.as_ref() != Some(&inventory) {
+            self.sources[source].inventory = Some(inventory);
+            self.sources[source].to_judge = true;
+            self.touch(&Topic::Inventory(source));
+        }
+    }
+
+    /// Takes over whether the server has a kind.
+    pub fn served(&mut self, gvk: Gvk, served: Served) {
+        if self.served.get(&gvk) != Some(&served) {
+            self.served.insert(gvk, served);
+            self.touch(&Topic::Kinds);
+        }
+    }
+
+    /// Takes over which objects autoscalers target.
+    pub fn autoscaled(&mut self, targets: HashSet<ObjectId>) {
+        let changed: Vec<ObjectId> = self.autoscaled.symmetric_difference(&targets).cloned().collect();
+        self.dirty.extend(changed);
+        self.autoscaled = targets;
+    }
+
+    /// An informer begins a list: what it does not show until the end is gone.
+    pub fn list_started(&mut self, kind: &GroupKind) {
+        let known = self.live.keys().filter(|id| id.group_kind() == *kind).cloned().collect();
+        self.relisting.insert(kind.clone(), known);
+        self.informers.entry(kind.clone()).or_insert(KindState::Syncing);
+    }
+
+    /// An informer shows all there is.
+    pub fn list_complete(&mut self, kind: &GroupKind) {
+        for id in self.relisting.remove(kind).unwrap_or_default() {
+            self.gone(&id);
+        }
+        for (id, entry) in &mut self.entries {
+            // The list is newer than any write of ours that it does not show.
+            if id.group_kind() == *kind && !self.live.contains_key(id) && entry.written.take().is_some() {
+                self.dirty.push(id.clone());
+            }
+        }
+        self.informer(kind, KindState::Synced);
+    }
+
+    /// Takes over how an informer is doing. One that had synced and fails keeps what it showed.
+    pub fn informer(&mut self, kind: &GroupKind, state: KindState) {
+        if self.informers.get(kind) != Some(&state) {
+            self.informers.insert(kind.clone(), state);
+            self.touch(&Topic::Kinds);
+            self.judge_again();
+        }
+    }
+
+    /// Whether an informer shows all there is.
+    pub fn is_synced(&self, kind: &GroupKind) -> bool {
+        self.informers.get(kind) == Some(&KindState::Synced)
+    }
+
+    /// An informer shows an object.
+    pub fn seen(&mut self, id: &ObjectId, live: Live) {
+        if let Some(unseen) = self.relisting.get_mut(&id.group_kind()) {
+            unseen.remove(id);
+        }
+        if self.live.get(id).is_some_and(|known| known.rv > live.rv && known.uid == live.uid) {
+            return;
+        }
+        let entry = self.entries.entry(id.clone()).or_default();
+        entry.looked = None;
+        if entry.written.is_some_and(|(written, _)| written <= live.rv) {
+            entry.written = None;
+        }
+        let wanted = entry.want().map(|(_, desired)| desired.clone());
+        entry.accepted = accepted(&entry.accepted, &live, wanted.as_ref());
+        self.track_roll(id, &live);
+        self.live.insert(id.clone(), live);
+        self.track_unwanted(id);
+        self.changed(id);
+    }
+
+    /// An informer no longer shows an object: it is gone, or lost our label.
+    pub fn gone(&mut self, id: &ObjectId) {
+        if let Some(unseen) = self.relisting.get_mut(&id.group_kind()) {
+            unseen.remove(id);
+        }
+        if self.live.remove(id).is_none() {
+            return;
+        }
+        if let Some(entry) = self.entries.get_mut(id) {
+            entry.looked = None;
+            entry.written = None;
+            entry.verified = None;
+        }
+        self.unwanted.remove(id);
+        if self.rolling.remove(id) | self.claims.remove(id).is_some() {
+            self.touch(&Topic::Budget);
+        }
+        self.changed(id);
+    }
+
+    /// A look at the API server answered.
+    pub fn looked(&mut self, id: &ObjectId, looked: Looked) {
+        if let Some(entry) = self.entries.get_mut(id) {
+            if let (Looked::Found(live), Some((written, _))) = (&looked, entry.written)
+                && written <= live.rv
+            {
+                entry.written = None;
+            }
+            if looked == Looked::Absent {
+                entry.written = None;
+            }
+            if let Looked::Found(live) = &looked {
+                let wanted = entry.want().map(|(_, desired)| desired.clone());
+                entry.accepted = accepted(&entry.accepted, live, wanted.as_ref());
+            }
+            entry.looked = Some(looked);
+        }
+        self.changed(id);
+    }
+
+    fn track_roll(&mut self, id: &ObjectId, live: &Live) {
+        if !is_workload(id) {
+            return;
+        }
+        let phase = live.rolling.map_or(RollPhase::Settled, |rolling| rolling.phase);
+        let mut changed = match phase {
+            RollPhase::Replacing => self.rolling.insert(id.clone()),
+            _ => self.rolling.remove(id),
+        };
+        let answered = self.claims.get(id).is_some_and(|written| written.is_some_and(|rv| rv <= live.rv));
+        if answered && matches!(phase, RollPhase::Settled | RollPhase::FirstStart) {
+            changed |= self.claims.remove(id).is_some();
+        }
+        if changed {
+            self.touch(&Topic::Budget);
+        }
+    }
+
+    pub(super) fn changed(&mut self, id: &ObjectId) {
+        self.dirty.push(id.clone());
+        self.touch(&Topic::Object(id.clone()));
+        self.judge_again();
+    }
+
+    /// The contents of older revisions that decisions need, by revision.
+    pub fn unresolved(&self) -> BTreeMap<Revision, Vec<(ObjectId, Hash)>> {
+        let mut found: BTreeMap<Revision, Vec<(ObjectId, Hash)>> = BTreeMap::new();
+        for (id, entry) in &self.entries {
+            if let Accepted::Named(Release { hash, revision }) = &entry.accepted {
+                found.entry(revision.clone()).or_default().push((id.clone(), *hash));
+            }
+        }
+        found
+    }
+
+    /// An older revision was read: the content of an object there, or nothing when it cannot be had.
+    pub fn resolved(&mut self, id: &ObjectId, release: &Release, content: Option<Shared>) {
+        if let Some(entry) = self.entries.get_mut(id)
+            && entry.accepted == Accepted::Named(release.clone())
+        {
+            entry.accepted = match content.filter(|desired| desired.is_release(release.hash)) {
+                Some(desired) => Accepted::Known(desired),
+                None => Accepted::Lost(release.clone()),
+            };
+            self.dirty.push(id.clone());
+        }
+    }
+
+    /// The revisions that contents in force were brought by: they must stay readable.
+    pub fn revisions(&self) -> BTreeSet<Revision> {
+        let live = self.live.values().filter_map(|live| live.release.as_ref()).map(|r| r.revision.clone());
+        live.chain(self.sources.iter().filter_map(|source| source.head.clone())).collect()
+    }
+
+    /// Decides about one object, asks the budget, and remembers what it waits for.
+    pub fn decide(&mut self, id: &ObjectId, now: Instant) -> Decision {
+        self.settle();
+        let Some(entry) = self.entries.get(id) else {
+            return Decision { action: Action::Forget, reason: None, again: None };
+        };
+        let wanting = entry.want();
+        let view = View {
+            id,
+            entry,
+            sight: self.sight(id, entry, now),
+            inventories: &self.applysets,
+            adopt: wanting.map_or(Adopt::default(), |(source, _)| self.sources[source].adopt),
+            scaling: if self.autoscaled.contains(id) { Scaling::ByAutoscaler } else { Scaling::ByManifest },
+            barred: self.barred(id, entry),
+            gated: wanting.and_then(|(source, desired)| self.gated(source, desired)),
+            judgement: None,
+            finished: wanting
+                .and_then(|(source, _)| self.sources[source].inventory.as_ref()?.finished.get(id).copied()),
+        };
+        let view = View { judgement: self.judgement(id, &view), ..view };
+        let decision = decide(&view, now);
+        let decision = self.observed(id, decision);
+        let decision = self.budgeted(id, decision);
+        self.remember(id, &decision);
+        decision
+    }
+
+    /// Forgets an object of which nothing is known any more.
+    pub fn forget(&mut self, id: &ObjectId) {
+        if self.entries.get(id).is_some_and(|entry| entry.wants.is_empty()) {
+            self.entries.remove(id);
+            self.live.get(id).is_none().then(|| self.touch(&Topic::Object(id.clone())));
+        }
+    }
+
+    /// The verdict of comparing a content with our entry.
+    pub fn verified(&mut self, id: &ObjectId, verified: Verified) {
+        if let Some(entry) = self.entries.get_mut(id) {
+            entry.verified = Some(verified);
+            self.dirty.push(id.clone());
+        }
+    }
+
+    fn sight<'a>(&'a self, id: &ObjectId, entry: &'a Entry, now: Instant) -> Sight<'a> {
+        if let Some(blind) = self.blind(id, entry) {
+            return Sight::Blind(blind);
+        }
+        let seen = self.live.get(id);
+        if let Some((written, at)) = entry.written
+            && seen.is_none_or(|live| live.rv < written)
+        {
+            let overdue = now.duration_since(at) >= super::ECHO;
+            return match &entry.looked {
+                Some(Looked::Found(live)) if live.rv >= written => Sight::Seen(live),
+                _ if overdue => Sight::NotSeen,
+                _ => Sight::Blind(super::Reason::OwnWrite),
+            };
+        }
+        match (seen, &entry.looked) {
+            (Some(live), Some(Looked::Found(newer))) if newer.rv > live.rv => Sight::Seen(newer),
+            (Some(live), _) => Sight::Seen(live),
+            (None, Some(Looked::Found(live))) => Sight::Seen(live),
+            (None, Some(Looked::Absent)) => Sight::Absent,
+            (None, None) => Sight::NotSeen,
+        }
+    }
+}
+
+/// What must be shown now, as the release annotation tells it: the annotation is a fact of the cluster, and
+/// it wins over what was remembered, unless somebody else wrote it.
+fn accepted(known: &Accepted, live: &Live, wanted: Option<&Shared>) -> Accepted {
+    let Some(release) = &live.release else { return known.clone() };
+    let written_by_us = live.ours.as_deref().is_some_and(|entry| entry.contains(super::RELEASE));
+    if !written_by_us {
+        return known.clone();
+    }
+    match (known, wanted) {
+        (Accepted::Known(accepted), _) if accepted.is_release(release.hash) => known.clone(),
+        (_, Some(desired)) if desired.is_release(release.hash) => Accepted::Known(desired.clone()),
+        (Accepted::Lost(lost), _) if lost == release => known.clone(),
+        _ => Accepted::Named(release.clone()),
+    }
+}

@@ -1,0 +1,189 @@
+//! Which objects an object needs.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::object::{GroupKind, ObjectId, at, text_at};
+
+/// Objects named in this annotation must be there and healthy first; Config Sync's and cli-utils' word for
+/// it is read as well. Form: `group/namespaces/ns/Kind/name` or `group/Kind/name`, separated by commas;
+/// the short form `Kind/name` means the object's own namespace and any built-in kind's group.
+const DEPENDS_ON: [&str; 2] = ["rhumb.dev/depends-on", "config.kubernetes.io/depends-on"];
+
+/// Returns what an object needs before it can work: what its pods mount and run as, what it routes to
+/// and what it scales. Its namespace and its CRD are not among them, as every
+/// object needs those.
+pub fn references(id: &ObjectId, body: &Value) -> BTreeSet<ObjectId> {
+    let mut found = Found { namespace: id.namespace().unwrap_or_default(), ids: BTreeSet::new() };
+    match (id.group(), id.kind()) {
+        ("", "Pod") => found.pod(body.get("spec")),
+        ("batch", "CronJob") => found.pod(at(body, &["spec", "jobTemplate", "spec", "template", "spec"])),
+        ("apps" | "batch", _) | ("", "ReplicationController") => {
+            found.pod(at(body, &["spec", "template", "spec"]));
+            found.claims_templates(body);
+            found.named("", "Service", text_at(body, &["spec", "serviceName"]));
+        }
+        ("", "ServiceAccount") => {
+            found.each(body.get("secrets"), |f, s| f.named("", "Secret", text_at(s, &["name"])));
+            found.each(body.get("imagePullSecrets"), |f, s| f.named("", "Secret", text_at(s, &["name"])));
+        }
+        ("", "PersistentVolumeClaim") => {
+            found.global("storage.k8s.io", "StorageClass", text_at(body, &["spec", "storageClassName"]));
+        }
+        ("networking.k8s.io", "Ingress") => found.ingress(body),
+        ("autoscaling", "HorizontalPodAutoscaler") => found.scaled(body),
+        ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => found.binding(body),
+        ("admissionregistration.k8s.io", _) => found.each(body.get("webhooks"), |f, webhook| {
+            f.service(at(webhook, &["clientConfig", "service"]));
+        }),
+        ("apiregistration.k8s.io", "APIService") => found.service(at(body, &["spec", "service"])),
+        _ => {}
+    }
+    found.ids.remove(id);
+    found.ids
+}
+
+/// Returns what must be healthy before an object is changed, by its own annotation.
+pub fn depends_on(id: &ObjectId, body: &Value) -> BTreeSet<ObjectId> {
+    let mut found = Found { namespace: id.namespace().unwrap_or_default(), ids: BTreeSet::new() };
+    found.annotated(body);
+    found.ids.remove(id);
+    found.ids
+}
+
+struct Found<'a> {
+    namespace: &'a str,
+    ids: BTreeSet<ObjectId>,
+}
+
+impl Found<'_> {
+    fn add(&mut self, group: &str, kind: &str, namespace: &str, name: &str) {
+        if !name.is_empty() {
+            let namespace = (!namespace.is_empty()).then_some(namespace);
+            self.ids.insert(ObjectId::new(&GroupKind::new(group, kind), namespace, name));
+        }
+    }
+
+    fn named(&mut self, group: &str, kind: &str, name: &str) {
+        self.add(group, kind, self.namespace, name);
+    }
+
+    fn global(&mut self, group: &str, kind: &str, name: &str) {
+        self.add(group, kind, "", name);
+    }
+
+    fn each(&mut self, list: Option<&Value>, visit: impl Fn(&mut Self, &Value)) {
+        for item in list.and_then(Value::as_array).into_iter().flatten() {
+            visit(self, item);
+        }
+    }
+
+    fn pod(&mut self, spec: Option<&Value>) {
+        let Some(spec) = spec else { return };
+        self.named("", "ServiceAccount", text_at(spec, &["serviceAccountName"]));
+        self.global("scheduling.k8s.io", "PriorityClass", text_at(spec, &["priorityClassName"]));
+        self.global("node.k8s.io", "RuntimeClass", text_at(spec, &["runtimeClassName"]));
+        self.each(spec.get("imagePullSecrets"), |f, s| f.named("", "Secret", text_at(s, &["name"])));
+        for containers in ["containers", "initContainers"] {
+            self.each(spec.get(containers), Self::container);
+        }
+        self.each(spec.get("volumes"), Self::volume);
+    }
+
+    fn container(&mut self, container: &Value) {
+        self.each(container.get("env"), |f, env| {
+            f.required("ConfigMap", at(env, &["valueFrom", "configMapKeyRef"]), "name");
+            f.required("Secret", at(env, &["valueFrom", "secretKeyRef"]), "name");
+        });
+        self.each(container.get("envFrom"), |f, from| {
+            f.required("ConfigMap", from.get("configMapRef"), "name");
+            f.required("Secret", from.get("secretRef"), "name");
+        });
+    }
+
+    fn volume(&mut self, volume: &Value) {
+        self.required("ConfigMap", volume.get("configMap"), "name");
+        self.required("Secret", volume.get("secret"), "secretName");
+        self.required("PersistentVolumeClaim", volume.get("persistentVolumeClaim"), "claimName");
+        self.each(at(volume, &["projected", "sources"]), |f, source| {
+            f.required("ConfigMap", source.get("configMap"), "name");
+            f.required("Secret", source.get("secret"), "name");
+        });
+    }
+
+    /// A reference that does not say `optional: true`.
+    fn required(&mut self, kind: &str, reference: Option<&Value>, key: &str) {
+        let Some(reference) = reference else { return };
+        if reference.get("optional").and_then(Value::as_bool) != Some(true) {
+            self.named("", kind, text_at(reference, &[key]));
+        }
+    }
+
+    fn claims_templates(&mut self, body: &Value) {
+        self.each(at(body, &["spec", "volumeClaimTemplates"]), |f, claim| {
+            f.global("storage.k8s.io", "StorageClass", text_at(claim, &["spec", "storageClassName"]));
+        });
+    }
+
+    fn ingress(&mut self, body: &Value) {
+        self.global("networking.k8s.io", "IngressClass", text_at(body, &["spec", "ingressClassName"]));
+        self.named("", "Service", text_at(body, &["spec", "defaultBackend", "service", "name"]));
+        self.each(at(body, &["spec", "tls"]), |f, tls| f.named("", "Secret", text_at(tls, &["secretName"])));
+        self.each(at(body, &["spec", "rules"]), |f, rule| {
+            f.each(at(rule, &["http", "paths"]), |f, path| {
+                f.named("", "Service", text_at(path, &["backend", "service", "name"]));
+            });
+        });
+    }
+
+    fn scaled(&mut self, body: &Value) {
+        if let Some(target) = at(body, &["spec", "scaleTargetRef"]) {
+            let group = text_at(target, &["apiVersion"]).split_once('/').map_or("", |(group, _)| group);
+            self.named(group, text_at(target, &["kind"]), text_at(target, &["name"]));
+        }
+    }
+
+    fn binding(&mut self, body: &Value) {
+        let role = body.get("roleRef").unwrap_or(&Value::Null);
+        let group = "rbac.authorization.k8s.io";
+        match text_at(role, &["kind"]) {
+            "ClusterRole" => self.global(group, "ClusterRole", text_at(role, &["name"])),
+            kind => self.named(group, kind, text_at(role, &["name"])),
+        }
+        self.each(body.get("subjects"), |f, subject| {
+            if text_at(subject, &["kind"]) == "ServiceAccount" {
+                f.add("", "ServiceAccount", text_at(subject, &["namespace"]), text_at(subject, &["name"]));
+            }
+        });
+    }
+
+    fn service(&mut self, reference: Option<&Value>) {
+        if let Some(service) = reference {
+            self.add("", "Service", text_at(service, &["namespace"]), text_at(service, &["name"]));
+        }
+    }
+
+    fn annotated(&mut self, body: &Value) {
+        for key in DEPENDS_ON {
+            for named in text_at(body, &["metadata", "annotations", key]).split(',') {
+                let parts: Vec<&str> = named.trim().split('/').collect();
+                match parts[..] {
+                    [group, "namespaces", namespace, kind, name] => self.add(group, kind, namespace, name),
+                    [group, kind, name] => self.global(group, kind, name),
+                    [kind, name] => self.named(customary_group(kind), kind, name),
+                    _ => {}
+                }
+            }
+        }
+    }
+}
+
+fn customary_group(kind: &str) -> &'static str {
+    match kind {
+        "Deployment" | "StatefulSet" | "DaemonSet" | "ReplicaSet" => "apps",
+        "Job" | "CronJob" => "batch",
+        "Ingress" => "networking.k8s.io",
+        _ => "",
+    }
+}

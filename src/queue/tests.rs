@@ -1,0 +1,58 @@
+use super::*;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn drain(queue: &mut Queue<&'static str>, now: Instant) -> Vec<&'static str> {
+    std::iter::from_fn(|| queue.take(now)).collect()
+}
+
+#[test]
+fn a_key_is_taken_once_however_often_it_was_added() {
+    let (mut queue, now) = (Queue::default(), Instant::now());
+    for key in ["a", "b", "a", "c", "b"] {
+        queue.add(key);
+    }
+    assert_eq!(drain(&mut queue, now), ["a", "b", "c"]);
+}
+
+#[test]
+fn a_key_added_while_processed_comes_back_when_done_and_not_before() {
+    let (mut queue, now) = (Queue::default(), Instant::now());
+    queue.add("a");
+    assert_eq!(queue.take(now), Some("a"));
+    queue.add("a");
+    assert_eq!(queue.take(now), None);
+    queue.done(&"a");
+    assert_eq!(queue.take(now), Some("a"));
+    queue.done(&"a");
+    assert_eq!(queue.take(now), None);
+    assert_eq!(queue.depth(), Depth::default());
+}
+
+#[test]
+fn a_delayed_key_waits_and_its_earliest_time_counts() {
+    let (mut queue, now) = (Queue::default(), Instant::now());
+    queue.add_at("a", now + SECOND * 5);
+    queue.add_at("a", now + SECOND);
+    queue.add_at("a", now + SECOND * 3);
+    assert_eq!(queue.next_due(), Some(now + SECOND));
+    assert_eq!(drain(&mut queue, now), [""; 0]);
+    assert_eq!(drain(&mut queue, now + SECOND), ["a"]);
+    queue.done(&"a");
+    assert_eq!(drain(&mut queue, now + SECOND * 9), [""; 0], "the later times are gone");
+    assert_eq!(queue.next_due(), None);
+}
+
+#[test]
+fn backoff_doubles_to_five_minutes_and_is_forgotten() {
+    let mut queue = Queue::default();
+    let rests: Vec<u64> = (0..13).map(|_| queue.backoff(&"a", 0.0).as_millis() as u64).collect();
+    assert_eq!(rests[..5], [200, 400, 800, 1600, 3200]);
+    assert_eq!(rests[12], 300_000);
+    for _ in 0..100 {
+        assert!(queue.backoff(&"a", 1.0) >= SECOND * 240);
+    }
+    queue.forget(&"a");
+    assert_eq!(queue.failures(&"a"), 0);
+    assert_eq!(queue.backoff(&"a", 0.0), FIRST_BACKOFF);
+}
