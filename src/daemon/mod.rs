@@ -1,1 +1,35 @@
-//! The loop.
+//! The loop that makes a cluster follow its sources.
+//!
+//! Everything that happens arrives as one closed [`Event`]; events only wake the loop, and every decision
+//! is made by the engine from whole state. What the engine decides is carried out by small tasks whose
+//! outcomes are events again.
+//!
+//! | part | does |
+//! |---|---|
+//! | [`Reconciler`] | the loop, for the daemon and for one pass |
+//! | `feed` | one task per source: observe, read, parse |
+//! | `contents` | bodies of objects, read again when they are needed |
+//! | `act` | carries an action out and says what came of it |
+//! | `kinds` | discovery, informers, autoscalers |
+//! | `inventory` | the parent object of each source |
+//! | [`preview`] | one dry run of the same engine |
+//!
+//! **Invariant:** decides nothing about objects, and knows no HTTP and no terminal.
+
+mod act;
+mod contents;
+mod event;
+mod feed;
+mod inventory;
+mod kinds;
+mod pass;
+mod preview;
+mod reading;
+mod reconciler;
+mod setup;
+
+pub use event::Told;
+pub use pass::{Pass, Verdict as PassVerdict};
+pub use preview::preview;
+pub use reconciler::{Reconciler, Until};
+pub use setup::{Setup, SourceSetup};

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::entry::{Accepted, Cover, Entry, Lost, Rule, SourceId};
 use super::prune::Judgement;
 use super::{Adopt, Live, Owner, Reason, Recreate, Replicas, RollPhase, Rv, Shared, Uid, Want, is_workload};
-use crate::object::{Hash, ObjectId};
+use crate::object::{Hash, ObjectId, Revision};
 
 /// So many repairs of one object within a minute are a fight (Config Sync's alarm rate, KNV2005).
 pub const FIGHT: usize = 5;
@@ -53,6 +53,8 @@ pub struct View<'a> {
     pub sight: Sight<'a>,
     /// Inventory ids of all sources, by number.
     pub inventories: &'a [Arc<str>],
+    /// The revisions in force of all sources, by number.
+    pub heads: &'a [Revision],
     /// Whether the wanting source may take objects over.
     pub adopt: Adopt,
     /// Whether an autoscaler targets it.
@@ -109,6 +111,8 @@ pub struct Apply {
     pub want: Shared,
     /// In whose name.
     pub source: SourceId,
+    /// The revision that its annotation names.
+    pub revision: Revision,
     /// What it must find.
     pub guard: Guard,
     /// What becomes of `spec.replicas`.
@@ -234,6 +238,7 @@ fn create(view: &View<'_>, source: SourceId, want: &Shared, purpose: Purpose, no
     Decision::act(Action::Apply(Apply {
         want: want.clone(),
         source,
+        revision: revision(view, source, purpose),
         guard: Guard::Absent,
         replicas: Replicas::AsWritten,
         purpose,
@@ -272,15 +277,25 @@ fn present(view: &View<'_>, source: SourceId, desired: &Shared, live: &Live, now
     if let Some(reason) = hindrance(view, desired, now).or_else(|| view.gated.clone()) {
         return defend(view, reason, now);
     }
+    let purpose = takeover.unwrap_or(Purpose::Change);
     let exact = takeover.is_some() || restarts == Restarts::Maybe || matches!(replicas, Replicas::Shown(_));
     Decision::act(Action::Apply(Apply {
         want: desired.clone(),
         source,
+        revision: revision(view, source, purpose),
         guard: guard(live, exact),
         replicas,
-        purpose: takeover.unwrap_or(Purpose::Change),
+        purpose,
         restarts,
     }))
+}
+
+/// A repair brings nothing new, so the annotation goes on naming the revision that did.
+fn revision(view: &View<'_>, source: SourceId, purpose: Purpose) -> Revision {
+    match (&view.entry.brought, purpose) {
+        (Some(brought), Purpose::Repair) => brought.clone(),
+        _ => view.heads[source].clone(),
+    }
 }
 
 fn guard(live: &Live, exact: bool) -> Guard {
@@ -371,6 +386,7 @@ fn repair(
     Decision::act(Action::Apply(Apply {
         want: want.clone(),
         source,
+        revision: revision(view, source, Purpose::Repair),
         guard: guard(live, restarts == Restarts::Maybe || matches!(replicas, Replicas::Shown(_))),
         replicas,
         purpose: Purpose::Repair,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::SourceId;
 use super::effective::effective;
 use crate::graph;
 use crate::object::{GroupKind, Gvk, Hash, Object, ObjectId, Origin, at, text_at};
@@ -11,6 +12,8 @@ use crate::object::{GroupKind, Gvk, Hash, Object, ObjectId, Origin, at, text_at}
 /// Where a body is found again: a git blob, and the object's position among the objects of that file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Place {
+    /// Number of the source.
+    pub source: SourceId,
     /// Git's id of the file's content.
     pub blob: [u8; 20],
     /// Position among the file's objects, from 0.

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::{Live, Release, Rv, Shared, Want};
-use crate::object::{Hash, ObjectId};
+use super::{Live, RELEASE, Release, Rv, Shared, Want};
+use crate::object::{Hash, ObjectId, Revision};
 
 /// Number of a source in its engine.
 pub type SourceId = usize;
@@ -113,6 +113,8 @@ pub struct Entry {
     pub wants: Vec<(SourceId, Want)>,
     /// What the cluster must show now.
     pub accepted: Accepted,
+    /// The revision that brought what was accepted: it stays in the annotation as long as the content.
+    pub brought: Option<Revision>,
     /// What a look found, until the informer knows more.
     pub looked: Option<Looked>,
     /// Our own last write: an older view never causes an action.
@@ -145,9 +147,23 @@ impl Entry {
         }
     }
 
-    /// Whether nothing is known of it any more.
-    pub fn is_idle(&self) -> bool {
-        self.wants.is_empty() && self.accepted == Accepted::Nothing && self.looked.is_none()
+    /// Takes over what must be shown now, as the release annotation tells it: the annotation is a fact of
+    /// the cluster and wins over what was remembered, unless somebody else wrote it.
+    pub(super) fn know(&mut self, live: &Live) {
+        let Some(release) = &live.release else { return };
+        let by_us = live.ours.as_deref().is_some_and(|entry| entry.contains(RELEASE));
+        if !by_us {
+            return;
+        }
+        self.brought = Some(release.revision.clone());
+        let wanted =
+            self.want().map(|(_, desired)| desired).filter(|desired| desired.is_release(release.hash));
+        match (&self.accepted, wanted) {
+            (Accepted::Known(accepted), _) if accepted.is_release(release.hash) => {}
+            (_, Some(desired)) => self.accepted = Accepted::Known(desired.clone()),
+            (Accepted::Lost(lost), _) if lost == release => {}
+            _ => self.accepted = Accepted::Named(release.clone()),
+        }
     }
 }
 

@@ -79,6 +79,7 @@ impl Engine {
         }
         let Some(entry) = self.entries.get_mut(id) else { return };
         entry.accepted = Accepted::Known(apply.want.clone());
+        entry.brought = Some(apply.revision.clone());
         entry.refused = None;
         entry.failed = None;
         // Whatever the server tracks of our own apply is all that it will ever track of this content.

@@ -112,6 +112,7 @@ pub struct Reading {
 pub struct Engine {
     pub(super) sources: Vec<Source>,
     pub(super) applysets: Vec<Arc<str>>,
+    heads: Vec<Revision>,
     pub(super) entries: HashMap<ObjectId, Entry>,
     pub(super) live: HashMap<ObjectId, Live>,
     pub(super) informers: HashMap<GroupKind, KindState>,
@@ -150,6 +151,7 @@ impl Engine {
     /// Adds a source and returns its number.
     pub fn add_source(&mut self, source: Source) -> SourceId {
         self.applysets.push(source.applyset.clone());
+        self.heads.push(Revision::new(""));
         self.sources.push(source);
         self.sources.len() - 1
     }
@@ -217,6 +219,7 @@ impl Engine {
         let doubt = state.catalog.not_understood().map(|file| format!("{file} is not understood").into());
         state.incomplete = reading.incomplete.or(doubt);
         if reading.revision.is_some() {
+            self.heads[source] = reading.revision.clone().unwrap_or_else(|| Revision::new(""));
             state.head = reading.revision;
         }
         for id in &touched {
@@ -250,11 +253,8 @@ impl Engine {
             }
         }
         if entry.wants != before {
-            if let (Some((_, desired)), Some(live)) = (entry.want(), self.live.get(id)) {
-                // The same content from a newer revision: nothing is released, only better known.
-                let desired = desired.clone();
-                let accepted = accepted(&entry.accepted, live, Some(&desired));
-                entry.accepted = accepted;
+            if let (Some(live), None) = (self.live.get(id), entry.written) {
+                entry.know(live);
             }
             self.track_unwanted(id);
             self.dirty.push(id.clone());
@@ -365,11 +365,11 @@ impl Engine {
         }
         let entry = self.entries.entry(id.clone()).or_default();
         entry.looked = None;
-        if entry.written.is_some_and(|(written, _)| written <= live.rv) {
-            entry.written = None;
+        entry.written = entry.written.filter(|(written, _)| *written > live.rv);
+        // A view older than our own write tells nothing about what was accepted.
+        if entry.written.is_none() {
+            entry.know(&live);
         }
-        let wanted = entry.want().map(|(_, desired)| desired.clone());
-        entry.accepted = accepted(&entry.accepted, &live, wanted.as_ref());
         self.track_roll(id, &live);
         self.live.insert(id.clone(), live);
         self.track_unwanted(id);
@@ -408,8 +408,7 @@ impl Engine {
                 entry.written = None;
             }
             if let Looked::Found(live) = &looked {
-                let wanted = entry.want().map(|(_, desired)| desired.clone());
-                entry.accepted = accepted(&entry.accepted, live, wanted.as_ref());
+                entry.know(live);
             }
             entry.looked = Some(looked);
         }
@@ -482,6 +481,7 @@ impl Engine {
             entry,
             sight: self.sight(id, entry, now),
             inventories: &self.applysets,
+            heads: &self.heads,
             adopt: wanting.map_or(Adopt::default(), |(source, _)| self.sources[source].adopt),
             scaling: if self.autoscaled.contains(id) { Scaling::ByAutoscaler } else { Scaling::ByManifest },
             barred: self.barred(id, entry),
@@ -536,21 +536,5 @@ impl Engine {
             (None, Some(Looked::Absent)) => Sight::Absent,
             (None, None) => Sight::NotSeen,
         }
-    }
-}
-
-/// What must be shown now, as the release annotation tells it: the annotation is a fact of the cluster, and
-/// it wins over what was remembered, unless somebody else wrote it.
-fn accepted(known: &Accepted, live: &Live, wanted: Option<&Shared>) -> Accepted {
-    let Some(release) = &live.release else { return known.clone() };
-    let written_by_us = live.ours.as_deref().is_some_and(|entry| entry.contains(super::RELEASE));
-    if !written_by_us {
-        return known.clone();
-    }
-    match (known, wanted) {
-        (Accepted::Known(accepted), _) if accepted.is_release(release.hash) => known.clone(),
-        (_, Some(desired)) if desired.is_release(release.hash) => Accepted::Known(desired.clone()),
-        (Accepted::Lost(lost), _) if lost == release => known.clone(),
-        _ => Accepted::Named(release.clone()),
     }
 }

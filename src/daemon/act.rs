@@ -1,0 +1,208 @@
+//! Carries an action out and says what came of it. Makes no choices.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::contents::{self, Contents};
+use super::event::{Event, Told, Trouble};
+use crate::cluster::{Cluster, Deleted, Error, Fault, Force, Kind, Looked as Found, Propagation, Retry};
+use crate::engine::{
+    Action, Apply, Cover, Failure, Guard, Looked, Lost, Outcome, Release, Removal, Replicas, Rule, Shared, Verified,
+    Written,
+};
+use crate::fields::{self, Coverage};
+use crate::object::{ObjectId, Revision};
+
+/// What actions are carried out with. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Hands {
+    pub(super) cluster: Cluster,
+    pub(super) contents: Contents,
+}
+
+impl Hands {
+    /// Writes a content.
+    pub(super) async fn apply(self, kind: Arc<Kind>, id: ObjectId, apply: Apply, backoff: Duration) -> Event {
+        let force = if apply.guard == Guard::Absent { Force::No } else { Force::Yes };
+        let body = match self.body(&apply).await {
+            Ok(body) => body,
+            Err(error) => {
+                let failure = Failure::Unknown(error.to_string().into(), backoff);
+                return Event::Done(id, Action::Apply(apply), Outcome::Failed(failure), None);
+            }
+        };
+        let answer = self.cluster.apply(&kind, &id, &body, &apply.guard, force).await;
+        let (outcome, told) = match answer {
+            Ok(applied) => {
+                for warning in &applied.warnings {
+                    tracing::warn!(object = %id, "the server warns: {warning}");
+                }
+                let told = if applied.created { Told::Created } else { Told::Configured };
+                (Outcome::Applied(Written { live: applied.live }), Some(told))
+            }
+            Err(error) => (Outcome::Failed(failure(&error, backoff)), None),
+        };
+        Event::Done(id, Action::Apply(apply), outcome, told)
+    }
+
+    async fn body(&self, apply: &Apply) -> Result<Value, contents::Error> {
+        let hash = match apply.replicas {
+            Replicas::AsWritten => apply.want.hash,
+            Replicas::Left | Replicas::Shown(_) => apply.want.ceded.unwrap_or(apply.want.hash),
+        };
+        let release = Release { hash, revision: apply.revision.clone() };
+        let (contents, want, replicas) = (self.contents.clone(), apply.want.clone(), apply.replicas);
+        blocking(move || contents.body(&want, &release, replicas)).await
+    }
+
+    /// Deletes one incarnation in one version.
+    pub(super) async fn delete(self, kind: Arc<Kind>, id: ObjectId, action: Action, backoff: Duration) -> Event {
+        let Action::Delete(uid, rv, removal) = &action else {
+            return Event::Looked(BTreeMap::new());
+        };
+        let answer = self.cluster.delete(&kind, &id, uid, *rv, Propagation::Background).await;
+        let (outcome, told) = match answer {
+            Ok(Deleted::Gone | Deleted::Accepted) => {
+                let told = match removal {
+                    Removal::Prune => Told::Pruned,
+                    Removal::Recreate => Told::Recreating,
+                };
+                (Outcome::Deleted, Some(told))
+            }
+            Err(error) => (Outcome::Failed(failure(&error, backoff)), None),
+        };
+        Event::Done(id, action, outcome, told)
+    }
+
+    /// Looks whether objects of one kind and namespace exist.
+    pub(super) async fn look(self, kind: Arc<Kind>, namespace: Option<String>, ids: Vec<ObjectId>) -> Event {
+        let names: BTreeSet<String> = ids.iter().map(|id| id.name().to_owned()).collect();
+        let answer = self.cluster.look(&kind, namespace.as_deref(), &names).await;
+        let answers = ids.into_iter().map(|id| {
+            let looked = match &answer {
+                Ok(found) => match found.get(id.name()) {
+                    Some(Found::Found(live)) => Ok(Looked::Found(live.clone())),
+                    Some(Found::Absent) | None => Ok(Looked::Absent),
+                },
+                Err(error) => Err(Trouble(error.reason().into())),
+            };
+            (id, looked)
+        });
+        Event::Looked(answers.collect())
+    }
+
+    /// Compares contents with what our entries cover.
+    pub(super) async fn compare(self, questions: Vec<Question>) -> Event {
+        let answered = blocking(move || {
+            questions
+                .into_iter()
+                .map(|question| {
+                    let verified = self.contents.effective(&question.want).map(|content| question.answer(content));
+                    (question.id, verified.map_err(|error| Trouble(error.to_string().into())))
+                })
+                .collect()
+        });
+        Event::Compared(answered.await)
+    }
+
+    /// Looks at the values of lists that are empty in the content: the server tracks no path for them.
+    pub(super) async fn inspect(self, kind: Arc<Kind>, question: Question) -> Event {
+        let contents = self.contents.clone();
+        let want = question.want.clone();
+        let content = blocking(move || contents.effective(&want)).await;
+        let shown = self.cluster.get(&kind, &question.id).await;
+        let verified = match (content, shown) {
+            (Ok(content), Ok(Some(shown))) => {
+                let content = question.stamped(content);
+                let paths = match fields::coverage(&content, question.shape.as_deref()) {
+                    Coverage::OnlyEmpty(paths) => paths,
+                    Coverage::Whole | Coverage::Lost(_) => Vec::new(),
+                };
+                let empty = paths.iter().all(|path| path.find(&shown).is_none_or(is_empty));
+                let cover = if empty { Cover::Whole } else { Cover::Lost(Lost::InPlace) };
+                Ok(question.verified(cover))
+            }
+            (Err(error), _) => Err(Trouble(error.to_string().into())),
+            (_, Err(error)) => Err(Trouble(error.reason().into())),
+            (_, Ok(None)) => Err(Trouble("it is gone".into())),
+        };
+        Event::Compared(vec![(question.id, verified)])
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(list) => list.is_empty(),
+        Value::Object(map) => map.is_empty(),
+        _ => false,
+    }
+}
+
+/// Whether our entry covers a content.
+#[derive(Clone, Debug)]
+pub(super) struct Question {
+    pub(super) id: ObjectId,
+    pub(super) want: Shared,
+    pub(super) replicas: Replicas,
+    /// Our entry.
+    pub(super) shape: Option<Arc<str>>,
+}
+
+impl Question {
+    fn stamped(&self, content: Value) -> Value {
+        // Only the path of the annotation matters here, not its value.
+        let release = Release { hash: self.want.hash, revision: Revision::new("") };
+        crate::engine::stamped(content, &release, self.replicas)
+    }
+
+    fn answer(&self, content: Value) -> Verified {
+        let content = self.stamped(content);
+        let cover = match fields::coverage(&content, self.shape.as_deref()) {
+            Coverage::Whole => Cover::Whole,
+            Coverage::OnlyEmpty(_) => Cover::Empty,
+            Coverage::Lost(paths) => {
+                let template = crate::change::touches_template(&self.id.group_kind(), &paths);
+                Cover::Lost(if template { Lost::Template } else { Lost::InPlace })
+            }
+        };
+        self.verified(cover)
+    }
+
+    fn verified(&self, cover: Cover) -> Verified {
+        let content = match self.replicas {
+            Replicas::AsWritten => self.want.hash,
+            Replicas::Left | Replicas::Shown(_) => self.want.ceded.unwrap_or(self.want.hash),
+        };
+        Verified { content, shape: self.shape.clone(), cover }
+    }
+}
+
+/// What an error of the API server means for the object.
+fn failure(error: &Error, backoff: Duration) -> Failure {
+    let text: Arc<str> = error.reason().into();
+    let wait = error.retry_after().unwrap_or(backoff);
+    match (error.fault(), error.retry()) {
+        (Fault::Owned { .. } | Fault::NoObject, _) => Failure::OtherThanSeen,
+        (_, Retry::Decide) => Failure::Conflict,
+        (Fault::Immutable { .. }, _) => Failure::Refused(text, Rule::Immutable, None),
+        (_, Retry::Never) => Failure::Refused(text, Rule::Other, None),
+        (_, Retry::Slowly) => Failure::Refused(text, Rule::Other, Some(wait)),
+        (_, Retry::Soon) => Failure::Unknown(text, wait),
+    }
+}
+
+/// Runs a function that blocks on the disk. A panic in it is passed on.
+pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // Blocking work is cancelled only when the runtime ends, and with it whoever waits here.
+            Err(_) => std::future::pending().await,
+        },
+    }
+}

@@ -1,0 +1,133 @@
+//! Bodies of objects, read again when they are needed.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::Value;
+
+use crate::engine::{Desired, Release, Replicas, effective, stamped};
+use crate::manifest::{self, Item};
+use crate::object::{Class, Hash, Object};
+use crate::source::{self, Blob, Disk, Reader};
+
+/// So many parsed files are kept: a first apply asks for the objects of one file one after the other.
+const KEPT: usize = 16;
+
+/// A file larger than this is not kept.
+const KEPT_BYTES: usize = 1 << 20;
+
+/// Why a body cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The source's store does not give the file.
+    #[error("{file} cannot be read again: {source}")]
+    Store {
+        /// The file.
+        file: Arc<str>,
+        /// Why.
+        source: source::Error,
+    },
+    /// The file does not hold what it held.
+    #[error("{file}:{line} does not hold the content that was decided on")]
+    Changed {
+        /// The file.
+        file: Arc<str>,
+        /// The line at which the object stood.
+        line: u32,
+    },
+}
+
+impl Error {
+    /// The class under which it is treated.
+    pub fn class(&self) -> Class {
+        match self {
+            Self::Store { .. } => Class::Source,
+            Self::Changed { .. } => Class::Internal,
+        }
+    }
+}
+
+/// Where the bytes of a source are.
+#[derive(Clone)]
+pub enum Bytes {
+    /// In a git store.
+    Store(Reader),
+    /// In memory, as they were on disk.
+    Disk(Arc<Disk>),
+}
+
+struct Shelf {
+    applyset: Arc<str>,
+    bytes: Bytes,
+}
+
+type Kept = VecDeque<(Blob, Arc<Vec<Item>>)>;
+
+/// Bodies of the objects of all sources. Cheap to clone.
+#[derive(Clone)]
+pub struct Contents {
+    shelves: Arc<Vec<Shelf>>,
+    kept: Arc<Mutex<Kept>>,
+}
+
+impl Contents {
+    /// Of sources in the order of their numbers, each with the id of its inventory.
+    pub fn new(sources: impl IntoIterator<Item = (Arc<str>, Bytes)>) -> Self {
+        let shelves = sources.into_iter().map(|(applyset, bytes)| Shelf { applyset, bytes }).collect();
+        Self { shelves: Arc::new(shelves), kept: Arc::default() }
+    }
+
+    /// The effective content of a wanted object. Blocks on the disk.
+    pub fn effective(&self, want: &Desired) -> Result<Value, Error> {
+        let file = || want.origin.file.clone();
+        let shelf = &self.shelves[want.place.source];
+        let items = self.items(shelf, want)?;
+        let item = items.iter().find(|item| item.index == want.place.index);
+        let content = item.map(|item| effective(&object(item, want), &shelf.applyset));
+        let content = content.filter(|content| Hash::of(content) == want.hash);
+        content.ok_or_else(|| Error::Changed { file: file(), line: want.origin.line })
+    }
+
+    /// What is sent: the effective content with the release annotation. Blocks on the disk.
+    pub fn body(&self, want: &Desired, release: &Release, replicas: Replicas) -> Result<Value, Error> {
+        Ok(stamped(self.effective(want)?, release, replicas))
+    }
+
+    fn items(&self, shelf: &Shelf, want: &Desired) -> Result<Arc<Vec<Item>>, Error> {
+        let blob = Blob::from(want.place.blob);
+        let known = |kept: &Kept| kept.iter().find(|(id, _)| *id == blob).map(|(_, items)| items.clone());
+        if let Some(items) = known(&self.kept.lock().unwrap_or_else(PoisonError::into_inner)) {
+            return Ok(items);
+        }
+        let missing = |source| Error::Store { file: want.origin.file.clone(), source };
+        let bytes = match &shelf.bytes {
+            Bytes::Store(reader) => reader.read(blob).map_err(missing)?,
+            Bytes::Disk(disk) => disk.read(blob).unwrap_or_default().to_vec(),
+        };
+        let items = Arc::new(manifest::read(&want.origin.file, &bytes).items);
+        if bytes.len() <= KEPT_BYTES && items.len() > 1 {
+            let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            kept.push_back((blob, items.clone()));
+            if kept.len() > KEPT {
+                kept.pop_front();
+            }
+        }
+        Ok(items)
+    }
+
+    /// Forgets the parsed files.
+    pub fn clear(&self) {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}
+
+fn object(item: &Item, want: &Desired) -> Object {
+    let mut body = manifest::cleaned(&item.body);
+    if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
+        match want.id.namespace() {
+            Some(namespace) => metadata.insert("namespace".to_owned(), Value::String(namespace.to_owned())),
+            None => metadata.remove("namespace"),
+        };
+    }
+    Object { id: want.id.clone(), gvk: want.gvk.clone(), body: Arc::new(body), origin: want.origin.clone() }
+}

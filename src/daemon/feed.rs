@@ -1,0 +1,191 @@
+//! One task per source: looks at it, reads what changed, and looks up older contents.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until};
+
+use super::act::blocking;
+use super::event::Event;
+use super::reading::{Dialect, Read};
+use crate::engine::{FileFacts, Reading, Release, Shared};
+use crate::manifest::Scopes;
+use crate::object::{GroupKind, Hash, ObjectId, Revision};
+use crate::source::{Blob, Error, MAX_FILE, Reader, Snapshot, Source};
+
+/// What the loop asks of a feed.
+#[derive(Debug)]
+pub(super) enum Order {
+    /// Look now.
+    Look,
+    /// Read all again with these scopes.
+    Scopes(Arc<Scopes>),
+    /// Keep these revisions readable.
+    Pin(BTreeSet<Revision>),
+    /// Look up contents of an older revision.
+    Resolve(Revision, Vec<(ObjectId, Hash)>),
+}
+
+/// A source with what was last told of it.
+pub(super) struct Feed {
+    pub(super) source: Source,
+    pub(super) dialect: Dialect,
+    pub(super) scopes: Arc<Scopes>,
+    pub(super) events: mpsc::Sender<Event>,
+    told: Option<Snapshot>,
+}
+
+impl Feed {
+    /// A feed that has told nothing yet.
+    pub(super) fn new(source: Source, dialect: Dialect, scopes: Arc<Scopes>, events: mpsc::Sender<Event>) -> Self {
+        Self { source, dialect, scopes, events, told: None }
+    }
+
+    /// Runs until nobody listens any more.
+    pub(super) async fn run(mut self, mut orders: mpsc::Receiver<Order>) {
+        let mut hints = self.source.hints();
+        let mut next = Instant::now();
+        loop {
+            let told = tokio::select! {
+                biased;
+                order = orders.recv() => match order {
+                    None => return,
+                    Some(Order::Look) => self.look().await,
+                    Some(order) => self.obey(order).await,
+                },
+                () = hints.next() => self.look().await,
+                () = sleep_until(next) => {
+                    let told = self.look().await;
+                    next = Instant::now() + self.source.next_poll();
+                    told
+                }
+            };
+            if let Some(event) = told
+                && self.events.send(event).await.is_err()
+            {
+                return;
+            }
+        }
+    }
+
+    async fn look(&mut self) -> Option<Event> {
+        let number = self.dialect.source;
+        match self.advance().await {
+            Ok(Some((reading, unknown))) => Some(Event::Read(number, reading, unknown)),
+            Ok(None) => None,
+            Err(error) => Some(Event::Unreadable(number, error.to_string().into())),
+        }
+    }
+
+    async fn advance(&mut self) -> Result<Option<(Reading, BTreeSet<GroupKind>)>, Error> {
+        let observed = self.source.observe().await?;
+        if self.told.as_ref().is_some_and(|told| told.revision == observed.revision) {
+            return Ok(None);
+        }
+        let (reader, dialect, scopes) = (self.source.reader(), self.dialect.clone(), self.scopes.clone());
+        let from = self.told.clone();
+        let step = blocking(move || advance(&reader, &dialect, &scopes, from.as_ref(), &observed.revision)).await?;
+        self.told = Some(step.snapshot);
+        Ok(Some((step.reading, step.unknown)))
+    }
+
+    async fn obey(&mut self, order: Order) -> Option<Event> {
+        match order {
+            Order::Look => self.look().await,
+            Order::Scopes(scopes) => {
+                self.scopes = scopes;
+                self.told = None;
+                self.look().await
+            }
+            Order::Pin(revisions) => {
+                if let Err(error) = self.source.pin(&revisions).await {
+                    tracing::warn!(source = self.source.name(), "older revisions cannot be kept: {error}");
+                }
+                None
+            }
+            Order::Resolve(revision, wanted) => {
+                let (reader, dialect, scopes) = (self.source.reader(), self.dialect.clone(), self.scopes.clone());
+                let resolved = blocking(move || resolve(&reader, &dialect, &scopes, &revision, wanted)).await;
+                Some(Event::Resolved(resolved))
+            }
+        }
+    }
+}
+
+struct Step {
+    snapshot: Snapshot,
+    reading: Reading,
+    unknown: BTreeSet<GroupKind>,
+}
+
+/// Reads what changed since the last reading, or all.
+fn advance(
+    reader: &Reader,
+    dialect: &Dialect,
+    scopes: &Scopes,
+    from: Option<&Snapshot>,
+    to: &Revision,
+) -> Result<Step, Error> {
+    let snapshot = reader.snapshot(to)?;
+    let mut reading = Reading { revision: Some(to.clone()), ..Reading::default() };
+    let mut unknown = BTreeSet::new();
+    let old: BTreeMap<&Arc<str>, Blob> =
+        from.into_iter().flat_map(|snapshot| &snapshot.files).map(|file| (&file.path, file.blob)).collect();
+    let mut gone: BTreeSet<&Arc<str>> = old.keys().copied().collect();
+    let mut changed = Vec::new();
+    for file in &snapshot.files {
+        gone.remove(&file.path);
+        if old.get(&file.path) != Some(&file.blob) {
+            changed.push(file);
+        }
+    }
+    reading.files.extend(gone.into_iter().map(|path| (path.clone(), None)));
+    let blobs: Vec<Blob> = changed.iter().map(|file| file.blob).collect();
+    let mut at = 0;
+    reader.read_all(&blobs, |bytes| {
+        let file = changed[at];
+        at += 1;
+        let read = dialect.read(&file.path, bytes, file.blob.into(), scopes);
+        unknown.extend(read.unknown);
+        reading.files.push((file.path.clone(), Some(read.facts)));
+    })?;
+    if let Some(refused) = snapshot.refused.first() {
+        reading.incomplete = Some(format!("{}: {}", refused.origin, refused.message).into());
+    }
+    Ok(Step { snapshot, reading, unknown })
+}
+
+/// Looks up contents in an older revision; none for what cannot be had.
+fn resolve(
+    reader: &Reader,
+    dialect: &Dialect,
+    scopes: &Scopes,
+    revision: &Revision,
+    wanted: Vec<(ObjectId, Hash)>,
+) -> Vec<(ObjectId, Release, Option<Shared>)> {
+    let mut found: BTreeMap<ObjectId, Vec<Shared>> = BTreeMap::new();
+    match reader.snapshot(revision) {
+        Ok(snapshot) => {
+            for file in snapshot.files.iter().filter(|file| file.size <= MAX_FILE) {
+                let Ok(bytes) = reader.read(file.blob) else { continue };
+                let Read { facts, .. } = dialect.read(&file.path, &bytes, file.blob.into(), scopes);
+                let FileFacts { objects, .. } = facts;
+                for object in objects {
+                    found.entry(object.id.clone()).or_default().push(object);
+                }
+            }
+        }
+        Err(error) => tracing::warn!(%revision, "an older revision cannot be read: {error}"),
+    }
+    let lookup = |(id, hash): (ObjectId, Hash)| {
+        let content = found.get(&id).and_then(|all| all.iter().find(|desired| desired.is_release(hash)));
+        let content = content.cloned();
+        (id, Release { hash, revision: revision.clone() }, content)
+    };
+    wanted.into_iter().map(lookup).collect()
+}
+
+/// How long the loop waits before it asks again for scopes that were not known.
+pub(super) const RESCOPE: Duration = Duration::from_millis(200);

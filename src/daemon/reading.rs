@@ -1,0 +1,62 @@
+//! From the bytes of a file to what the engine keeps of it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::engine::{Desired, FileFacts, Held, Place, SourceId, Understood};
+use crate::manifest::{self, Scopes};
+use crate::object::{Diagnostic, GroupKind};
+
+/// How the files of one source are read.
+#[derive(Clone, Debug)]
+pub struct Dialect {
+    /// Number of the source.
+    pub source: SourceId,
+    /// Id of its inventory.
+    pub applyset: Arc<str>,
+    /// Namespace of objects that name none.
+    pub namespace: Arc<str>,
+}
+
+/// What was read, and which kinds' scopes were not known, so that it must be read again when they are.
+#[derive(Debug)]
+pub struct Read {
+    /// What the engine keeps.
+    pub facts: FileFacts,
+    /// Kinds that neither the server nor a definition in the source knows.
+    pub unknown: BTreeSet<GroupKind>,
+}
+
+impl Dialect {
+    /// Reads one file.
+    pub fn read(&self, file: &Arc<str>, bytes: &[u8], blob: [u8; 20], scopes: &Scopes) -> Read {
+        let reading = manifest::read(file, bytes);
+        let mut facts = FileFacts { diagnostics: reading.diagnostics, ..FileFacts::default() };
+        if !reading.understood {
+            facts.understood = Understood::Partly;
+        }
+        let mut unknown = BTreeSet::new();
+        for item in reading.items {
+            let kind = item.gvk.group_kind();
+            if scopes.get(&kind).is_none() {
+                unknown.insert(kind);
+            }
+            let place = Place { source: self.source, blob, index: item.index };
+            let assembled = manifest::assemble([item], scopes, &self.namespace);
+            facts.diagnostics.extend(assembled.diagnostics);
+            let objects = assembled.objects.iter();
+            facts.objects.extend(objects.map(|object| Arc::new(Desired::of(object, place, &self.applyset))));
+            let held = assembled.held.into_iter();
+            facts.held.extend(held.map(|held| {
+                Arc::new(Held { id: held.id, gvk: held.gvk, origin: held.origin, reason: held.reason.into() })
+            }));
+        }
+        facts.objects.shrink_to_fit();
+        Read { facts, unknown }
+    }
+
+    /// A file that is refused unread.
+    pub fn refused(diagnostic: Diagnostic) -> FileFacts {
+        FileFacts { diagnostics: vec![diagnostic], understood: Understood::Partly, ..FileFacts::default() }
+    }
+}
