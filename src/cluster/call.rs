@@ -77,9 +77,9 @@ impl Ask {
         if let Some(content) = self.content {
             request = request.header(CONTENT_TYPE, content);
         }
-        request
-            .body(body(self.body))
-            .map_err(|error| Error::new(self.on, Fault::Garbled { reason: format!("no valid request: {error}") }))
+        request.body(body(self.body)).map_err(|error| {
+            Error::new(self.on, Fault::Garbled { reason: format!("no valid request: {error}") })
+        })
     }
 }
 
@@ -101,8 +101,9 @@ impl Answer {
 
     /// The body as text.
     pub(super) fn text(&self, on: &On) -> Result<&str, Error> {
-        std::str::from_utf8(&self.body)
-            .map_err(|_| Error::new(on.clone(), Fault::Garbled { reason: "the answer is not UTF-8".to_owned() }))
+        std::str::from_utf8(&self.body).map_err(|_| {
+            Error::new(on.clone(), Fault::Garbled { reason: "the answer is not UTF-8".to_owned() })
+        })
     }
 }
 
@@ -256,4 +257,3 @@ impl Cluster {
         }
     }
 }
-

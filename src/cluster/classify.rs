@@ -60,7 +60,9 @@ pub(super) fn credentials(error: &kube::client::AuthError) -> String {
             let said = String::from_utf8_lossy(&out.stderr);
             format!("the credential plugin {cmd} failed ({}): {}", out.status, cut(said.trim()))
         }
-        kube::client::AuthError::AuthExecParse(_) => "the credential plugin's answer cannot be read".to_owned(),
+        kube::client::AuthError::AuthExecParse(_) => {
+            "the credential plugin's answer cannot be read".to_owned()
+        }
         other => format!("credentials: {}", chain(other)),
     }
 }
@@ -95,9 +97,9 @@ fn of_status(code: u16, retry_after: Option<u64>, status: &Status, on: &On) -> F
         }
         400 | 405 | 406 | 413 | 415 | 422 => refused(status, causes, on),
         500 if is_schema_refusal(&status.message) => refused(status, causes, on),
-        500.. if status.message.contains("failed calling webhook") => {
-            Fault::Webhook { message: spoken(status, on, "a webhook that the server must ask does not answer") }
-        }
+        500.. if status.message.contains("failed calling webhook") => Fault::Webhook {
+            message: spoken(status, on, "a webhook that the server must ask does not answer"),
+        },
         504 if causes.iter().any(|cause| cause.reason == "ResourceVersionTooLarge") => Fault::Expired,
         _ => Fault::Server { code, message: spoken(status, on, "the server failed") },
     }
@@ -114,7 +116,8 @@ fn denied(status: &Status, causes: &[StatusCause], on: &On) -> Fault {
     let says = |text: &str| status.message.contains(text);
     let by = if says("exceeded quota") || says("failed quota") {
         Denial::Quota
-    } else if causes.iter().any(|cause| cause.reason == "NamespaceTerminating") || says("because it is being terminated")
+    } else if causes.iter().any(|cause| cause.reason == "NamespaceTerminating")
+        || says("because it is being terminated")
     {
         Denial::Terminating
     } else if says(" cannot ") && says("User \"") {
@@ -126,7 +129,9 @@ fn denied(status: &Status, causes: &[StatusCause], on: &On) -> Fault {
         Denial::Rbac => "the user may not do this",
         Denial::Quota => "a quota is used up",
         Denial::Terminating => "the namespace is being deleted",
-        Denial::Admission => "admission denied it (its words are not shown, they may hold the Secret's values)",
+        Denial::Admission => {
+            "admission denied it (its words are not shown, they may hold the Secret's values)"
+        }
     };
     Fault::Denied { by, message: spoken(status, on, ours) }
 }
@@ -151,7 +156,8 @@ fn conflict(causes: &[StatusCause], status: &Status, on: &On) -> Fault {
     }
     // Every other 409 means that the object, or its absence, is not what we decided on. One does not:
     // a namespace or a quota that is busy asks for the same call again.
-    if status.message.contains("please try again") && !status.message.contains("the object has been modified") {
+    if status.message.contains("please try again") && !status.message.contains("the object has been modified")
+    {
         return Fault::Server { code: 409, message: spoken(status, on, "the server asks to try again") };
     }
     Fault::Stale
@@ -199,7 +205,11 @@ fn is_fixed(message: &str) -> bool {
 
 /// The server's words, or ours where its own may hold a Secret's values.
 fn spoken(status: &Status, on: &On, ours: &str) -> String {
-    if on.is_secret() || status.message.is_empty() { ours.to_owned() } else { cut(&status.message).to_owned() }
+    if on.is_secret() || status.message.is_empty() {
+        ours.to_owned()
+    } else {
+        cut(&status.message).to_owned()
+    }
 }
 
 fn cut(text: &str) -> &str {

@@ -64,7 +64,8 @@ impl Connection {
         config.connect_timeout = Some(self.timeout.min(HANDSHAKE));
         let namespace = config.default_namespace.clone();
         // Runs the credential plugin, which may hang.
-        let made = tokio::task::spawn_blocking(move || ClientBuilder::try_from(config).map(ClientBuilder::build));
+        let made =
+            tokio::task::spawn_blocking(move || ClientBuilder::try_from(config).map(ClientBuilder::build));
         let client = match tokio::time::timeout(self.timeout, made).await {
             Ok(Ok(Ok(client))) => client,
             Ok(Ok(Err(kube::Error::Auth(error)))) => return Err(wrong(classify::credentials(&error))),
@@ -101,7 +102,8 @@ impl Connection {
             return read(path).map(Some);
         }
         let named = std::env::var_os("KUBECONFIG").unwrap_or_default();
-        let paths: Vec<PathBuf> = std::env::split_paths(&named).filter(|p| !p.as_os_str().is_empty()).collect();
+        let paths: Vec<PathBuf> =
+            std::env::split_paths(&named).filter(|p| !p.as_os_str().is_empty()).collect();
         if paths.is_empty() {
             let home = std::env::home_dir().unwrap_or_default().join(".kube/config");
             return if home.is_file() { read(&home).map(Some) } else { Ok(None) };
@@ -127,7 +129,11 @@ impl Connection {
 fn read(path: &Path) -> Result<Kubeconfig, Error> {
     Kubeconfig::read_from(path).map_err(|error| {
         let said = classify::chain(&error);
-        wrong(if said.contains(&*path.to_string_lossy()) { said } else { format!("{}: {said}", path.display()) })
+        wrong(if said.contains(&*path.to_string_lossy()) {
+            said
+        } else {
+            format!("{}: {said}", path.display())
+        })
     })
 }
 

@@ -307,9 +307,11 @@ fn wrong_text(message: &str, fields: &[Wrong]) -> String {
     if !message.is_empty() {
         return message.to_owned();
     }
-    let named: Vec<&str> = fields.iter().map(|wrong| wrong.field.as_str()).filter(|f| !f.is_empty()).collect();
+    let named: Vec<&str> =
+        fields.iter().map(|wrong| wrong.field.as_str()).filter(|f| !f.is_empty()).collect();
     if named.is_empty() {
-        "the server refuses the content (its words are not shown, they may hold the Secret's values)".to_owned()
+        "the server refuses the content (its words are not shown, they may hold the Secret's values)"
+            .to_owned()
     } else {
         format!(
             "the server refuses {} (its words are not shown, they may hold the Secret's values)",

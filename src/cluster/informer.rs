@@ -11,13 +11,13 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 
+use super::PART_OF_LABEL;
 use super::backoff::{Backoff, Reach};
 use super::call::Cluster;
 use super::error::{Error, Fault, On};
 use super::kinds::Kind;
 use super::watch::{Event, Start, Watch};
 use super::wire::{Form, Lens, Project, Scaler, ScalerLens};
-use super::PART_OF_LABEL;
 use crate::engine::{Live, Rv};
 use crate::object::{GroupKind, ObjectId};
 
@@ -33,7 +33,7 @@ const STEADY: Duration = Duration::from_secs(30);
 pub enum Selector {
     /// All.
     All,
-    /// The members of these ApplySets, by label.
+    /// The members of these sets, by label.
     PartOf(BTreeSet<Arc<str>>),
 }
 
@@ -114,7 +114,7 @@ impl Cluster {
         self.inform(kind, selector, Lens::new(kind, self.interner(), Form::Whole), sink)
     }
 
-    /// Tells what the autoscalers of the cluster scale; the kind is HorizontalPodAutoscaler.
+    /// Tells what the autoscalers of the cluster scale; the kind is `HorizontalPodAutoscaler`.
     pub fn scalers(&self, kind: &Arc<Kind>, sink: mpsc::Sender<InformerEvent<Scaler>>) -> Informer {
         self.inform(kind, Selector::All, ScalerLens::new(kind, self.interner()), sink)
     }
@@ -209,7 +209,9 @@ impl<P: Project> Follower<P> {
     async fn list(&mut self) -> Result<Result<Listed, Error>, Closed> {
         if self.stream_faults < STREAM_FAULTS {
             match self.list_by_stream().await? {
-                Err(error) if matches!(error.fault(), Fault::Invalid { .. }) => self.stream_faults = STREAM_FAULTS,
+                Err(error) if matches!(error.fault(), Fault::Invalid { .. }) => {
+                    self.stream_faults = STREAM_FAULTS
+                }
                 // Some servers ignore the parameter, and then never send the end.
                 Err(error) if matches!(error.fault(), Fault::Timeout { .. }) => {
                     self.stream_faults += 1;
@@ -237,7 +239,10 @@ impl<P: Project> Follower<P> {
                 Ok(Some(Event::Gone(gone))) => self.tell(News::Gone(gone.id, gone.rv)).await?,
                 Ok(None) => {
                     let reason = "the list was cut before its end".to_owned();
-                    return Ok(Err(Error::new(On::Kind(self.group_kind.clone()), Fault::Unreachable { reason })));
+                    return Ok(Err(Error::new(
+                        On::Kind(self.group_kind.clone()),
+                        Fault::Unreachable { reason },
+                    )));
                 }
                 Err(error) => return Ok(Err(error)),
             }
@@ -258,7 +263,9 @@ impl<P: Project> Follower<P> {
             match meta.next() {
                 Some(token) => next = Some(token.to_owned()),
                 // Without a version the watch begins at the newest state, as the best that can be done.
-                None => return Ok(Ok(Listed { version: meta.resource_version.unwrap_or_default(), watch: None })),
+                None => {
+                    return Ok(Ok(Listed { version: meta.resource_version.unwrap_or_default(), watch: None }));
+                }
             }
         }
     }
@@ -267,10 +274,12 @@ impl<P: Project> Follower<P> {
     async fn follow(&mut self, version: &mut String, running: Option<Watch>) -> Result<End, Closed> {
         let mut watch = match running {
             Some(watch) => watch,
-            None => match self.cluster.watch(&self.kind, &self.selector, &Start::After(version.clone())).await {
-                Ok(watch) => watch,
-                Err(error) => return self.lost(error).await,
-            },
+            None => {
+                match self.cluster.watch(&self.kind, &self.selector, &Start::After(version.clone())).await {
+                    Ok(watch) => watch,
+                    Err(error) => return self.lost(error).await,
+                }
+            }
         };
         if self.failing {
             self.failing = false;

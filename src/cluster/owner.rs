@@ -40,10 +40,9 @@ pub(super) const MARKS: [&str; 13] = [
 /// owner's mark counts for more than a label that may be copied.
 pub(super) fn of(meta: &Meta<'_>, ours: Option<&Entry<'_>>, interner: &Interner) -> Owner {
     if let Some(controller) = meta.owner_references.iter().find(|reference| reference.controller) {
-        let place = if meta.namespace.0.is_empty() { String::new() } else { format!("{}/", meta.namespace.0) };
-        return Owner::Foreign(
-            interner.text(&format!("{} {place}{}", controller.kind.0, controller.name.0)),
-        );
+        let place =
+            if meta.namespace.0.is_empty() { String::new() } else { format!("{}/", meta.namespace.0) };
+        return Owner::Foreign(interner.text(&format!("{} {place}{}", controller.kind.0, controller.name.0)));
     }
     let member_of = meta.labels.get(PART_OF_LABEL).map(|set| interner.text(set));
     let path = ["f:metadata", "f:labels", "f:applyset.kubernetes.io/part-of"];

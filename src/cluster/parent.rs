@@ -124,7 +124,8 @@ impl Cluster {
                     "data": difference(&before.data, &after.data),
                 });
                 let url = path::query(url(namespace, name), &[("fieldManager", FIELD_MANAGER)]);
-                let ask = Ask::write(Method::PATCH, url, MERGE_PATCH, patch.to_string().into_bytes(), on.clone());
+                let ask =
+                    Ask::write(Method::PATCH, url, MERGE_PATCH, patch.to_string().into_bytes(), on.clone());
                 match self.ask(ask).await {
                     Ok(answer) => Ok(Parent::read(&answer.decode(&on)?)),
                     Err(error) if *error.fault() == Fault::NoObject => Err(Error::new(on, Fault::Stale)),
@@ -148,7 +149,8 @@ impl Cluster {
         let body = body.to_string().into_bytes();
         let collection = format!("/api/v1/namespaces/{namespace}/configmaps");
         let url = path::query(collection, &[("fieldManager", FIELD_MANAGER)]);
-        let make = || self.ask(Ask::write(Method::POST, url.clone(), "application/json", body.clone(), on.clone()));
+        let make =
+            || self.ask(Ask::write(Method::POST, url.clone(), "application/json", body.clone(), on.clone()));
         let answer = match make().await {
             Err(error) if matches!(error.fault(), Fault::NoNamespace { .. }) => {
                 self.make_namespace(namespace).await?;
@@ -163,7 +165,10 @@ impl Cluster {
         let body = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } });
         let url = path::query("/api/v1/namespaces".to_owned(), &[("fieldManager", FIELD_MANAGER)]);
         let on = On::Object(ObjectId::new(&GroupKind::new("", "Namespace"), None, name));
-        match self.ask(Ask::write(Method::POST, url, "application/json", body.to_string().into_bytes(), on)).await {
+        match self
+            .ask(Ask::write(Method::POST, url, "application/json", body.to_string().into_bytes(), on))
+            .await
+        {
             // Somebody else was faster.
             Err(error) if *error.fault() == Fault::Stale => Ok(()),
             other => other.map(drop),
@@ -183,7 +188,9 @@ impl Parent {
 }
 
 fn is_same(before: &Parent, after: &Parent) -> bool {
-    before.tooling == OUR_TOOLING && before.all_annotations() == after.all_annotations() && before.data == after.data
+    before.tooling == OUR_TOOLING
+        && before.all_annotations() == after.all_annotations()
+        && before.data == after.data
 }
 
 /// A merge patch: null takes a key away.
@@ -206,7 +213,8 @@ fn base64url(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for group in bytes.chunks(3) {
-        let bits = group.iter().fold(0_u32, |sum, byte| (sum << 8) | u32::from(*byte)) << (8 * (3 - group.len()));
+        let bits =
+            group.iter().fold(0_u32, |sum, byte| (sum << 8) | u32::from(*byte)) << (8 * (3 - group.len()));
         for digit in 0..=group.len() {
             let index = (bits >> (18 - 6 * digit)) & 63;
             text.push(char::from(DIGITS[index as usize]));

@@ -117,7 +117,8 @@ impl Cluster {
         loop {
             let url = page_url(path::collection(kind, namespace), None, next.as_deref());
             let answer = self.ask(Ask::read(url, on.clone()).accept(METADATA_LIST)).await?;
-            let page: Page<'_> = serde_json::from_str(answer.text(&on)?).map_err(|error| unreadable(&on, &error))?;
+            let page: Page<'_> =
+                serde_json::from_str(answer.text(&on)?).map_err(|error| unreadable(&on, &error))?;
             for item in page.items.unwrap_or_default() {
                 let Some(Projected { id, record, .. }) = lens.project(item.get()) else { continue };
                 if missing.remove(id.name()) {
@@ -128,7 +129,8 @@ impl Cluster {
                 found.extend(std::mem::take(missing).into_iter().map(|name| (name, Looked::Absent)));
                 return Ok(());
             };
-            let remaining = usize::try_from(page.metadata.remaining_item_count.unwrap_or(0)).unwrap_or(usize::MAX);
+            let remaining =
+                usize::try_from(page.metadata.remaining_item_count.unwrap_or(0)).unwrap_or(usize::MAX);
             if missing.len() <= remaining.div_ceil(PAGE_SIZE) {
                 return Ok(());
             }
@@ -182,7 +184,8 @@ impl Cluster {
         let on = On::Kind(kind.gvk.group_kind());
         let url = page_url(path::collection(kind, None), selector.text().as_deref(), next);
         let answer = self.ask(Ask::read(url, on.clone())).await?;
-        let page: Page<'_> = serde_json::from_str(answer.text(&on)?).map_err(|error| unreadable(&on, &error))?;
+        let page: Page<'_> =
+            serde_json::from_str(answer.text(&on)?).map_err(|error| unreadable(&on, &error))?;
         let items = page.items.unwrap_or_default();
         Ok((items.into_iter().filter_map(|item| lens.project(item.get())).collect(), page.metadata))
     }

@@ -90,7 +90,8 @@ fn union(left: Value, right: &Value) -> Value {
         let merged = match sum.remove(key) {
             None => theirs.clone(),
             Some(ours) => {
-                let alone = ours.as_object().is_some_and(Map::is_empty) != theirs.as_object().is_some_and(Map::is_empty);
+                let alone = ours.as_object().is_some_and(Map::is_empty)
+                    != theirs.as_object().is_some_and(Map::is_empty);
                 let mut node = union(ours, theirs);
                 if alone && let Some(node) = node.as_object_mut() {
                     node.insert(".".to_owned(), json!({}));

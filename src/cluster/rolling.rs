@@ -53,7 +53,8 @@ fn deployment(object: &Value) -> Rolling {
 /// `Available` has been false since its creation.
 fn is_first_start(object: &Value, numbers: Rolling) -> bool {
     // The controller sets this reason at the end of a rollout, and gives up its deadline with it.
-    let in_rollout = ["NewReplicaSetCreated", "FoundNewReplicaSet", "ReplicaSetUpdated", "ProgressDeadlineExceeded"];
+    let in_rollout =
+        ["NewReplicaSetCreated", "FoundNewReplicaSet", "ReplicaSetUpdated", "ProgressDeadlineExceeded"];
     let reason = condition(object, "Progressing").map_or("", |progressing| text_at(progressing, &["reason"]));
     let revision = text_at(object, &["metadata", "annotations", "deployment.kubernetes.io/revision"]);
     if revision == "1" && in_rollout.contains(&reason) {
@@ -124,7 +125,10 @@ fn daemon_set(object: &Value) -> Rolling {
 fn settled_or_missing(object: &Value, numbers: Rolling, is_one_template: bool) -> RollPhase {
     if numbers.available >= numbers.replicas {
         RollPhase::Settled
-    } else if is_one_template && numbers.available == 0 && count(object, &["metadata", "generation"]) == Some(1) {
+    } else if is_one_template
+        && numbers.available == 0
+        && count(object, &["metadata", "generation"]) == Some(1)
+    {
         RollPhase::FirstStart
     } else {
         RollPhase::Recovering

@@ -83,10 +83,16 @@ pub(super) struct Watch {
 
 impl Cluster {
     /// Starts a watch over a kind.
-    pub(super) async fn watch(&self, kind: &Kind, selector: &Selector, start: &Start) -> Result<Watch, Error> {
+    pub(super) async fn watch(
+        &self,
+        kind: &Kind,
+        selector: &Selector,
+        start: &Start,
+    ) -> Result<Watch, Error> {
         let on = On::Kind(kind.gvk.group_kind());
         let seconds = jittered(LIFETIME).as_secs().to_string();
-        let mut parameters = vec![("watch", "true"), ("allowWatchBookmarks", "true"), ("timeoutSeconds", &seconds)];
+        let mut parameters =
+            vec![("watch", "true"), ("allowWatchBookmarks", "true"), ("timeoutSeconds", &seconds)];
         match start {
             Start::After(version) => parameters.push(("resourceVersion", version)),
             // No version: the newest state, read as consistently as a list.
@@ -112,7 +118,10 @@ impl Watch {
     /// object that cannot be read is left out.
     ///
     /// A watch that has been silent for too long, or that broke, is an error.
-    pub(super) async fn next<T>(&mut self, project: impl Fn(&str) -> Option<T>) -> Result<Option<Event<T>>, Error> {
+    pub(super) async fn next<T>(
+        &mut self,
+        project: impl Fn(&str) -> Option<T>,
+    ) -> Result<Option<Event<T>>, Error> {
         loop {
             if !self.read_line().await? {
                 return Ok(None);
@@ -125,16 +134,17 @@ impl Watch {
             };
             let object = line.object.get();
             match line.what {
-                "ADDED" | "MODIFIED" => match project(object) {
-                    Some(seen) => return Ok(Some(Event::Seen(seen))),
-                    None => tracing::debug!(kind = %self.on, "an object cannot be read"),
-                },
-                "DELETED" => match project(object) {
-                    Some(gone) => return Ok(Some(Event::Gone(gone))),
-                    None => tracing::debug!(kind = %self.on, "an object cannot be read"),
-                },
+                "ADDED" | "MODIFIED" | "DELETED" => {
+                    let Some(object) = project(object) else {
+                        tracing::debug!(kind = %self.on, "an object cannot be read");
+                        continue;
+                    };
+                    let gone = line.what == "DELETED";
+                    return Ok(Some(if gone { Event::Gone(object) } else { Event::Seen(object) }));
+                }
                 "BOOKMARK" => {
-                    let mark: Bookmark = serde_json::from_str(object).map_err(|e| unreadable(&self.on, &e))?;
+                    let mark: Bookmark =
+                        serde_json::from_str(object).map_err(|e| unreadable(&self.on, &e))?;
                     let ends_list = mark.metadata.annotations.contains_key("k8s.io/initial-events-end");
                     self.heard_bookmark(ends_list);
                     return Ok(Some(Event::Bookmark { version: mark.metadata.resource_version, ends_list }));

@@ -173,7 +173,9 @@ impl Lens {
 fn finished(kind: &GroupKind, tree: &Value) -> bool {
     if kind.is("batch", "Job") {
         let conditions = tree["status"]["conditions"].as_array().map_or(&[][..], Vec::as_slice);
-        conditions.iter().any(|c| matches!(c["type"].as_str(), Some("Complete" | "Failed")) && c["status"] == "True")
+        conditions
+            .iter()
+            .any(|c| matches!(c["type"].as_str(), Some("Complete" | "Failed")) && c["status"] == "True")
     } else if kind.is("", "Pod") {
         matches!(tree["status"]["phase"].as_str(), Some("Succeeded" | "Failed"))
     } else {
@@ -188,14 +190,14 @@ pub struct ScaleTarget {
     pub id: ObjectId,
 }
 
-/// One HorizontalPodAutoscaler.
+/// One `HorizontalPodAutoscaler`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scaler {
     /// What it scales; none where its reference cannot be read.
     pub target: Option<ScaleTarget>,
 }
 
-/// Reads HorizontalPodAutoscalers.
+/// Reads `HorizontalPodAutoscaler`s.
 #[derive(Clone)]
 pub(super) struct ScalerLens {
     group_kind: GroupKind,
@@ -417,8 +419,11 @@ impl<'de> Deserialize<'de> for Skim {
                 let mut kept = Map::new();
                 while let Some((key, value)) = map.next_entry::<Text<'de>, &'de RawValue>()? {
                     let nested = value.get().starts_with(['{', '[']);
-                    let looked_at =
-                        if nested { SPEC_PARTS.contains(&&*key.0) } else { value.get().len() <= LONGEST_SCALAR };
+                    let looked_at = if nested {
+                        SPEC_PARTS.contains(&&*key.0)
+                    } else {
+                        value.get().len() <= LONGEST_SCALAR
+                    };
                     if looked_at {
                         kept.insert(key.0.into_owned(), part(Some(value)));
                     }

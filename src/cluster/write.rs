@@ -129,8 +129,9 @@ impl Cluster {
             parameters.push(("dryRun", "All"));
         }
         let url = path::query(path::object(kind, id), &parameters);
-        let text = serde_json::to_vec(content)
-            .map_err(|error| Error::new(on.clone(), Fault::Garbled { reason: format!("no JSON: {error}") }))?;
+        let text = serde_json::to_vec(content).map_err(|error| {
+            Error::new(on.clone(), Fault::Garbled { reason: format!("no JSON: {error}") })
+        })?;
         self.ask(Ask::write(Method::PATCH, url, APPLY, text, on)).await
     }
 
@@ -159,7 +160,8 @@ impl Cluster {
             "apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": policy,
             "preconditions": preconditions,
         });
-        let ask = Ask::write(Method::DELETE, path::object(kind, id), JSON, options.to_string().into_bytes(), on);
+        let ask =
+            Ask::write(Method::DELETE, path::object(kind, id), JSON, options.to_string().into_bytes(), on);
         match self.ask(ask).await {
             Ok(answer) => Ok(deleted(&answer)),
             Err(error) if *error.fault() == Fault::NoObject => Ok(Deleted::Gone),
