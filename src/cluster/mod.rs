@@ -1,1 +1,55 @@
-//! The API server.
+//! The API server: connection, discovery, informers, reads, writes and the parent object.
+//!
+//! Owns the field manager `rhumb`, the rate limit, the deadline of each call, and the classes of the
+//! server's refusals. Live objects leave this module as compact [`Live`](crate::engine::Live) records;
+//! whole trees only where somebody asked for one.
+//!
+//! **Invariant:** decides nothing. Whether to write, what, and what follows from an answer is the
+//! engine's.
+
+mod backoff;
+mod call;
+mod classify;
+mod connect;
+mod error;
+mod gate;
+mod informer;
+mod interner;
+mod kinds;
+mod owner;
+mod parent;
+mod path;
+mod read;
+mod reclaim;
+mod rolling;
+mod watch;
+mod wire;
+mod write;
+
+pub use call::Cluster;
+pub use connect::Connection;
+pub use error::{Claim, Denial, Error, Fault, On, Retry, Wrong};
+pub use informer::{Informer, InformerEvent, News, Selector};
+pub use kinds::{Kind, Kinds, Lookup, Scope};
+pub use parent::{Parent, applyset_id};
+pub use read::Looked;
+pub use reclaim::Reclaimed;
+pub use rolling::rolling;
+pub use wire::{ScaleTarget, Scaler};
+pub use write::{Applied, Deleted, Force, Guard, Propagation};
+
+/// The field manager of every write.
+const FIELD_MANAGER: &str = "rhumb";
+
+/// The label that makes an object a member of an ApplySet (KEP-3659).
+pub const PART_OF_LABEL: &str = "applyset.kubernetes.io/part-of";
+
+/// The annotation that names the content which was put there.
+pub const RELEASE_ANNOTATION: &str = "rhumb.dev/release";
+
+/// Log targets that must stay below `ERROR`: they write whole answers of the server, Secrets included,
+/// or one line for every watch that ends.
+pub const NOISY_TARGETS: [&str; 3] = ["kube_client::client", "hyper_util", "tower::buffer"];
+
+#[cfg(test)]
+mod tests;

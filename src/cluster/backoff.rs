@@ -1,0 +1,55 @@
+//! How long one kind waits before it asks again.
+
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::time::Duration;
+
+const FIRST: Duration = Duration::from_millis(800);
+/// A server that is down is asked often enough to be back in use soon after it is back.
+const MOST_WHILE_DOWN: Duration = Duration::from_secs(8);
+const MOST: Duration = Duration::from_secs(30);
+/// A watch that lived so long proves that the trouble is over.
+const STABLE: Duration = Duration::from_secs(30);
+/// A watch that ends sooner than this is treated as a failure, so that a server which cuts every watch
+/// at once is not asked in a loop.
+const BRIEF: Duration = Duration::from_secs(2);
+
+/// Whether the server could be reached at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// It answered, with an error or not.
+    Answered,
+    /// It did not.
+    Down,
+}
+
+/// The backoff of one informer: doubling, with jitter, forgotten after a stable time.
+#[derive(Debug, Default)]
+pub(super) struct Backoff {
+    failures: u32,
+}
+
+impl Backoff {
+    /// The wait after a failure.
+    pub(super) fn failed(&mut self, reach: Reach) -> Duration {
+        let most = if reach == Reach::Down { MOST_WHILE_DOWN } else { MOST };
+        let full = FIRST.saturating_mul(1 << self.failures.min(16)).min(most);
+        self.failures = self.failures.saturating_add(1);
+        jittered(full)
+    }
+
+    /// The wait after a watch that ended by itself.
+    pub(super) fn ended(&mut self, lived: Duration) -> Duration {
+        if lived >= STABLE {
+            self.failures = 0;
+        }
+        if lived < BRIEF { self.failed(Reach::Answered) } else { Duration::ZERO }
+    }
+}
+
+/// Between half of a duration and the whole.
+pub(super) fn jittered(full: Duration) -> Duration {
+    // The seed of a fresh hasher is random, which is all that jitter needs.
+    let random = RandomState::new().build_hasher().finish();
+    let share = (random % 1024) as f64 / 1024.0;
+    full.mul_f64(0.5 + share / 2.0)
+}

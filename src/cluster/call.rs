@@ -1,0 +1,259 @@
+//! One call: admission, deadline, answer, error; and the client that is renewed when its credentials are
+//! no longer accepted.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER};
+use http::{HeaderMap, Method, Request, StatusCode};
+use kube::client::Body;
+use serde::de::DeserializeOwned;
+use tokio::sync::{Mutex, OnceCell, RwLock};
+
+use super::classify;
+use super::connect::{Connection, Link};
+use super::error::{Error, Fault, On};
+use super::gate::{Gate, Traffic};
+use super::interner::Interner;
+use crate::engine::Uid;
+
+/// The server that shows this header queues fairly by itself.
+const FAIR_QUEUES: &str = "x-kubernetes-pf-flowschema-uid";
+/// Credentials that were refused are read again at most this often.
+const RENEWAL: Duration = Duration::from_secs(5);
+
+/// A cluster. Cheap to clone; all clones share one client, one rate limit and one interner.
+#[derive(Clone)]
+pub struct Cluster {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    connection: Connection,
+    context: String,
+    namespace: String,
+    client: RwLock<kube::Client>,
+    /// When the credentials were read last; none for a client that cannot be made again.
+    renewed: Option<Mutex<Instant>>,
+    gate: Gate,
+    interner: Arc<Interner>,
+    uid: OnceCell<Uid>,
+}
+
+impl std::fmt::Debug for Cluster {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Cluster({})", self.inner.context)
+    }
+}
+
+/// One request, without what all requests have in common.
+pub(super) struct Ask {
+    method: Method,
+    path: String,
+    accept: &'static str,
+    content: Option<&'static str>,
+    body: Vec<u8>,
+    on: On,
+}
+
+impl Ask {
+    /// A GET.
+    pub(super) fn read(path: String, on: On) -> Self {
+        Self { method: Method::GET, path, accept: "application/json", content: None, body: Vec::new(), on }
+    }
+
+    /// A write, with a body of this content type.
+    pub(super) fn write(method: Method, path: String, content: &'static str, body: Vec<u8>, on: On) -> Self {
+        Self { method, path, accept: "application/json", content: Some(content), body, on }
+    }
+
+    /// Asks for another form of the answer.
+    pub(super) fn accept(self, accept: &'static str) -> Self {
+        Self { accept, ..self }
+    }
+
+    fn request<B>(self, body: impl FnOnce(Vec<u8>) -> B) -> Result<Request<B>, Error> {
+        let mut request = Request::builder().method(self.method).uri(self.path).header(ACCEPT, self.accept);
+        if let Some(content) = self.content {
+            request = request.header(CONTENT_TYPE, content);
+        }
+        request.body(body(self.body)).map_err(|error| {
+            Error::new(self.on, Fault::Garbled { reason: format!("no valid request: {error}") })
+        })
+    }
+}
+
+/// An answer with a good status.
+pub(super) struct Answer {
+    /// HTTP status.
+    pub(super) status: StatusCode,
+    /// Headers.
+    pub(super) headers: HeaderMap,
+    /// The body, as sent.
+    pub(super) body: Vec<u8>,
+}
+
+impl Answer {
+    /// Reads the body; its text reaches no error.
+    pub(super) fn decode<T: DeserializeOwned>(&self, on: &On) -> Result<T, Error> {
+        serde_json::from_slice(&self.body).map_err(|error| unreadable(on, &error))
+    }
+
+    /// The body as text.
+    pub(super) fn text(&self, on: &On) -> Result<&str, Error> {
+        std::str::from_utf8(&self.body).map_err(|_| {
+            Error::new(on.clone(), Fault::Garbled { reason: "the answer is not UTF-8".to_owned() })
+        })
+    }
+}
+
+/// An answer that is no JSON, or not the JSON that it should be. Only the position is told.
+pub(super) fn unreadable(on: &On, error: &serde_json::Error) -> Error {
+    let reason = format!("the answer cannot be read (line {}, column {})", error.line(), error.column());
+    Error::new(on.clone(), Fault::Garbled { reason })
+}
+
+impl Cluster {
+    /// Makes a client from flags, files and environment; may run a credential plugin, calls no server.
+    pub async fn connect(connection: &Connection) -> Result<Self, Error> {
+        let link = connection.open().await?;
+        Ok(Self::with(link, connection, Some(Mutex::new(Instant::now()))))
+    }
+
+    /// A cluster behind any client, as the tests have it.
+    #[cfg(test)]
+    pub(super) fn of_client(client: kube::Client, connection: &Connection) -> Self {
+        let link = Link { client, context: "test".to_owned(), namespace: "default".to_owned() };
+        Self::with(link, connection, None)
+    }
+
+    fn with(link: Link, connection: &Connection, renewed: Option<Mutex<Instant>>) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                connection: connection.clone(),
+                context: link.context,
+                namespace: link.namespace,
+                client: RwLock::new(link.client),
+                renewed,
+                gate: Gate::new(connection),
+                interner: Arc::default(),
+                uid: OnceCell::new(),
+            }),
+        }
+    }
+
+    /// The name of the context, for messages; `in-cluster` in a pod.
+    pub fn context(&self) -> &str {
+        &self.inner.context
+    }
+
+    /// The namespace that the context names; `default` where it names none.
+    pub fn default_namespace(&self) -> &str {
+        &self.inner.namespace
+    }
+
+    /// Reads what identifies the cluster: the uid of its namespace `kube-system`. Asked once.
+    pub async fn uid(&self) -> Result<Uid, Error> {
+        let read = async {
+            let on = On::Server("the cluster's identity");
+            let answer = self.ask(Ask::read("/api/v1/namespaces/kube-system".to_owned(), on.clone())).await?;
+            let namespace: serde_json::Value = answer.decode(&on)?;
+            match crate::object::text_at(&namespace, &["metadata", "uid"]) {
+                "" => Err(Error::new(on, Fault::Garbled { reason: "kube-system has no uid".to_owned() })),
+                uid => Ok(Uid(uid.into())),
+            }
+        };
+        self.inner.uid.get_or_try_init(|| read).await.cloned()
+    }
+
+    /// Asks for the server's version, as `v1.36.4`.
+    pub async fn server_version(&self) -> Result<String, Error> {
+        let on = On::Server("the server's version");
+        let answer = self.ask(Ask::read("/version".to_owned(), on.clone())).await?;
+        let version: serde_json::Value = answer.decode(&on)?;
+        Ok(crate::object::text_at(&version, &["gitVersion"]).to_owned())
+    }
+
+    /// The texts that all records share.
+    pub(super) fn interner(&self) -> &Arc<Interner> {
+        &self.inner.interner
+    }
+
+    /// The gate of all calls.
+    #[cfg(test)]
+    pub(super) fn gate(&self) -> &Gate {
+        &self.inner.gate
+    }
+
+    /// The deadline of each call.
+    pub(super) fn timeout(&self) -> Duration {
+        self.inner.connection.timeout
+    }
+
+    /// Calls the server once. Waiting for the gate does not count against the deadline.
+    pub(super) async fn ask(&self, ask: Ask) -> Result<Answer, Error> {
+        let traffic = if ask.method == Method::GET { Traffic::Read } else { Traffic::Write };
+        let on = ask.on.clone();
+        let request = ask.request(Body::from)?;
+        let _permit = self.inner.gate.admit(traffic).await;
+        let client = self.client().await;
+        let exchange = async {
+            let response = client.send(request).await?;
+            let (head, body) = response.into_parts();
+            Ok::<_, kube::Error>((head, body.collect_bytes().await?))
+        };
+        let (head, body) = match tokio::time::timeout(self.timeout(), exchange).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(error)) => return Err(classify::transport(&error, on)),
+            Err(_) => return Err(Error::new(on, Fault::Timeout { after: self.timeout() })),
+        };
+        if head.headers.contains_key(FAIR_QUEUES) {
+            self.inner.gate.server_queues();
+        }
+        if head.status.is_success() {
+            return Ok(Answer { status: head.status, headers: head.headers, body: body.into() });
+        }
+        let after = head.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
+        let error = classify::answer(head.status.as_u16(), after, &body, on);
+        self.renew_if_refused(&error).await;
+        Err(error)
+    }
+
+    /// Starts a watch; neither the rate limit nor the bounds of concurrency count it.
+    pub(super) async fn stream(
+        &self,
+        path: String,
+        on: &On,
+    ) -> Result<impl futures::AsyncBufRead + Send + use<>, Error> {
+        let request = Ask::read(path, on.clone()).request(|body| body)?;
+        let client = self.client().await;
+        match tokio::time::timeout(self.timeout(), client.request_stream(request)).await {
+            Ok(Ok(stream)) => Ok(stream),
+            Ok(Err(error)) => {
+                let error = classify::transport(&error, on.clone());
+                self.renew_if_refused(&error).await;
+                Err(error)
+            }
+            Err(_) => Err(Error::new(on.clone(), Fault::Timeout { after: self.timeout() })),
+        }
+    }
+
+    async fn client(&self) -> kube::Client {
+        self.inner.client.read().await.clone()
+    }
+
+    /// Reads the credentials again after a 401: a token, a certificate or the kubeconfig itself may have
+    /// been replaced, or a plugin's token may have run out.
+    async fn renew_if_refused(&self, error: &Error) {
+        let (Fault::Unauthorized, Some(renewed)) = (error.fault(), &self.inner.renewed) else { return };
+        let mut renewed = renewed.lock().await;
+        if renewed.elapsed() < RENEWAL {
+            return;
+        }
+        *renewed = Instant::now();
+        match self.inner.connection.open().await {
+            Ok(link) => *self.inner.client.write().await = link.client,
+            Err(error) => tracing::warn!(%error, "the credentials cannot be read again"),
+        }
+    }
+}

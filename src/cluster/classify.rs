@@ -1,0 +1,218 @@
+//! From the server's answer, or its silence, to a [`Fault`].
+
+use std::time::Duration;
+
+use kube::core::response::{Status, StatusCause};
+
+use super::error::{Claim, Denial, Error, Fault, On, Wrong};
+
+/// The longest wait that a server may ask for.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+/// Longer texts of proxies and webhooks are cut.
+const LONGEST_TEXT: usize = 2000;
+
+/// Texts by which the built-in kinds refuse a change of what is set at creation; where the API says
+/// "immutable" no entry is needed.
+const FIXED: [&str; 6] = [
+    "updates to statefulset spec for fields other than",
+    "may not change once set",
+    "cannot change roleref",
+    "pod updates may not change fields other than",
+    "updates to parameters are forbidden",
+    "updates to provisioner are forbidden",
+];
+
+/// Classifies an answer with an error status.
+pub(super) fn answer(code: u16, retry_after: Option<&str>, body: &[u8], on: On) -> Error {
+    let status = serde_json::from_slice::<Status>(body).unwrap_or_else(|_| {
+        // A proxy, or a path that the server does not know: plain text.
+        let text = String::from_utf8_lossy(body);
+        Status { message: cut(text.trim()).to_owned(), ..Status::default() }
+    });
+    let seconds = retry_after.and_then(|text| text.trim().parse().ok());
+    Error::new(on.clone(), of_status(code, seconds, &status, &on))
+}
+
+/// Classifies a `Status` that came inside a watch.
+pub(super) fn status(status: &Status, on: On) -> Error {
+    let fault = of_status(status.code, None, status, &on);
+    Error::new(on, fault)
+}
+
+/// Classifies a call that brought no answer.
+pub(super) fn transport(error: &kube::Error, on: On) -> Error {
+    let fault = match error {
+        kube::Error::Api(status) => of_status(status.code, None, status, &on),
+        kube::Error::Auth(error) => Fault::Config { reason: credentials(error) },
+        kube::Error::Service(source) => match source.downcast_ref::<kube::client::AuthError>() {
+            Some(error) => Fault::Config { reason: credentials(error) },
+            None => Fault::Unreachable { reason: chain(source.as_ref()) },
+        },
+        other => Fault::Unreachable { reason: chain(other) },
+    };
+    Error::new(on, fault)
+}
+
+/// A credential plugin's trouble. Its standard output is not shown: it may hold a token.
+pub(super) fn credentials(error: &kube::client::AuthError) -> String {
+    match error {
+        kube::client::AuthError::AuthExecRun { cmd, out } => {
+            let said = String::from_utf8_lossy(&out.stderr);
+            format!("the credential plugin {cmd} failed ({}): {}", out.status, cut(said.trim()))
+        }
+        kube::client::AuthError::AuthExecParse(_) => {
+            "the credential plugin's answer cannot be read".to_owned()
+        }
+        other => format!("credentials: {}", chain(other)),
+    }
+}
+
+/// An error and its causes in one line, each said once.
+pub(super) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let words = cause.to_string();
+        if !text.contains(&words) {
+            text.push_str(": ");
+            text.push_str(&words);
+        }
+        next = cause.source();
+    }
+    cut(&text).to_owned()
+}
+
+fn of_status(code: u16, retry_after: Option<u64>, status: &Status, on: &On) -> Fault {
+    let causes = status.details.as_ref().map_or(&[][..], |details| details.causes.as_slice());
+    let asked = status.details.as_ref().map(|details| u64::from(details.retry_after_seconds));
+    match code {
+        401 => Fault::Unauthorized,
+        403 => denied(status, causes, on),
+        404 => missing(status, on),
+        409 => conflict(causes, status, on),
+        410 => Fault::Expired,
+        429 => {
+            let seconds = retry_after.or(asked.filter(|seconds| *seconds > 0));
+            Fault::TooMany { after: seconds.map(|s| Duration::from_secs(s).min(LONGEST_WAIT)) }
+        }
+        400 | 405 | 406 | 413 | 415 | 422 => refused(status, causes, on),
+        500 if is_schema_refusal(&status.message) => refused(status, causes, on),
+        500.. if status.message.contains("failed calling webhook") => Fault::Webhook {
+            message: spoken(status, on, "a webhook that the server must ask does not answer"),
+        },
+        504 if causes.iter().any(|cause| cause.reason == "ResourceVersionTooLarge") => Fault::Expired,
+        _ => Fault::Server { code, message: spoken(status, on, "the server failed") },
+    }
+}
+
+/// Server-side apply answers a field that the schema does not know with a 500.
+fn is_schema_refusal(message: &str) -> bool {
+    message.starts_with("failed to create typed patch object")
+        || message.starts_with("failed to create manager for existing fields")
+        || message.starts_with("failed to convert")
+}
+
+fn denied(status: &Status, causes: &[StatusCause], on: &On) -> Fault {
+    let says = |text: &str| status.message.contains(text);
+    let by = if says("exceeded quota") || says("failed quota") {
+        Denial::Quota
+    } else if causes.iter().any(|cause| cause.reason == "NamespaceTerminating")
+        || says("because it is being terminated")
+    {
+        Denial::Terminating
+    } else if says(" cannot ") && says("User \"") {
+        Denial::Rbac
+    } else {
+        Denial::Admission
+    };
+    let ours = match by {
+        Denial::Rbac => "the user may not do this",
+        Denial::Quota => "a quota is used up",
+        Denial::Terminating => "the namespace is being deleted",
+        Denial::Admission => {
+            "admission denied it (its words are not shown, they may hold the Secret's values)"
+        }
+    };
+    Fault::Denied { by, message: spoken(status, on, ours) }
+}
+
+fn missing(status: &Status, on: &On) -> Fault {
+    let Some(details) = &status.details else { return Fault::NoKind };
+    if details.kind == "namespaces" && !matches!(on, On::Object(id) if id.is("", "Namespace")) {
+        return Fault::NoNamespace { namespace: details.name.clone() };
+    }
+    // A path that is not served names no object.
+    if details.name.is_empty() { Fault::NoKind } else { Fault::NoObject }
+}
+
+fn conflict(causes: &[StatusCause], status: &Status, on: &On) -> Fault {
+    let claims: Vec<Claim> = causes
+        .iter()
+        .filter(|cause| cause.reason == "FieldManagerConflict")
+        .map(|cause| Claim { manager: quoted(&cause.message), field: cause.field.clone() })
+        .collect();
+    if !claims.is_empty() {
+        return Fault::Owned { claims };
+    }
+    // Every other 409 means that the object, or its absence, is not what we decided on. One does not:
+    // a namespace or a quota that is busy asks for the same call again.
+    if status.message.contains("please try again") && !status.message.contains("the object has been modified")
+    {
+        return Fault::Server { code: 409, message: spoken(status, on, "the server asks to try again") };
+    }
+    Fault::Stale
+}
+
+/// `conflict with "kubectl" using apps/v1` names the manager in quotes.
+fn quoted(message: &str) -> String {
+    message.split('"').nth(1).unwrap_or("another manager").to_owned()
+}
+
+fn refused(status: &Status, causes: &[StatusCause], on: &On) -> Fault {
+    // The guard itself: another incarnation has taken the name.
+    if causes.iter().any(|cause| cause.field == "metadata.uid") {
+        return Fault::Stale;
+    }
+    if status.message.contains("failed calling webhook") {
+        return Fault::Webhook {
+            message: spoken(status, on, "a webhook that the server must ask does not answer"),
+        };
+    }
+    let fields = causes
+        .iter()
+        .map(|cause| Wrong {
+            field: cause.field.clone(),
+            message: if on.is_secret() { String::new() } else { cut(&cause.message).to_owned() },
+        })
+        .fold(Vec::new(), |mut known: Vec<Wrong>, wrong| {
+            if !known.contains(&wrong) {
+                known.push(wrong);
+            }
+            known
+        });
+    let message = spoken(status, on, "");
+    if is_fixed(&status.message) || causes.iter().any(|cause| is_fixed(&cause.message)) {
+        Fault::Immutable { fields, message }
+    } else {
+        Fault::Invalid { fields, message }
+    }
+}
+
+fn is_fixed(message: &str) -> bool {
+    let message = message.to_ascii_lowercase();
+    message.contains("immutable") || FIXED.iter().any(|text| message.contains(text))
+}
+
+/// The server's words, or ours where its own may hold a Secret's values.
+fn spoken(status: &Status, on: &On, ours: &str) -> String {
+    if on.is_secret() || status.message.is_empty() {
+        ours.to_owned()
+    } else {
+        cut(&status.message).to_owned()
+    }
+}
+
+fn cut(text: &str) -> &str {
+    let end = (0..=LONGEST_TEXT.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    text.get(..end).unwrap_or_default()
+}

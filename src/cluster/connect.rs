@@ -1,0 +1,142 @@
+//! From flags and files to a client.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use kube::client::ClientBuilder;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+
+use super::classify;
+use super::error::{Error, Fault, On};
+
+/// A TCP and TLS handshake that takes longer than this fails, whatever the deadline of the call.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+
+/// Where the API server is and how hard it may be asked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Connection {
+    /// A kubeconfig file; without it `$KUBECONFIG`, `~/.kube/config` and the pod's own service account
+    /// are tried in this order.
+    pub kubeconfig: Option<PathBuf>,
+    /// A context of the kubeconfig; without it the current one.
+    pub context: Option<String>,
+    /// The deadline of each call.
+    pub timeout: Duration,
+    /// Calls per second in the long run.
+    pub qps: f32,
+    /// Calls at once after a quiet time.
+    pub burst: u32,
+    /// Reads, and likewise writes, in flight at once.
+    pub concurrency: usize,
+}
+
+impl Default for Connection {
+    fn default() -> Self {
+        Self {
+            kubeconfig: None,
+            context: None,
+            timeout: Duration::from_secs(30),
+            qps: 50.0,
+            burst: 100,
+            concurrency: 8,
+        }
+    }
+}
+
+/// A client and the name of the place that it talks to.
+pub(super) struct Link {
+    /// The client.
+    pub(super) client: kube::Client,
+    /// The context's name, or `in-cluster`.
+    pub(super) context: String,
+    /// The namespace that the context names.
+    pub(super) namespace: String,
+}
+
+impl Connection {
+    /// Makes a client; reads files and may run a credential plugin, but calls no server.
+    pub(super) async fn open(&self) -> Result<Link, Error> {
+        let (mut config, context) = self.config().await?;
+        // The retries of the client would hide up to 15 attempts in one call, and its read timeout would
+        // cut quiet watches.
+        config.default_retry = false;
+        config.read_timeout = None;
+        config.connect_timeout = Some(self.timeout.min(HANDSHAKE));
+        let namespace = config.default_namespace.clone();
+        // Runs the credential plugin, which may hang.
+        let made =
+            tokio::task::spawn_blocking(move || ClientBuilder::try_from(config).map(ClientBuilder::build));
+        let client = match tokio::time::timeout(self.timeout, made).await {
+            Ok(Ok(Ok(client))) => client,
+            Ok(Ok(Err(kube::Error::Auth(error)))) => return Err(wrong(classify::credentials(&error))),
+            Ok(Ok(Err(error))) => return Err(wrong(classify::chain(&error))),
+            Ok(Err(_)) => return Err(wrong("the client could not be made".to_owned())),
+            Err(_) => return Err(wrong("the credential plugin gives no answer".to_owned())),
+        };
+        Ok(Link { client, context, namespace })
+    }
+
+    async fn config(&self) -> Result<(kube::Config, String), Error> {
+        let Some(kubeconfig) = self.kubeconfig()? else {
+            if let Some(context) = &self.context {
+                return Err(wrong(format!("there is no kubeconfig to take the context {context:?} from")));
+            }
+            let config = kube::Config::incluster().map_err(|_| {
+                wrong(
+                    "no kubeconfig: give --kubeconfig, set KUBECONFIG, or run in a pod with a service account"
+                        .to_owned(),
+                )
+            })?;
+            return Ok((config, "in-cluster".to_owned()));
+        };
+        let context = self.context.clone().or_else(|| kubeconfig.current_context.clone()).unwrap_or_default();
+        let options = KubeConfigOptions { context: self.context.clone(), cluster: None, user: None };
+        let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options)
+            .await
+            .map_err(|error| wrong(format!("kubeconfig: {}", classify::chain(&error))))?;
+        Ok((config, context))
+    }
+
+    fn kubeconfig(&self) -> Result<Option<Kubeconfig>, Error> {
+        if let Some(path) = &self.kubeconfig {
+            return read(path).map(Some);
+        }
+        let named = std::env::var_os("KUBECONFIG").unwrap_or_default();
+        let paths: Vec<PathBuf> =
+            std::env::split_paths(&named).filter(|p| !p.as_os_str().is_empty()).collect();
+        if paths.is_empty() {
+            let home = std::env::home_dir().unwrap_or_default().join(".kube/config");
+            return if home.is_file() { read(&home).map(Some) } else { Ok(None) };
+        }
+        // As kubectl does it: a file of the list may be missing, and the first to name a thing wins.
+        let mut merged: Option<Kubeconfig> = None;
+        for path in paths.iter().filter(|path| path.exists()) {
+            let next = read(path)?;
+            merged = Some(match merged {
+                None => next,
+                Some(first) => first
+                    .merge(next)
+                    .map_err(|error| wrong(format!("{}: {}", path.display(), classify::chain(&error))))?,
+            });
+        }
+        match merged {
+            Some(merged) => Ok(Some(merged)),
+            None => Err(wrong(format!("KUBECONFIG names no file that exists: {}", named.display()))),
+        }
+    }
+}
+
+fn read(path: &Path) -> Result<Kubeconfig, Error> {
+    Kubeconfig::read_from(path).map_err(|error| {
+        let said = classify::chain(&error);
+        wrong(if said.contains(&*path.to_string_lossy()) {
+            said
+        } else {
+            format!("{}: {said}", path.display())
+        })
+    })
+}
+
+fn wrong(reason: String) -> Error {
+    Error::new(On::Server("connection"), Fault::Config { reason })
+}

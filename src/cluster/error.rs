@@ -1,0 +1,329 @@
+//! What can go wrong between us and the API server, and what follows from it.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::object::{Class, GroupKind, ObjectId};
+
+/// What a call was about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum On {
+    /// One object.
+    Object(ObjectId),
+    /// The objects of a kind.
+    Kind(GroupKind),
+    /// The server as a whole, in one or two words.
+    Server(&'static str),
+}
+
+impl On {
+    /// Whether the server's words may hold values that nobody may see.
+    pub(super) fn is_secret(&self) -> bool {
+        match self {
+            Self::Object(id) => id.is("", "Secret"),
+            Self::Kind(kind) => kind.is("", "Secret"),
+            Self::Server(_) => false,
+        }
+    }
+}
+
+impl fmt::Display for On {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Object(id) => write!(f, "{id}"),
+            Self::Kind(kind) => write!(f, "{kind}"),
+            Self::Server(what) => f.write_str(what),
+        }
+    }
+}
+
+/// A call that failed, and why.
+#[derive(Debug, thiserror::Error)]
+#[error("{on}: {fault}")]
+pub struct Error {
+    on: Box<On>,
+    #[source]
+    fault: Box<Fault>,
+}
+
+/// One field that another manager owns with another value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// Its manager.
+    pub manager: String,
+    /// The field, as `.spec.replicas`.
+    pub field: String,
+}
+
+/// One field that the server refuses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wrong {
+    /// The field, as `spec.replicas`; empty where the server names none.
+    pub field: String,
+    /// The server's words; empty for Secrets.
+    pub message: String,
+}
+
+/// Which of the server's guards denied a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Denial {
+    /// The user may not do this.
+    Rbac,
+    /// A quota is used up.
+    Quota,
+    /// The namespace is being deleted.
+    Terminating,
+    /// An admission plugin, policy or webhook said no.
+    Admission,
+}
+
+/// Why a call failed. The texts are for people: the server's own words where it has some, never a value
+/// of a Secret.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// The connection cannot be made from what is configured.
+    #[error("{reason}")]
+    Config {
+        /// What is wrong, and where.
+        reason: String,
+    },
+    /// The object is no longer the one, or no longer in the version, that the write was decided on.
+    #[error("it has changed meanwhile")]
+    Stale,
+    /// An unforced apply meets fields that others own with other values.
+    #[error("{}", claims_text(.claims))]
+    Owned {
+        /// Who owns what.
+        claims: Vec<Claim>,
+    },
+    /// The namespace does not exist.
+    #[error("namespace {namespace} does not exist")]
+    NoNamespace {
+        /// Its name.
+        namespace: String,
+    },
+    /// The kind is not served.
+    #[error("the server does not serve this kind")]
+    NoKind,
+    /// The object does not exist.
+    #[error("it does not exist")]
+    NoObject,
+    /// The content breaks the API's rules.
+    #[error("{}", wrong_text(.message, .fields))]
+    Invalid {
+        /// The fields at fault; empty where the server names none.
+        fields: Vec<Wrong>,
+        /// The server's words; empty for Secrets.
+        message: String,
+    },
+    /// The content changes a field that can be set only at creation.
+    #[error("{}", wrong_text(.message, .fields))]
+    Immutable {
+        /// The fields at fault; empty where the server names none.
+        fields: Vec<Wrong>,
+        /// The server's words; empty for Secrets.
+        message: String,
+    },
+    /// The server denies the request.
+    #[error("{message}")]
+    Denied {
+        /// Which guard said no.
+        by: Denial,
+        /// The server's words, or for Secrets our own.
+        message: String,
+    },
+    /// A webhook that the server must ask does not answer.
+    #[error("{message}")]
+    Webhook {
+        /// The server's words, or for Secrets our own.
+        message: String,
+    },
+    /// The credentials are not accepted.
+    #[error("the server does not accept the credentials (401)")]
+    Unauthorized,
+    /// The server is asked too much.
+    #[error("the server asks to slow down (429)")]
+    TooMany {
+        /// How long it asks to wait.
+        after: Option<Duration>,
+    },
+    /// The version that a list or a watch should go on from is too old, or not reached yet.
+    #[error("the server cannot go on from this version: the list starts again")]
+    Expired,
+    /// The server failed.
+    #[error("{message} (status {code})")]
+    Server {
+        /// HTTP status.
+        code: u16,
+        /// The server's words, or for Secrets our own.
+        message: String,
+    },
+    /// No answer in time. The write may have been done.
+    #[error("no answer within {}", seconds(.after))]
+    Timeout {
+        /// The deadline that passed.
+        after: Duration,
+    },
+    /// The server cannot be reached, or the connection broke. The write may have been done.
+    #[error("the API server cannot be reached: {reason}")]
+    Unreachable {
+        /// The chain of causes.
+        reason: String,
+    },
+    /// The answer cannot be read.
+    #[error("{reason}")]
+    Garbled {
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+/// When the same call may be tried again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retry {
+    /// At once, after a fresh read and a fresh decision.
+    Decide,
+    /// With a backoff of seconds.
+    Soon,
+    /// With a backoff of minutes: what refuses it now may heal.
+    Slowly,
+    /// Not until the content changes.
+    Never,
+}
+
+impl Error {
+    /// An error about something.
+    pub(super) fn new(on: On, fault: Fault) -> Self {
+        Self { on: Box::new(on), fault: Box::new(fault) }
+    }
+
+    /// What the call was about.
+    pub fn on(&self) -> &On {
+        &self.on
+    }
+
+    /// The object that the call was about, where it was one.
+    pub fn object(&self) -> Option<&ObjectId> {
+        match &*self.on {
+            On::Object(id) => Some(id),
+            On::Kind(_) | On::Server(_) => None,
+        }
+    }
+
+    /// Why it failed.
+    pub fn fault(&self) -> &Fault {
+        &self.fault
+    }
+
+    /// Why it failed, in words, without the object's name.
+    pub fn reason(&self) -> String {
+        self.fault.to_string()
+    }
+
+    /// The class under which requeue, exit code and metrics treat it.
+    pub fn class(&self) -> Class {
+        self.fault.class()
+    }
+
+    /// When it may be tried again.
+    pub fn retry(&self) -> Retry {
+        self.fault.retry()
+    }
+
+    /// How long the server asks to wait, at most a minute.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match &*self.fault {
+            Fault::TooMany { after } => *after,
+            _ => None,
+        }
+    }
+
+    /// Whether the server did not answer at all.
+    pub fn is_unreachable(&self) -> bool {
+        matches!(*self.fault, Fault::Unreachable { .. } | Fault::Timeout { .. })
+    }
+}
+
+impl Fault {
+    /// The class under which requeue, exit code and metrics treat it.
+    pub fn class(&self) -> Class {
+        match self {
+            Self::Config { .. } => Class::Config,
+            Self::Stale | Self::Owned { .. } | Self::NoObject => Class::Conflict,
+            Self::NoNamespace { .. }
+            | Self::NoKind
+            | Self::Invalid { .. }
+            | Self::Immutable { .. }
+            | Self::Webhook { .. } => Class::Invalid,
+            Self::Denied { .. } | Self::Unauthorized => Class::Forbidden,
+            Self::TooMany { .. }
+            | Self::Expired
+            | Self::Server { .. }
+            | Self::Timeout { .. }
+            | Self::Unreachable { .. }
+            | Self::Garbled { .. } => Class::Transient,
+        }
+    }
+
+    /// When the same call may be tried again.
+    pub fn retry(&self) -> Retry {
+        match self {
+            Self::Config { .. } | Self::Immutable { .. } => Retry::Never,
+            Self::Stale | Self::NoObject => Retry::Decide,
+            Self::Owned { .. }
+            | Self::NoNamespace { .. }
+            | Self::NoKind
+            | Self::Invalid { .. }
+            | Self::Webhook { .. }
+            | Self::Denied { by: Denial::Rbac | Denial::Quota | Denial::Admission, .. } => Retry::Slowly,
+            Self::Denied { by: Denial::Terminating, .. }
+            | Self::Unauthorized
+            | Self::TooMany { .. }
+            | Self::Expired
+            | Self::Server { .. }
+            | Self::Timeout { .. }
+            | Self::Unreachable { .. }
+            | Self::Garbled { .. } => Retry::Soon,
+        }
+    }
+}
+
+fn claims_text(claims: &[Claim]) -> String {
+    let mut managers: Vec<&str> = claims.iter().map(|claim| claim.manager.as_str()).collect();
+    managers.sort_unstable();
+    managers.dedup();
+    let owned: Vec<String> = managers
+        .into_iter()
+        .map(|manager| {
+            let of_this = claims.iter().filter(|claim| claim.manager == manager);
+            let fields: Vec<&str> = of_this.map(|claim| claim.field.as_str()).collect();
+            format!("{} owned by {manager:?}", fields.join(", "))
+        })
+        .collect();
+    format!("it exists already, with other values in {}", owned.join("; "))
+}
+
+fn wrong_text(message: &str, fields: &[Wrong]) -> String {
+    if !message.is_empty() {
+        return message.to_owned();
+    }
+    let named: Vec<&str> =
+        fields.iter().map(|wrong| wrong.field.as_str()).filter(|f| !f.is_empty()).collect();
+    if named.is_empty() {
+        "the server refuses the content (its words are not shown, they may hold the Secret's values)"
+            .to_owned()
+    } else {
+        format!(
+            "the server refuses {} (its words are not shown, they may hold the Secret's values)",
+            named.join(", ")
+        )
+    }
+}
+
+fn seconds(duration: &Duration) -> String {
+    if duration.subsec_millis() == 0 {
+        format!("{} s", duration.as_secs())
+    } else {
+        format!("{:.1} s", duration.as_secs_f32())
+    }
+}

@@ -1,0 +1,71 @@
+//! Shared texts: thousands of objects have the same FieldsV1, managers, namespace and revision.
+
+use std::collections::{HashMap, HashSet};
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::engine::Manager;
+use crate::object::Revision;
+
+/// One copy of each text that live records share.
+#[derive(Debug, Default)]
+pub(super) struct Interner {
+    texts: Mutex<HashSet<Arc<str>>>,
+    managers: Mutex<HashSet<Arc<[Manager]>>>,
+    revisions: Mutex<HashMap<Box<str>, Revision>>,
+}
+
+impl Interner {
+    /// The shared copy of a text.
+    pub(super) fn text(&self, text: &str) -> Arc<str> {
+        shared(&mut lock(&self.texts), text)
+    }
+
+    /// The shared copy of a list of managers.
+    pub(super) fn managers(&self, list: &[Manager]) -> Arc<[Manager]> {
+        shared(&mut lock(&self.managers), list)
+    }
+
+    /// The shared copy of a revision's name.
+    pub(super) fn revision(&self, text: &str) -> Revision {
+        let mut revisions = lock(&self.revisions);
+        if let Some(known) = revisions.get(text) {
+            return known.clone();
+        }
+        let revision = Revision::new(text);
+        revisions.insert(text.into(), revision.clone());
+        revision
+    }
+
+    /// Forgets what nobody holds any more. Called after each complete list of a kind.
+    pub(super) fn sweep(&self) {
+        // Lists first: they hold texts.
+        lock(&self.managers).retain(|list| Arc::strong_count(list) > 1);
+        lock(&self.texts).retain(|text| Arc::strong_count(text) > 1);
+        // Whether a revision is still held cannot be seen; copies made later are few.
+        lock(&self.revisions).clear();
+    }
+
+    /// How many texts and lists are held.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        lock(&self.texts).len() + lock(&self.managers).len()
+    }
+}
+
+fn shared<T: ?Sized + Eq + Hash>(known: &mut HashSet<Arc<T>>, value: &T) -> Arc<T>
+where
+    Arc<T>: for<'a> From<&'a T>,
+{
+    if let Some(known) = known.get(value) {
+        return known.clone();
+    }
+    let value = Arc::<T>::from(value);
+    known.insert(value.clone());
+    value
+}
+
+/// Every change under these locks is complete in one call, so a poisoned one is still sound.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

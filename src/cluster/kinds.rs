@@ -1,0 +1,169 @@
+//! Discovery: which kinds the server serves, in which versions, and what it cannot tell now.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use kube::client::{APIGroupDiscovery, APIGroupDiscoveryList, APIVersionDiscovery};
+
+use super::call::{Ask, Cluster};
+use super::error::{Error, Fault, On};
+use crate::object::{GroupKind, Gvk};
+
+/// Both forms of the aggregated document: `v2` since Kubernetes 1.30, `v2beta1` since 1.27.
+const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
+                          application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList";
+
+/// Whether a kind's objects live in namespaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Scope {
+    /// One object per name in the whole cluster.
+    Cluster,
+    /// One object per namespace and name.
+    Namespaced,
+}
+
+/// One kind in one version, as the server serves it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kind {
+    /// Group, version and kind.
+    pub gvk: Gvk,
+    /// The name in URLs, as `deployments`.
+    pub plural: Arc<str>,
+    /// Where its objects live.
+    pub scope: Scope,
+    /// What can be asked, as `list` or `patch`.
+    pub verbs: BTreeSet<Arc<str>>,
+}
+
+impl Kind {
+    /// Whether the server allows this verb on the kind's objects.
+    pub fn allows(&self, verb: &str) -> bool {
+        self.verbs.contains(verb)
+    }
+}
+
+/// What discovery says about one kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Lookup {
+    /// It is served.
+    Served(Arc<Kind>),
+    /// It is not served in this version.
+    Unserved {
+        /// The versions in which the kind is served, preferred first; empty when the kind is not known.
+        versions: Vec<Arc<str>>,
+    },
+    /// The server could not tell: its group's own server does not answer.
+    Unknown,
+}
+
+/// The kinds of one cluster at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Kinds {
+    /// The versions of each kind, preferred first.
+    served: BTreeMap<GroupKind, Vec<Arc<Kind>>>,
+    /// Group and version pairs that the aggregated document marks as stale.
+    unknown: BTreeSet<(Arc<str>, Arc<str>)>,
+}
+
+impl Kinds {
+    /// Tells whether a kind is served in exactly this version.
+    pub fn get(&self, gvk: &Gvk) -> Lookup {
+        let versions = self.served.get(&gvk.group_kind()).map_or(&[][..], Vec::as_slice);
+        if let Some(kind) = versions.iter().find(|kind| kind.gvk.version == gvk.version) {
+            return Lookup::Served(kind.clone());
+        }
+        if self.unknown.contains(&(gvk.group.clone(), gvk.version.clone())) {
+            return Lookup::Unknown;
+        }
+        Lookup::Unserved { versions: versions.iter().map(|kind| kind.gvk.version.clone()).collect() }
+    }
+
+    /// Tells whether a kind is served at all, in the version that the server prefers.
+    pub fn preferred(&self, kind: &GroupKind) -> Lookup {
+        if let Some(kind) = self.served.get(kind).and_then(|versions| versions.first()) {
+            return Lookup::Served(kind.clone());
+        }
+        if self.unknown.iter().any(|(group, _)| *group == kind.group) {
+            return Lookup::Unknown;
+        }
+        Lookup::Unserved { versions: Vec::new() }
+    }
+
+    /// Lists the scope of every kind that is served.
+    pub fn scopes(&self) -> impl Iterator<Item = (&GroupKind, Scope)> {
+        self.served.iter().filter_map(|(kind, versions)| Some((kind, versions.first()?.scope)))
+    }
+
+    /// Lists the groups of which at least one version is unknown.
+    pub fn unknown_groups(&self) -> BTreeSet<&str> {
+        self.unknown.iter().map(|(group, _)| &**group).collect()
+    }
+
+    /// Adds what one aggregated document says.
+    pub(super) fn add(&mut self, document: APIGroupDiscoveryList) {
+        for group in document.items {
+            self.add_group(group);
+        }
+    }
+
+    fn add_group(&mut self, group: APIGroupDiscovery) {
+        let name: Arc<str> = group.metadata.and_then(|meta| meta.name).unwrap_or_default().into();
+        for version in group.versions {
+            let Some(number) = version.version.as_deref().map(Arc::<str>::from) else { continue };
+            // A stale list may miss kinds that exist, so nothing follows from it.
+            if version.freshness.as_deref() == Some("Stale") {
+                self.unknown.insert((name.clone(), number));
+            } else {
+                self.add_version(&name, &number, version);
+            }
+        }
+    }
+
+    fn add_version(&mut self, group: &Arc<str>, number: &Arc<str>, version: APIVersionDiscovery) {
+        for resource in version.resources {
+            let Some(plural) = resource.resource else { continue };
+            let Some(kind) = resource.response_kind.and_then(|kind| kind.kind) else { continue };
+            let gvk = Gvk { group: group.clone(), version: number.clone(), kind: kind.into() };
+            let scope = match resource.scope.as_deref() {
+                Some("Namespaced") => Scope::Namespaced,
+                _ => Scope::Cluster,
+            };
+            let verbs = resource.verbs.into_iter().map(Arc::from).collect();
+            let kind = Arc::new(Kind { gvk, plural: plural.into(), scope, verbs });
+            let versions = self.served.entry(kind.gvk.group_kind()).or_default();
+            // Two resources of one kind: the one that can be written stands for it.
+            match versions.iter_mut().find(|other| other.gvk.version == kind.gvk.version) {
+                Some(other) if !other.allows("patch") && kind.allows("patch") => *other = kind,
+                Some(_) => {}
+                None => versions.push(kind),
+            }
+        }
+    }
+}
+
+impl Cluster {
+    /// Asks the server which kinds it serves: two calls. A group whose own server does not answer makes
+    /// only that group unknown.
+    ///
+    /// Walks the aggregated document (KEP-3352) itself, because a ready-made discovery either fails as a
+    /// whole on one broken group or drops the mark that says so.
+    pub async fn discover(&self) -> Result<Kinds, Error> {
+        let (core, groups) = tokio::try_join!(self.discovery("/api"), self.discovery("/apis"))?;
+        let mut kinds = Kinds::default();
+        kinds.add(core);
+        kinds.add(groups);
+        Ok(kinds)
+    }
+
+    async fn discovery(&self, path: &str) -> Result<APIGroupDiscoveryList, Error> {
+        let on = On::Server("discovery");
+        let answer = self.ask(Ask::read(path.to_owned(), on.clone()).accept(AGGREGATED)).await?;
+        let document: APIGroupDiscoveryList = answer.decode(&on)?;
+        // An older server ignores the Accept header and lists names of groups only.
+        if document.items.is_empty() {
+            let reason = "the server does not serve aggregated discovery: Kubernetes 1.27 or later is needed";
+            return Err(Error::new(on, Fault::Garbled { reason: reason.to_owned() }));
+        }
+        Ok(document)
+    }
+}

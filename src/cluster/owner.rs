@@ -1,0 +1,85 @@
+//! Whose object it is, by the marks that it carries.
+
+use super::PART_OF_LABEL;
+use super::interner::Interner;
+use super::wire::{Entry, Meta};
+use crate::engine::Owner;
+
+const KUSTOMIZATION: [&str; 2] =
+    ["kustomize.toolkit.fluxcd.io/name", "kustomize.toolkit.fluxcd.io/namespace"];
+const HELM_RELEASE: [&str; 2] = ["helm.toolkit.fluxcd.io/name", "helm.toolkit.fluxcd.io/namespace"];
+const ARGO_TRACKING: &str = "argocd.argoproj.io/tracking-id";
+const ARGO_INSTANCE: &str = "argocd.argoproj.io/instance";
+const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+const HELM: [&str; 2] = ["meta.helm.sh/release-name", "meta.helm.sh/release-namespace"];
+const CONFIG_SYNC_MANAGED: &str = "configmanagement.gke.io/managed";
+const CONFIG_SYNC_ID: &str = "configsync.gke.io/resource-id";
+const KAPP: &str = "kapp.k14s.io/app";
+
+/// Every label and annotation that marks an owner.
+pub(super) const MARKS: [&str; 13] = [
+    PART_OF_LABEL,
+    KUSTOMIZATION[0],
+    KUSTOMIZATION[1],
+    HELM_RELEASE[0],
+    HELM_RELEASE[1],
+    ARGO_TRACKING,
+    ARGO_INSTANCE,
+    MANAGED_BY,
+    HELM[0],
+    HELM[1],
+    CONFIG_SYNC_MANAGED,
+    CONFIG_SYNC_ID,
+    KAPP,
+];
+
+/// Judges by metadata; `ours` is our own Apply entry.
+///
+/// A controller's object is never ours: the controller writes it anew. Otherwise an object is ours as long
+/// as our entry owns the label, also when somebody else's mark was added later; and without that another
+/// owner's mark counts for more than a label that may be copied.
+pub(super) fn of(meta: &Meta<'_>, ours: Option<&Entry<'_>>, interner: &Interner) -> Owner {
+    if let Some(controller) = meta.owner_references.iter().find(|reference| reference.controller) {
+        let place =
+            if meta.namespace.0.is_empty() { String::new() } else { format!("{}/", meta.namespace.0) };
+        return Owner::Foreign(interner.text(&format!("{} {place}{}", controller.kind.0, controller.name.0)));
+    }
+    let member_of = meta.labels.get(PART_OF_LABEL).map(|set| interner.text(set));
+    let path = ["f:metadata", "f:labels", "f:applyset.kubernetes.io/part-of"];
+    match (member_of, foreign(meta)) {
+        (Some(set), _) if ours.is_some_and(|entry| entry.owns(&path)) => Owner::Ours(set),
+        (_, Some(mark)) => Owner::Foreign(interner.text(&mark)),
+        (Some(set), None) => Owner::Labelled(set),
+        (None, None) => Owner::Nobody,
+    }
+}
+
+/// The first mark of another tool, in words.
+fn foreign(meta: &Meta<'_>) -> Option<String> {
+    let label = |key: &str| meta.labels.get(key);
+    let annotation = |key: &str| meta.annotations.get(key);
+    let placed = |namespace: Option<&str>, name: &str| match namespace {
+        Some(namespace) => format!("{namespace}/{name}"),
+        None => name.to_owned(),
+    };
+    if let Some(name) = label(KUSTOMIZATION[0]) {
+        return Some(format!("Flux Kustomization {}", placed(label(KUSTOMIZATION[1]), name)));
+    }
+    if let Some(name) = label(HELM_RELEASE[0]) {
+        return Some(format!("Flux HelmRelease {}", placed(label(HELM_RELEASE[1]), name)));
+    }
+    if let Some(tracking) = annotation(ARGO_TRACKING) {
+        // `<application>:<group>/<kind>:<namespace>/<name>`
+        return Some(format!("Argo CD Application {}", tracking.split(':').next().unwrap_or(tracking)));
+    }
+    if let Some(name) = label(ARGO_INSTANCE) {
+        return Some(format!("Argo CD Application {name}"));
+    }
+    if let (Some("Helm"), Some(name)) = (label(MANAGED_BY), annotation(HELM[0])) {
+        return Some(format!("Helm release {}", placed(annotation(HELM[1]), name)));
+    }
+    if annotation(CONFIG_SYNC_MANAGED) == Some("enabled") || annotation(CONFIG_SYNC_ID).is_some() {
+        return Some("Config Sync".to_owned());
+    }
+    label(KAPP).map(|app| format!("kapp app {app}"))
+}

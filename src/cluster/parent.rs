@@ -1,0 +1,224 @@
+//! The parent object of a source: one ConfigMap (KEP-3659) that says which kinds and namespaces its
+//! members live in, and what must outlive a lost disk.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use http::Method;
+use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha256};
+
+use super::call::{Ask, Cluster};
+use super::error::{Error, Fault, On};
+use super::{FIELD_MANAGER, path};
+use crate::engine::{Rv, Uid};
+use crate::object::{GroupKind, ObjectId, at, text_at};
+
+const ID_LABEL: &str = "applyset.kubernetes.io/id";
+const TOOLING: &str = "applyset.kubernetes.io/tooling";
+const KINDS: &str = "applyset.kubernetes.io/contains-group-kinds";
+const NAMESPACES: &str = "applyset.kubernetes.io/additional-namespaces";
+const OUR_TOOLING: &str = "rhumb/v1";
+const MERGE_PATCH: &str = "application/merge-patch+json";
+
+/// A source's parent. What its annotations and data mean is the engine's.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Parent {
+    /// Incarnation and version as read; none for one that is to be made.
+    pub known: Option<(Uid, Rv)>,
+    /// The tool that keeps it, as `rhumb/v1`; empty where nobody says so.
+    pub tooling: String,
+    /// The kinds of its members.
+    pub kinds: BTreeSet<GroupKind>,
+    /// The namespaces of its members, besides its own.
+    pub namespaces: BTreeSet<String>,
+    /// The annotations under `rhumb.dev/`.
+    pub annotations: BTreeMap<String, String>,
+    /// Data.
+    pub data: BTreeMap<String, String>,
+}
+
+/// The ApplySet id of the ConfigMap with this name: KEP-3659's
+/// `applyset-<base64url(sha256(name.namespace.kind.group))>-v1`.
+pub fn applyset_id(namespace: &str, name: &str) -> String {
+    let digest = Sha256::digest(format!("{name}.{namespace}.ConfigMap."));
+    format!("applyset-{}-v1", base64url(&digest))
+}
+
+impl Parent {
+    /// Whether another tool keeps it.
+    pub fn is_foreign(&self) -> bool {
+        !self.tooling.is_empty() && self.tooling.split('/').next() != OUR_TOOLING.split('/').next()
+    }
+
+    fn read(object: &Value) -> Self {
+        let texts = |path: &[&str]| -> BTreeMap<String, String> {
+            let map = at(object, path).and_then(Value::as_object);
+            let pairs = map.into_iter().flatten();
+            pairs.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect()
+        };
+        let mut annotations = texts(&["metadata", "annotations"]);
+        let list = |text: Option<String>| -> Vec<String> {
+            let text = text.unwrap_or_default();
+            text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect()
+        };
+        Self {
+            known: Some((
+                Uid(text_at(object, &["metadata", "uid"]).into()),
+                super::wire::version(text_at(object, &["metadata", "resourceVersion"])),
+            )),
+            tooling: annotations.remove(TOOLING).unwrap_or_default(),
+            kinds: list(annotations.remove(KINDS)).iter().map(|text| GroupKind::parse(text)).collect(),
+            namespaces: list(annotations.remove(NAMESPACES)).into_iter().collect(),
+            annotations: annotations.into_iter().filter(|(key, _)| key.starts_with("rhumb.dev/")).collect(),
+            data: texts(&["data"]),
+        }
+    }
+
+    /// All annotations that we keep on it.
+    fn all_annotations(&self) -> BTreeMap<String, String> {
+        let mut all = self.annotations.clone();
+        let kinds: Vec<String> = self.kinds.iter().map(GroupKind::to_string).collect();
+        let namespaces: Vec<&str> = self.namespaces.iter().map(String::as_str).collect();
+        all.insert(TOOLING.to_owned(), OUR_TOOLING.to_owned());
+        all.insert(KINDS.to_owned(), kinds.join(","));
+        all.insert(NAMESPACES.to_owned(), namespaces.join(","));
+        all
+    }
+}
+
+impl Cluster {
+    /// Reads a source's parent; none where there is none.
+    pub async fn parent(&self, namespace: &str, name: &str) -> Result<Option<Parent>, Error> {
+        let on = on(namespace, name);
+        match self.ask(Ask::read(url(namespace, name), on.clone())).await {
+            Ok(answer) => Ok(Some(Parent::read(&answer.decode(&on)?))),
+            Err(error) if *error.fault() == Fault::NoObject => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Writes what differs between a parent as it was read and as it should be; makes it, and its
+    /// namespace, where there was none. No call where nothing differs.
+    ///
+    /// Fails with [`Fault::Stale`] when somebody else wrote since it was read. Annotations outside
+    /// `rhumb.dev/`, labels and finalizers that others put there stay.
+    pub async fn save_parent(
+        &self,
+        namespace: &str,
+        name: &str,
+        before: Option<&Parent>,
+        after: &Parent,
+    ) -> Result<Parent, Error> {
+        match before.and_then(|before| Some((before, before.known.as_ref()?))) {
+            None => self.make_parent(namespace, name, after).await,
+            Some((before, _)) if is_same(before, after) => Ok(before.clone()),
+            Some((before, (uid, rv))) => {
+                let on = on(namespace, name);
+                let patch = json!({
+                    "metadata": {
+                        "uid": uid.0,
+                        "resourceVersion": rv.to_string(),
+                        "labels": { ID_LABEL: applyset_id(namespace, name) },
+                        "annotations": difference(&before.written_annotations(), &after.all_annotations()),
+                    },
+                    "data": difference(&before.data, &after.data),
+                });
+                let url = path::query(url(namespace, name), &[("fieldManager", FIELD_MANAGER)]);
+                let ask =
+                    Ask::write(Method::PATCH, url, MERGE_PATCH, patch.to_string().into_bytes(), on.clone());
+                match self.ask(ask).await {
+                    Ok(answer) => Ok(Parent::read(&answer.decode(&on)?)),
+                    Err(error) if *error.fault() == Fault::NoObject => Err(Error::new(on, Fault::Stale)),
+                    Err(error) => Err(error),
+                }
+            }
+        }
+    }
+
+    async fn make_parent(&self, namespace: &str, name: &str, parent: &Parent) -> Result<Parent, Error> {
+        let on = on(namespace, name);
+        let body = json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {
+                "name": name, "namespace": namespace,
+                "labels": { ID_LABEL: applyset_id(namespace, name) },
+                "annotations": parent.all_annotations(),
+            },
+            "data": parent.data,
+        });
+        let body = body.to_string().into_bytes();
+        let collection = format!("/api/v1/namespaces/{namespace}/configmaps");
+        let url = path::query(collection, &[("fieldManager", FIELD_MANAGER)]);
+        let make =
+            || self.ask(Ask::write(Method::POST, url.clone(), "application/json", body.clone(), on.clone()));
+        let answer = match make().await {
+            Err(error) if matches!(error.fault(), Fault::NoNamespace { .. }) => {
+                self.make_namespace(namespace).await?;
+                make().await?
+            }
+            other => other?,
+        };
+        Ok(Parent::read(&answer.decode(&on)?))
+    }
+
+    async fn make_namespace(&self, name: &str) -> Result<(), Error> {
+        let body = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } });
+        let url = path::query("/api/v1/namespaces".to_owned(), &[("fieldManager", FIELD_MANAGER)]);
+        let on = On::Object(ObjectId::new(&GroupKind::new("", "Namespace"), None, name));
+        match self
+            .ask(Ask::write(Method::POST, url, "application/json", body.to_string().into_bytes(), on))
+            .await
+        {
+            // Somebody else was faster.
+            Err(error) if *error.fault() == Fault::Stale => Ok(()),
+            other => other.map(drop),
+        }
+    }
+}
+
+impl Parent {
+    /// The annotations that an earlier write of ours left on the server.
+    fn written_annotations(&self) -> BTreeMap<String, String> {
+        let mut all = self.all_annotations();
+        if self.tooling != OUR_TOOLING {
+            all.remove(TOOLING);
+        }
+        all
+    }
+}
+
+fn is_same(before: &Parent, after: &Parent) -> bool {
+    before.tooling == OUR_TOOLING
+        && before.all_annotations() == after.all_annotations()
+        && before.data == after.data
+}
+
+/// A merge patch: null takes a key away.
+fn difference(before: &BTreeMap<String, String>, after: &BTreeMap<String, String>) -> Map<String, Value> {
+    let gone = before.keys().filter(|key| !after.contains_key(*key)).map(|key| (key.clone(), Value::Null));
+    let new = after.iter().filter(|(key, value)| before.get(*key) != Some(value));
+    gone.chain(new.map(|(key, value)| (key.clone(), json!(value)))).collect()
+}
+
+fn on(namespace: &str, name: &str) -> On {
+    On::Object(ObjectId::new(&GroupKind::new("", "ConfigMap"), Some(namespace), name))
+}
+
+fn url(namespace: &str, name: &str) -> String {
+    format!("/api/v1/namespaces/{namespace}/configmaps/{name}")
+}
+
+/// RFC 4648 section 5, without padding.
+fn base64url(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for group in bytes.chunks(3) {
+        let bits =
+            group.iter().fold(0_u32, |sum, byte| (sum << 8) | u32::from(*byte)) << (8 * (3 - group.len()));
+        for digit in 0..=group.len() {
+            let index = (bits >> (18 - 6 * digit)) & 63;
+            text.push(char::from(DIGITS[index as usize]));
+        }
+    }
+    text
+}

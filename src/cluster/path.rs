@@ -1,0 +1,60 @@
+//! URLs of the Kubernetes API.
+
+use super::kinds::{Kind, Scope};
+use crate::object::ObjectId;
+
+/// The path of a kind's collection: of one namespace, or of the whole cluster.
+pub(super) fn collection(kind: &Kind, namespace: Option<&str>) -> String {
+    let mut path = if kind.gvk.group.is_empty() {
+        format!("/api/{}", kind.gvk.version)
+    } else {
+        format!("/apis/{}/{}", kind.gvk.group, kind.gvk.version)
+    };
+    if let (Scope::Namespaced, Some(namespace)) = (kind.scope, namespace) {
+        path.push_str("/namespaces/");
+        push_encoded(&mut path, namespace);
+    }
+    path.push('/');
+    path.push_str(&kind.plural);
+    path
+}
+
+/// The path of one object.
+pub(super) fn object(kind: &Kind, id: &ObjectId) -> String {
+    named(kind, id.namespace(), id.name())
+}
+
+/// The path of one object by its names.
+pub(super) fn named(kind: &Kind, namespace: Option<&str>, name: &str) -> String {
+    let mut path = collection(kind, namespace);
+    path.push('/');
+    push_encoded(&mut path, name);
+    path
+}
+
+/// Adds parameters; their values may hold any character.
+pub(super) fn query(mut path: String, parameters: &[(&str, &str)]) -> String {
+    let mut mark = '?';
+    for (name, value) in parameters {
+        path.push(mark);
+        path.push_str(name);
+        path.push('=');
+        push_encoded(&mut path, value);
+        mark = '&';
+    }
+    path
+}
+
+/// RFC 3986: all but unreserved characters. A colon may stand in a path, and RBAC names use it.
+fn push_encoded(out: &mut String, text: &str) {
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~:".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            out.push('%');
+            for digit in [byte >> 4, byte & 15] {
+                out.push(char::from_digit(u32::from(digit), 16).unwrap_or('0').to_ascii_uppercase());
+            }
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! Reads: one object, many names at once, a whole kind.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use futures::TryStreamExt as _;
+use futures::stream::{self, StreamExt as _};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::call::{Ask, Cluster, unreadable};
+use super::error::{Error, Fault, On};
+use super::informer::Selector;
+use super::kinds::Kind;
+use super::path;
+use super::wire::{Form, Lens, Project, Projected};
+use crate::engine::Live;
+use crate::object::ObjectId;
+
+/// Small enough that a page of objects with a megabyte each is bearable, large enough that a kind of
+/// thousands needs few calls.
+const PAGE: &str = "500";
+const PAGE_SIZE: usize = 500;
+/// Up to so many names are asked for one by one.
+const FEW: usize = 2;
+
+/// The forms of an answer that hold only metadata.
+const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+
+/// What a look at one object showed.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Looked {
+    /// It is there. Its health is not known, because only the metadata was read.
+    Found(Box<Live>),
+    /// It is not there.
+    Absent,
+}
+
+/// One page of a list, its items still as text.
+#[derive(Deserialize)]
+pub(super) struct Page<'a> {
+    /// Where the list goes on, and at which version.
+    #[serde(default)]
+    pub(super) metadata: PageMeta,
+    /// The objects.
+    #[serde(borrow, default)]
+    pub(super) items: Option<Vec<&'a RawValue>>,
+}
+
+/// The metadata of a page.
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct PageMeta {
+    /// The version of the whole list.
+    pub(super) resource_version: Option<String>,
+    /// Token of the next page; empty or none after the last.
+    #[serde(rename = "continue")]
+    pub(super) next: Option<String>,
+    remaining_item_count: Option<u64>,
+}
+
+impl PageMeta {
+    /// The token of the next page.
+    pub(super) fn next(&self) -> Option<&str> {
+        self.next.as_deref().filter(|token| !token.is_empty())
+    }
+}
+
+impl Cluster {
+    /// Reads one whole object, or finds that it is not there.
+    pub async fn get(&self, kind: &Kind, id: &ObjectId) -> Result<Option<Value>, Error> {
+        let on = On::Object(id.clone());
+        match self.ask(Ask::read(path::object(kind, id), on.clone())).await {
+            Ok(answer) => answer.decode(&on).map(Some),
+            Err(error) if *error.fault() == Fault::NoObject => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Looks which of the named objects are there, by their metadata; the namespace is none for a
+    /// cluster-scoped kind. Many names cost one list, a few cost a GET each. That a namespace is missing
+    /// cannot be told from here: then all are absent.
+    pub async fn look(
+        &self,
+        kind: &Arc<Kind>,
+        namespace: Option<&str>,
+        names: &BTreeSet<String>,
+    ) -> Result<BTreeMap<String, Looked>, Error> {
+        let mut missing = names.clone();
+        let mut found = BTreeMap::new();
+        if names.len() > FEW {
+            self.look_at_list(kind, namespace, &mut missing, &mut found).await?;
+        }
+        let single = |name: String| async move {
+            let looked = self.look_at(kind, namespace, &name).await?;
+            Ok::<_, Error>((name, looked))
+        };
+        let rest: Vec<_> = stream::iter(missing).map(single).buffer_unordered(8).try_collect().await?;
+        found.extend(rest);
+        Ok(found)
+    }
+
+    /// Fills in what the list of the namespace shows. Gives up where the list is so long that asking for
+    /// the remaining names one by one costs less; those stay in `missing`.
+    async fn look_at_list(
+        &self,
+        kind: &Arc<Kind>,
+        namespace: Option<&str>,
+        missing: &mut BTreeSet<String>,
+        found: &mut BTreeMap<String, Looked>,
+    ) -> Result<(), Error> {
+        let on = On::Kind(kind.gvk.group_kind());
+        let lens = Lens::new(kind, self.interner(), Form::Metadata);
+        let mut next: Option<String> = None;
+        loop {
+            let url = page_url(path::collection(kind, namespace), None, next.as_deref());
+            let answer = self.ask(Ask::read(url, on.clone()).accept(METADATA_LIST)).await?;
+            let page: Page<'_> =
+                serde_json::from_str(answer.text(&on)?).map_err(|error| unreadable(&on, &error))?;
+            for item in page.items.unwrap_or_default() {
+                let Some(Projected { id, record, .. }) = lens.project(item.get()) else { continue };
+                if missing.remove(id.name()) {
+                    found.insert(id.name().to_owned(), Looked::Found(Box::new(record)));
+                }
+            }
+            let Some(token) = page.metadata.next() else {
+                found.extend(std::mem::take(missing).into_iter().map(|name| (name, Looked::Absent)));
+                return Ok(());
+            };
+            let remaining =
+                usize::try_from(page.metadata.remaining_item_count.unwrap_or(0)).unwrap_or(usize::MAX);
+            if missing.len() <= remaining.div_ceil(PAGE_SIZE) {
+                return Ok(());
+            }
+            next = Some(token.to_owned());
+        }
+    }
+
+    async fn look_at(&self, kind: &Arc<Kind>, namespace: Option<&str>, name: &str) -> Result<Looked, Error> {
+        let on = On::Object(ObjectId::new(&kind.gvk.group_kind(), namespace, name));
+        let url = path::named(kind, namespace, name);
+        match self.ask(Ask::read(url, on.clone()).accept(METADATA)).await {
+            Ok(answer) => match Lens::new(kind, self.interner(), Form::Metadata).project(answer.text(&on)?) {
+                Some(seen) => Ok(Looked::Found(Box::new(seen.record))),
+                None => Err(Error::new(on, Fault::Garbled { reason: "the answer is no object".to_owned() })),
+            },
+            Err(error) if *error.fault() == Fault::NoObject => Ok(Looked::Absent),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Lists the objects of a kind once, page by page. A list that expires midway starts again, once.
+    pub async fn list(&self, kind: &Arc<Kind>, selector: &Selector) -> Result<Vec<(ObjectId, Live)>, Error> {
+        match self.list_once(kind, selector).await {
+            Err(error) if *error.fault() == Fault::Expired => self.list_once(kind, selector).await,
+            other => other,
+        }
+    }
+
+    async fn list_once(&self, kind: &Arc<Kind>, selector: &Selector) -> Result<Vec<(ObjectId, Live)>, Error> {
+        let lens = Lens::new(kind, self.interner(), Form::Whole);
+        let mut all = Vec::new();
+        let mut next = None;
+        loop {
+            let (page, meta) = self.page(kind, selector, next.as_deref(), &lens).await?;
+            all.extend(page.into_iter().map(|seen| (seen.id, seen.record)));
+            match meta.next() {
+                Some(token) => next = Some(token.to_owned()),
+                None => return Ok(all),
+            }
+        }
+    }
+
+    /// Reads one page of a kind. An item that is no object is left out.
+    pub(super) async fn page<P: Project>(
+        &self,
+        kind: &Kind,
+        selector: &Selector,
+        next: Option<&str>,
+        lens: &P,
+    ) -> Result<(Vec<Projected<P::Record>>, PageMeta), Error> {
+        let on = On::Kind(kind.gvk.group_kind());
+        let url = page_url(path::collection(kind, None), selector.text().as_deref(), next);
+        let answer = self.ask(Ask::read(url, on.clone())).await?;
+        let page: Page<'_> =
+            serde_json::from_str(answer.text(&on)?).map_err(|error| unreadable(&on, &error))?;
+        let items = page.items.unwrap_or_default();
+        Ok((items.into_iter().filter_map(|item| lens.project(item.get())).collect(), page.metadata))
+    }
+}
+
+fn page_url(collection: String, selector: Option<&str>, next: Option<&str>) -> String {
+    let mut parameters = vec![("limit", PAGE)];
+    parameters.extend(selector.map(|selector| ("labelSelector", selector)));
+    parameters.extend(next.map(|token| ("continue", token)));
+    path::query(collection, &parameters)
+}

@@ -1,0 +1,110 @@
+//! Taking over what `kubectl apply` owned, so that a field that leaves the manifest leaves the object.
+
+use http::Method;
+use serde_json::{Map, Value, json};
+
+use super::call::{Ask, Cluster};
+use super::error::{Error, Fault, On};
+use super::kinds::Kind;
+use super::{FIELD_MANAGER, path};
+use crate::engine::Uid;
+use crate::object::{ObjectId, text_at};
+
+const JSON_PATCH: &str = "application/json-patch+json";
+
+/// The managers of client-side apply, whose `Update` entries hold what it had applied.
+const CLIENT_SIDE: [&str; 2] = ["kubectl-client-side-apply", "before-first-apply"];
+
+/// What became of the fields that client-side apply owned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reclaimed {
+    /// There are none.
+    Nothing,
+    /// They are ours now; no value has changed.
+    Taken,
+}
+
+impl Cluster {
+    /// Gives the fields that client-side `kubectl apply` owns to our own entry. The next apply then
+    /// removes those of them that the content does not have.
+    ///
+    /// Costs a read, and a write where there is something to take. Fails with [`Fault::Stale`] when the
+    /// object is another incarnation or changes meanwhile.
+    pub async fn reclaim(&self, kind: &Kind, id: &ObjectId, uid: &Uid) -> Result<Reclaimed, Error> {
+        let on = On::Object(id.clone());
+        let Some(object) = self.get(kind, id).await? else { return Err(Error::new(on, Fault::NoObject)) };
+        if text_at(&object, &["metadata", "uid"]) != &*uid.0 {
+            return Err(Error::new(on, Fault::Stale));
+        }
+        let version = text_at(&object, &["metadata", "resourceVersion"]);
+        let entries = object["metadata"]["managedFields"].as_array().map_or(&[][..], Vec::as_slice);
+        let Some(entries) = migrated(entries) else { return Ok(Reclaimed::Nothing) };
+        let patch = json!([
+            { "op": "replace", "path": "/metadata/managedFields", "value": entries },
+            { "op": "replace", "path": "/metadata/resourceVersion", "value": version },
+        ]);
+        let url = path::query(path::object(kind, id), &[("fieldManager", FIELD_MANAGER)]);
+        self.ask(Ask::write(Method::PATCH, url, JSON_PATCH, patch.to_string().into_bytes(), on)).await?;
+        Ok(Reclaimed::Taken)
+    }
+}
+
+/// The entries with those of client-side apply merged into ours; none where there is nothing to merge.
+fn migrated(entries: &[Value]) -> Option<Vec<Value>> {
+    let (theirs, mut kept): (Vec<Value>, Vec<Value>) = entries.iter().cloned().partition(is_client_side);
+    let first = theirs.first()?.clone();
+    let fields = theirs.iter().fold(Value::Object(Map::new()), |sum, entry| union(sum, &entry["fieldsV1"]));
+    if let Some(ours) = kept.iter_mut().find(|entry| is_ours(entry)) {
+        ours["fieldsV1"] = union(ours["fieldsV1"].take(), &fields);
+    } else {
+        let mut ours = first;
+        ours["manager"] = json!(FIELD_MANAGER);
+        ours["operation"] = json!("Apply");
+        ours["fieldsV1"] = fields;
+        kept.push(ours);
+    }
+    Some(kept)
+}
+
+fn is_client_side(entry: &Value) -> bool {
+    CLIENT_SIDE.contains(&text_at(entry, &["manager"]))
+        && text_at(entry, &["operation"]) == "Update"
+        && text_at(entry, &["subresource"]).is_empty()
+}
+
+fn is_ours(entry: &Value) -> bool {
+    text_at(entry, &["manager"]) == FIELD_MANAGER
+        && text_at(entry, &["operation"]) == "Apply"
+        && text_at(entry, &["subresource"]).is_empty()
+}
+
+/// Everything that either set of fields holds. A node that is exactly `{}` holds itself; one with
+/// children holds itself only if `.` is among them.
+fn union(left: Value, right: &Value) -> Value {
+    let (mut sum, right) = match (left, right) {
+        (Value::Object(left), Value::Object(right)) => (left, right),
+        (left, Value::Object(_)) => return left,
+        (_, right) => return right.clone(),
+    };
+    for (key, theirs) in right {
+        let merged = match sum.remove(key) {
+            None => theirs.clone(),
+            Some(ours) => {
+                let alone = ours.as_object().is_some_and(Map::is_empty)
+                    != theirs.as_object().is_some_and(Map::is_empty);
+                let mut node = union(ours, theirs);
+                if alone && let Some(node) = node.as_object_mut() {
+                    node.insert(".".to_owned(), json!({}));
+                }
+                node
+            }
+        };
+        sum.insert(key.clone(), merged);
+    }
+    Value::Object(sum)
+}
+
+#[cfg(test)]
+pub(super) fn migrated_for_test(entries: &[Value]) -> Option<Vec<Value>> {
+    migrated(entries)
+}

@@ -1,0 +1,167 @@
+//! Where a workload's controller stands with its newest template.
+
+use serde_json::Value;
+
+use crate::engine::{RollPhase, Rolling};
+use crate::object::{GroupKind, text_at};
+
+/// How many seconds after its creation a Deployment's first status may come.
+const FIRST_STATUS: i64 = 5;
+
+/// Reads the rolling update of a Deployment, StatefulSet or DaemonSet; none for any other kind.
+///
+/// Looks only at `metadata.{generation,creationTimestamp}`, the scalars of `spec`, `spec.updateStrategy`
+/// and `status`.
+pub fn rolling(kind: &GroupKind, object: &Value) -> Option<Rolling> {
+    if &*kind.group != "apps" {
+        return None;
+    }
+    match &*kind.kind {
+        "Deployment" => Some(deployment(object)),
+        "StatefulSet" => Some(stateful_set(object)),
+        "DaemonSet" => Some(daemon_set(object)),
+        _ => None,
+    }
+}
+
+fn deployment(object: &Value) -> Rolling {
+    let replicas = count(object, &["spec", "replicas"]).unwrap_or(1);
+    let all = status(object, "replicas");
+    let numbers = Rolling {
+        replicas,
+        updated: status(object, "updatedReplicas"),
+        ready: status(object, "readyReplicas"),
+        available: status(object, "availableReplicas"),
+        phase: RollPhase::Settled,
+    };
+    let phase = if never_seen(object) || (all == numbers.updated && is_first_start(object, numbers)) {
+        RollPhase::FirstStart
+    } else if unseen(object) || all > numbers.updated {
+        RollPhase::Replacing
+    } else if numbers.updated < replicas && is_progressing(object) {
+        // Strategy Recreate, between the end of the old pods and the first of the new ones.
+        RollPhase::Replacing
+    } else if numbers.updated < replicas || numbers.available < replicas {
+        RollPhase::Recovering
+    } else {
+        RollPhase::Settled
+    };
+    Rolling { phase, ..numbers }
+}
+
+/// Whether nothing of this Deployment was ever up: its first rollout never ended, or its condition
+/// `Available` has been false since its creation.
+fn is_first_start(object: &Value, numbers: Rolling) -> bool {
+    // The controller sets this reason at the end of a rollout, and gives up its deadline with it.
+    let in_rollout =
+        ["NewReplicaSetCreated", "FoundNewReplicaSet", "ReplicaSetUpdated", "ProgressDeadlineExceeded"];
+    let reason = condition(object, "Progressing").map_or("", |progressing| text_at(progressing, &["reason"]));
+    let revision = text_at(object, &["metadata", "annotations", "deployment.kubernetes.io/revision"]);
+    if revision == "1" && in_rollout.contains(&reason) {
+        return true;
+    }
+    let Some(available) = condition(object, "Available") else { return numbers.available == 0 };
+    if numbers.available > 0 || text_at(available, &["status"]) == "True" {
+        return false;
+    }
+    let since = seconds(text_at(available, &["lastTransitionTime"]));
+    let created = seconds(text_at(object, &["metadata", "creationTimestamp"]));
+    since.zip(created).is_some_and(|(since, created)| since.saturating_sub(created).abs() <= FIRST_STATUS)
+}
+
+/// Whether the controller has a newer template in its hands; it drops the condition where the deadline
+/// for progress is infinite.
+fn is_progressing(object: &Value) -> bool {
+    condition(object, "Progressing")
+        .is_some_and(|progressing| text_at(progressing, &["reason"]) != "NewReplicaSetAvailable")
+}
+
+fn stateful_set(object: &Value) -> Rolling {
+    let replicas = count(object, &["spec", "replicas"]).unwrap_or(1);
+    let numbers = Rolling {
+        replicas,
+        updated: status(object, "updatedReplicas"),
+        ready: status(object, "readyReplicas"),
+        available: status(object, "availableReplicas"),
+        phase: RollPhase::Settled,
+    };
+    let revision = |key: &str| text_at(object, &["status", key]);
+    let moving = revision("currentRevision") != revision("updateRevision");
+    let partition = count(object, &["spec", "updateStrategy", "rollingUpdate", "partition"]).unwrap_or(0);
+    // Pods below the partition keep the older template on purpose, and OnDelete moves none by itself.
+    let asked = if is_on_delete(object) { 0 } else { replicas.saturating_sub(partition) };
+    let phase = if never_seen(object) {
+        RollPhase::FirstStart
+    } else if unseen(object) || (moving && numbers.updated < asked) {
+        RollPhase::Replacing
+    } else {
+        settled_or_missing(object, numbers, !moving)
+    };
+    Rolling { phase, ..numbers }
+}
+
+fn daemon_set(object: &Value) -> Rolling {
+    let numbers = Rolling {
+        replicas: status(object, "desiredNumberScheduled"),
+        updated: status(object, "updatedNumberScheduled"),
+        ready: status(object, "numberReady"),
+        available: status(object, "numberAvailable"),
+        phase: RollPhase::Settled,
+    };
+    // Pods of an older template; a node without any pod is missing one, not replacing it.
+    let older = status(object, "currentNumberScheduled").saturating_sub(numbers.updated);
+    let phase = if never_seen(object) {
+        RollPhase::FirstStart
+    } else if unseen(object) || (older > 0 && !is_on_delete(object)) {
+        RollPhase::Replacing
+    } else {
+        settled_or_missing(object, numbers, older == 0)
+    };
+    Rolling { phase, ..numbers }
+}
+
+/// For the two kinds whose status has no history: a spec that was never changed and has no available pod
+/// is on its first start.
+fn settled_or_missing(object: &Value, numbers: Rolling, is_one_template: bool) -> RollPhase {
+    if numbers.available >= numbers.replicas {
+        RollPhase::Settled
+    } else if is_one_template
+        && numbers.available == 0
+        && count(object, &["metadata", "generation"]) == Some(1)
+    {
+        RollPhase::FirstStart
+    } else {
+        RollPhase::Recovering
+    }
+}
+
+fn is_on_delete(object: &Value) -> bool {
+    text_at(object, &["spec", "updateStrategy", "type"]) == "OnDelete"
+}
+
+/// Whether the controller has not looked at the object at all.
+fn never_seen(object: &Value) -> bool {
+    count(object, &["status", "observedGeneration"]).unwrap_or(0) == 0 && status(object, "replicas") == 0
+}
+
+/// Whether the controller has not seen the newest spec yet.
+fn unseen(object: &Value) -> bool {
+    count(object, &["status", "observedGeneration"]) < count(object, &["metadata", "generation"])
+}
+
+fn condition<'a>(object: &'a Value, name: &str) -> Option<&'a Value> {
+    let conditions = object.get("status")?.get("conditions")?.as_array()?;
+    conditions.iter().find(|condition| text_at(condition, &["type"]) == name)
+}
+
+fn status(object: &Value, key: &str) -> u32 {
+    count(object, &["status", key]).unwrap_or(0)
+}
+
+fn count(object: &Value, path: &[&str]) -> Option<u32> {
+    crate::object::at(object, path)?.as_u64().map(|number| u32::try_from(number).unwrap_or(u32::MAX))
+}
+
+fn seconds(timestamp: &str) -> Option<i64> {
+    timestamp.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_second)
+}

@@ -1,0 +1,194 @@
+//! One watch: a stream of lines, each an event, with a clock that notices when it falls silent.
+
+use std::pin::Pin;
+use std::time::Duration;
+
+use futures::{AsyncBufRead, AsyncBufReadExt as _};
+use kube::core::response::Status;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::backoff::jittered;
+use super::call::{Cluster, unreadable};
+use super::classify;
+use super::error::{Error, Fault, On};
+use super::informer::Selector;
+use super::kinds::Kind;
+use super::path;
+
+/// The server ends each watch within this time, less jitter. Some load balancers cut at five minutes.
+const LIFETIME: Duration = Duration::from_secs(290);
+/// How long after its end a watch without a word counts as dead.
+const GRACE: Duration = Duration::from_secs(5);
+/// The server sends a bookmark about every minute; once one was seen, this much silence means dead.
+const SILENCE: Duration = Duration::from_secs(150);
+/// An event larger than any object that etcd stores is no event.
+const LONGEST_LINE: usize = 64 << 20;
+
+/// How a watch begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Start {
+    /// With the events after a version.
+    After(String),
+    /// With every object that there is, then a bookmark, then the events after it (KEP-3157).
+    All,
+}
+
+/// One event of a watch.
+#[derive(Debug, PartialEq)]
+pub(super) enum Event<T> {
+    /// The object was made or changed, or was there at the start.
+    Seen(T),
+    /// The object is gone, or the selector no longer matches it.
+    Gone(T),
+    /// Nothing happened up to this version.
+    Bookmark {
+        /// The version.
+        version: String,
+        /// Whether it ends the objects that were there at the start.
+        ends_list: bool,
+    },
+}
+
+/// One line of the stream.
+#[derive(Deserialize)]
+struct Line<'a> {
+    #[serde(rename = "type")]
+    what: &'a str,
+    #[serde(borrow)]
+    object: &'a RawValue,
+}
+
+#[derive(Deserialize)]
+struct Bookmark {
+    metadata: BookmarkMeta,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct BookmarkMeta {
+    resource_version: String,
+    #[serde(default)]
+    annotations: std::collections::BTreeMap<String, String>,
+}
+
+/// A running watch.
+pub(super) struct Watch {
+    lines: Pin<Box<dyn AsyncBufRead + Send>>,
+    on: On,
+    line: Vec<u8>,
+    bookmarks: bool,
+    patience: Duration,
+}
+
+impl Cluster {
+    /// Starts a watch over a kind.
+    pub(super) async fn watch(
+        &self,
+        kind: &Kind,
+        selector: &Selector,
+        start: &Start,
+    ) -> Result<Watch, Error> {
+        let on = On::Kind(kind.gvk.group_kind());
+        let seconds = jittered(LIFETIME).as_secs().to_string();
+        let mut parameters =
+            vec![("watch", "true"), ("allowWatchBookmarks", "true"), ("timeoutSeconds", &seconds)];
+        match start {
+            Start::After(version) => parameters.push(("resourceVersion", version)),
+            // No version: the newest state, read as consistently as a list.
+            Start::All => {
+                parameters.extend([("sendInitialEvents", "true"), ("resourceVersionMatch", "NotOlderThan")]);
+            }
+        }
+        let selected = selector.text();
+        parameters.extend(selected.as_deref().map(|text| ("labelSelector", text)));
+        let url = path::query(path::collection(kind, None), &parameters);
+        let lines = Box::pin(self.stream(url, &on).await?);
+        // Until its list has ended, a watch that says nothing is a server that does not know this form.
+        let patience = match start {
+            Start::After(_) => LIFETIME + GRACE,
+            Start::All => self.timeout(),
+        };
+        Ok(Watch { lines, on, line: Vec::new(), bookmarks: false, patience })
+    }
+}
+
+impl Watch {
+    /// Waits for the next event and reads its object with `project`; none at the end of the watch. An
+    /// object that cannot be read is left out.
+    ///
+    /// A watch that has been silent for too long, or that broke, is an error.
+    pub(super) async fn next<T>(
+        &mut self,
+        project: impl Fn(&str) -> Option<T>,
+    ) -> Result<Option<Event<T>>, Error> {
+        loop {
+            if !self.read_line().await? {
+                return Ok(None);
+            }
+            let line: Line<'_> = match serde_json::from_slice(&self.line) {
+                Ok(line) => line,
+                // The connection was cut in the middle of a line.
+                Err(error) if error.is_eof() => return Ok(None),
+                Err(error) => return Err(unreadable(&self.on, &error)),
+            };
+            let object = line.object.get();
+            match line.what {
+                "ADDED" | "MODIFIED" | "DELETED" => {
+                    let Some(object) = project(object) else {
+                        tracing::debug!(kind = %self.on, "an object cannot be read");
+                        continue;
+                    };
+                    let gone = line.what == "DELETED";
+                    return Ok(Some(if gone { Event::Gone(object) } else { Event::Seen(object) }));
+                }
+                "BOOKMARK" => {
+                    let mark: Bookmark =
+                        serde_json::from_str(object).map_err(|e| unreadable(&self.on, &e))?;
+                    let ends_list = mark.metadata.annotations.contains_key("k8s.io/initial-events-end");
+                    self.heard_bookmark(ends_list);
+                    return Ok(Some(Event::Bookmark { version: mark.metadata.resource_version, ends_list }));
+                }
+                _ => {
+                    let status: Status = serde_json::from_str(object).unwrap_or_default();
+                    return Err(classify::status(&status, self.on.clone()));
+                }
+            }
+        }
+    }
+
+    fn heard_bookmark(&mut self, ends_list: bool) {
+        // The bookmark that ends the list proves nothing about later ones.
+        self.bookmarks |= !ends_list;
+        self.patience = if self.bookmarks { SILENCE } else { LIFETIME + GRACE };
+    }
+
+    /// Reads one line; false at the end of the stream.
+    async fn read_line(&mut self) -> Result<bool, Error> {
+        self.line.clear();
+        loop {
+            let chunk = match tokio::time::timeout(self.patience, self.lines.fill_buf()).await {
+                Ok(Ok(chunk)) => chunk,
+                Ok(Err(error)) => {
+                    let reason = format!("the watch broke: {}", classify::chain(&error));
+                    return Err(Error::new(self.on.clone(), Fault::Unreachable { reason }));
+                }
+                Err(_) => return Err(Error::new(self.on.clone(), Fault::Timeout { after: self.patience })),
+            };
+            if chunk.is_empty() {
+                return Ok(!self.line.is_empty());
+            }
+            let end = chunk.iter().position(|byte| *byte == b'\n');
+            let used = end.map_or(chunk.len(), |end| end + 1);
+            self.line.extend_from_slice(chunk.get(..used).unwrap_or_default());
+            self.lines.as_mut().consume(used);
+            if end.is_some() {
+                return Ok(true);
+            }
+            if self.line.len() > LONGEST_LINE {
+                let reason = "an event of the watch has no end".to_owned();
+                return Err(Error::new(self.on.clone(), Fault::Garbled { reason }));
+            }
+        }
+    }
+}
