@@ -1,0 +1,188 @@
+//! What a person allows a source to do: to take objects over, to delete, and how much at once.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::de::{self, Deserializer, MapAccess, Visitor};
+use serde::ser::{SerializeStruct as _, Serializer};
+use serde::{Deserialize, Serialize};
+
+/// Whether an object that exists already, and that nobody's mark claims, is taken over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Adopt {
+    /// No object that exists is taken over.
+    Never,
+    /// One that carries no other owner's mark is taken over.
+    #[default]
+    IfUnowned,
+    /// One of another owner is taken over too.
+    Always,
+}
+
+impl Adopt {
+    /// All, from the most careful on.
+    pub const ALL: [Self; 3] = [Self::Never, Self::IfUnowned, Self::Always];
+
+    /// The word of the configuration.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Never => "never",
+            Self::IfUnowned => "if-unowned",
+            Self::Always => "always",
+        }
+    }
+}
+
+impl fmt::Display for Adopt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
+/// Whether an object that the source no longer names is deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Prune {
+    /// It stays.
+    Off,
+    /// It is deleted, past all guards.
+    #[default]
+    On,
+}
+
+/// How many objects of a source may be pruned without a person's confirmation.
+///
+/// Both bounds hold. One object is always allowed, unless a bound is 0: then each prune waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlastRadius {
+    /// At most so many objects.
+    pub count: u32,
+    /// At most this share of the source's objects, in percent from 0 to 100.
+    pub percent: u8,
+}
+
+impl Default for BlastRadius {
+    fn default() -> Self {
+        Self { count: 10, percent: 10 }
+    }
+}
+
+impl BlastRadius {
+    /// Whether `pruned` of the source's `total` objects, those to be pruned among them, may go at once:
+    /// `n ≤ max(1, min(count, percent))`.
+    pub fn allows(&self, pruned: u32, total: u32) -> bool {
+        if self.count == 0 || self.percent == 0 {
+            return pruned == 0;
+        }
+        let share = u64::from(total) * u64::from(self.percent) / 100;
+        u64::from(pruned) <= share.min(u64::from(self.count)).max(1)
+    }
+
+    /// A bound on the count alone.
+    const fn by_count(count: u32) -> Self {
+        Self { count, percent: 100 }
+    }
+
+    /// A bound on the share alone.
+    fn by_percent(percent: u8) -> Option<Self> {
+        (percent <= 100).then_some(Self { count: u32::MAX, percent })
+    }
+}
+
+/// `10`, `10%`, or `at most 10 and 10%`.
+impl fmt::Display for BlastRadius {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.count, self.percent) {
+            (count, 100) => write!(f, "{count}"),
+            (u32::MAX, percent) => write!(f, "{percent}%"),
+            (count, percent) => write!(f, "at most {count} and {percent}%"),
+        }
+    }
+}
+
+/// A text that is neither `10` nor `10%`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a count (10) or a percentage from 0% to 100% (10%)")]
+pub struct NotABlastRadius;
+
+impl FromStr for BlastRadius {
+    type Err = NotABlastRadius;
+
+    fn from_str(text: &str) -> Result<Self, NotABlastRadius> {
+        let read = match text.strip_suffix('%') {
+            Some(share) => share.trim_end().parse().ok().and_then(Self::by_percent),
+            None => text.parse().ok().map(Self::by_count),
+        };
+        read.ok_or(NotABlastRadius)
+    }
+}
+
+impl Serialize for BlastRadius {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match (self.count, self.percent) {
+            (count, 100) => serializer.serialize_u32(count),
+            (u32::MAX, percent) => serializer.collect_str(&format_args!("{percent}%")),
+            (count, percent) => {
+                let mut both = serializer.serialize_struct("BlastRadius", 2)?;
+                both.serialize_field("count", &count)?;
+                both.serialize_field("percent", &percent)?;
+                both.end()
+            }
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for BlastRadius {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(BlastRadiusVisitor)
+    }
+}
+
+struct BlastRadiusVisitor;
+
+impl<'de> Visitor<'de> for BlastRadiusVisitor {
+    type Value = BlastRadius;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a count (10), a percentage from 0% to 100% (10%), or {count: 10, percent: 10}")
+    }
+
+    fn visit_u64<E: de::Error>(self, count: u64) -> Result<BlastRadius, E> {
+        let wrong = |_| E::invalid_value(de::Unexpected::Unsigned(count), &self);
+        u32::try_from(count).map(BlastRadius::by_count).map_err(wrong)
+    }
+
+    fn visit_i64<E: de::Error>(self, count: i64) -> Result<BlastRadius, E> {
+        let wrong = |_| E::invalid_value(de::Unexpected::Signed(count), &self);
+        u32::try_from(count).map(BlastRadius::by_count).map_err(wrong)
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<BlastRadius, E> {
+        text.parse().map_err(|_| E::invalid_value(de::Unexpected::Str(text), &self))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<BlastRadius, A::Error> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields, expecting = "count and percent")]
+        struct Both {
+            count: u32,
+            percent: Percent,
+        }
+        let both = Both::deserialize(de::value::MapAccessDeserializer::new(map))?;
+        Ok(BlastRadius { count: both.count, percent: both.percent.0 })
+    }
+}
+
+struct Percent(u8);
+
+impl<'de> Deserialize<'de> for Percent {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let number = u32::deserialize(deserializer)?;
+        let wrong =
+            || de::Error::invalid_value(de::Unexpected::Unsigned(number.into()), &"a number from 0 to 100");
+        u8::try_from(number).ok().filter(|percent| *percent <= 100).map(Self).ok_or_else(wrong)
+    }
+}
+
+#[cfg(test)]
+mod tests;
