@@ -1,1 +1,91 @@
-//! Flags and file to one checked configuration.
+//! Flags and file to one checked configuration, and the difference between two of them.
+//!
+//! Owns [`Config`], the documents of the configuration file (`apiVersion: rhumb.dev/v1alpha1`, kinds
+//! `Configuration` and `Source`) and the way from one to the other: [`read`] finds every fault of a file
+//! at once, each with its line. [`SourceSpec`] is the one form of a source everywhere.
+//!
+//! **Invariant:** plain values only. Reads no file and no environment variable (both are arguments) and
+//! holds nothing that runs.
+
+mod duration;
+mod environment;
+mod fault;
+mod file;
+mod location;
+mod name;
+mod reader;
+mod reload;
+mod spec;
+mod tree;
+
+use std::path::PathBuf;
+
+pub use duration::{Duration, NotADuration};
+pub use environment::{Environment, NoStateDirectory};
+pub use file::read;
+pub use location::{GitUrl, Location, NotInside, TreePath, is_url};
+pub use name::{Name, NotAName};
+pub use reload::{Change, changed};
+pub use spec::{API_VERSION, ApiSpec, Budget, GitSpec, SourceSpec, SpecError};
+
+use crate::engine::{Adopt, BlastRadius, Prune};
+
+/// Everything that a person can set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// How the cluster is reached.
+    pub connection: ConnectionSpec,
+    /// Where caches live; see [`Environment::state_directory`] for what holds without it.
+    pub state_directory: Option<PathBuf>,
+    /// The namespace of the sources' parent objects.
+    pub namespace: String,
+    /// How often everything is looked at again although nothing seems to have happened.
+    pub resync: Duration,
+    /// How much may roll at once.
+    pub budget: Budget,
+    /// What is followed; names are unique.
+    pub sources: Vec<SourceConfig>,
+}
+
+/// How the cluster is reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConnectionSpec {
+    /// A kubeconfig; none for `$KUBECONFIG`, `~/.kube/config` or the service account, in this order.
+    pub kubeconfig: Option<PathBuf>,
+    /// A context of it; none for its current one.
+    pub context: Option<String>,
+    /// How the API server is asked.
+    pub api: ApiSpec,
+}
+
+/// One source, checked, its paths absolute or relative to the working directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceConfig {
+    /// Its name, which is also the name of its parent object.
+    pub name: String,
+    /// Where its manifests are.
+    pub location: Location,
+    /// The namespace of objects that name none.
+    pub namespace: String,
+    /// Whether what it no longer names is deleted.
+    pub prune: Prune,
+    /// Whether objects that exist already are taken over.
+    pub adopt: Adopt,
+    /// How much may be pruned without a person's confirmation.
+    pub blast_radius: BlastRadius,
+    /// Whether it writes.
+    pub mode: Mode,
+}
+
+/// Whether a source writes to the cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Mode {
+    /// It does.
+    #[default]
+    Enforce,
+    /// It does everything but that.
+    Observe,
+}
+
+#[cfg(test)]
+mod tests;

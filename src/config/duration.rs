@@ -1,0 +1,106 @@
+//! Lengths of time as Kubernetes' own configuration writes them: `90s`, `5m`, `1h30m`, `500ms`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use jiff::fmt::friendly::{Designator, Spacing, SpanParser, SpanPrinter};
+use serde::de::{self, Deserializer, Visitor};
+use serde::{Deserialize, Serialize, Serializer};
+
+/// A length of time, longer than nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Duration(std::time::Duration);
+
+impl Duration {
+    /// So many seconds; none is taken as one.
+    pub const fn seconds(seconds: u64) -> Self {
+        Self(std::time::Duration::from_secs(if seconds == 0 { 1 } else { seconds }))
+    }
+
+    /// The standard library's form.
+    pub const fn get(self) -> std::time::Duration {
+        self.0
+    }
+}
+
+impl From<Duration> for std::time::Duration {
+    fn from(duration: Duration) -> Self {
+        duration.0
+    }
+}
+
+/// A text that is no length of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a duration longer than nothing, as 90s, 5m, 1h30m or 500ms")]
+pub struct NotADuration;
+
+impl FromStr for Duration {
+    type Err = NotADuration;
+
+    fn from_str(text: &str) -> Result<Self, NotADuration> {
+        // jiff's friendly form also knows words, signs, spaces, days and years.
+        let plain = text.bytes().all(|byte| byte.is_ascii_digit() || b".hmsun".contains(&byte));
+        let read = plain.then(|| SpanParser::new().parse_unsigned_duration(text));
+        match read {
+            Some(Ok(length)) if !length.is_zero() => Ok(Self(length)),
+            _ => Err(NotADuration),
+        }
+    }
+}
+
+impl fmt::Display for Duration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let printer = SpanPrinter::new().designator(Designator::Compact).spacing(Spacing::None);
+        f.write_str(&printer.unsigned_duration_to_string(&self.0))
+    }
+}
+
+impl Serialize for Duration {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Duration {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_str(DurationVisitor)
+    }
+}
+
+struct DurationVisitor;
+
+impl Visitor<'_> for DurationVisitor {
+    type Value = Duration;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a duration longer than nothing, as 90s, 5m, 1h30m or 500ms")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Duration, E> {
+        text.parse().map_err(|_| E::invalid_value(de::Unexpected::Str(text), &self))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_read_and_print() {
+        fn check(text: &str, expected: Option<(u64, &str)>) {
+            let read = text.parse::<Duration>().ok();
+            let shown = read.map(|duration| (duration.get().as_millis() as u64, duration.to_string()));
+            assert_eq!(shown, expected.map(|(millis, text)| (millis, text.to_owned())), "{text}");
+        }
+        check("90s", Some((90_000, "1m30s")));
+        check("5m", Some((300_000, "5m")));
+        check("1h30m", Some((5_400_000, "1h30m")));
+        check("1.5h", Some((5_400_000, "1h30m")));
+        check("500ms", Some((500, "500ms")));
+        for wrong in
+            ["", "5", "0s", "-5s", "5 m", "5 minutes", "1d", "PT5M", "m", "5m ago", "9999999999999999h"]
+        {
+            check(wrong, None);
+        }
+    }
+}

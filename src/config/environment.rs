@@ -1,0 +1,55 @@
+//! What a configuration depends on besides its own text, as values.
+
+use std::path::{Path, PathBuf};
+
+/// The surroundings: the directory that relative paths start from, and a few environment variables.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Environment {
+    /// Relative paths start here; empty for the working directory.
+    pub directory: PathBuf,
+    /// `$HOME`.
+    pub home: Option<PathBuf>,
+    /// `$STATE_DIRECTORY`, which systemd sets; may be several, joined by `:`.
+    pub state_directory: Option<PathBuf>,
+    /// `$XDG_STATE_HOME`.
+    pub xdg_state_home: Option<PathBuf>,
+}
+
+/// No place for caches is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no state directory: neither stateDirectory nor $STATE_DIRECTORY, $XDG_STATE_HOME or $HOME is set")]
+pub struct NoStateDirectory;
+
+impl Environment {
+    /// A path that starts where the configuration stands; `~/` is the home directory.
+    pub fn resolve(&self, path: &Path) -> PathBuf {
+        match (path.strip_prefix("~"), &self.home) {
+            (Ok(below), Some(home)) => home.join(below),
+            _ => self.directory.join(path),
+        }
+    }
+
+    /// The directory for caches: the configured one, else systemd's, else `rhumb` in XDG's state home.
+    ///
+    /// # Errors
+    ///
+    /// None of them is set.
+    pub fn state_directory(&self, configured: Option<&Path>) -> Result<PathBuf, NoStateDirectory> {
+        if let Some(configured) = configured {
+            return Ok(configured.to_owned());
+        }
+        if let Some(first) = self.state_directory.as_deref().and_then(first_of_list) {
+            return Ok(first);
+        }
+        // The XDG specification: a relative path is invalid and ignored.
+        let xdg = self.xdg_state_home.clone().filter(|path| path.is_absolute());
+        let home = self.home.as_ref().filter(|home| !home.as_os_str().is_empty());
+        xdg.or_else(|| home.map(|home| home.join(".local/state")))
+            .map(|state| state.join("rhumb"))
+            .ok_or(NoStateDirectory)
+    }
+}
+
+fn first_of_list(paths: &Path) -> Option<PathBuf> {
+    std::env::split_paths(paths).next().filter(|path| !path.as_os_str().is_empty())
+}

@@ -1,0 +1,130 @@
+//! What is wrong at one place of a document: serde's own findings, put into words for people.
+
+use std::fmt;
+
+use serde::de::{self, Expected, Unexpected};
+
+use super::location::without_credentials;
+use super::tree::Mark;
+use crate::object::Code;
+
+/// One finding.
+#[derive(Debug)]
+pub(super) struct Fault {
+    /// The key or value at fault; none until the reader that noticed it adds it.
+    pub(super) mark: Option<Mark>,
+    /// Stable name.
+    pub(super) code: Code,
+    /// What is wrong.
+    pub(super) message: String,
+    /// What to do.
+    pub(super) hint: Option<String>,
+    /// The key that is missing, if that is the fault.
+    pub(super) missing: Option<&'static str>,
+}
+
+impl Fault {
+    /// A finding without a place.
+    pub(super) fn new(code: Code, message: impl Into<String>) -> Self {
+        Self { mark: None, code, message: message.into(), hint: None, missing: None }
+    }
+
+    /// Adds the place, unless it is known more precisely already.
+    #[must_use]
+    pub(super) fn at(mut self, mark: Mark) -> Self {
+        self.mark.get_or_insert(mark);
+        self
+    }
+
+    /// Adds what to do.
+    #[must_use]
+    pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+/// "did you mean …?", or the whole choice when nothing is near.
+pub(super) fn suggestion(word: &str, known: &[&str]) -> String {
+    let nearest = similar::get_close_matches(word, known, 1, 0.6);
+    match nearest.first() {
+        Some(nearest) => format!("did you mean `{nearest}`?"),
+        None => format!("known here: {}", known.join(", ")),
+    }
+}
+
+/// What was found, in YAML's words.
+fn found(what: Unexpected<'_>) -> String {
+    match what {
+        Unexpected::Bool(value) => value.to_string(),
+        Unexpected::Unsigned(number) => number.to_string(),
+        Unexpected::Signed(number) => number.to_string(),
+        Unexpected::Float(number) => number.to_string(),
+        Unexpected::Str(text) => format!("the text `{}`", without_credentials(text)),
+        Unexpected::Unit | Unexpected::Option => "nothing".to_owned(),
+        Unexpected::Seq => "a list".to_owned(),
+        Unexpected::Map => "a mapping".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+/// What was expected; serde names the integers by their Rust types.
+fn wanted(what: &dyn Expected) -> String {
+    match what.to_string().as_str() {
+        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number from 0".to_owned(),
+        "a string" => "text".to_owned(),
+        "a boolean" => "true or false".to_owned(),
+        other => other.to_owned(),
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Fault {}
+
+impl de::Error for Fault {
+    fn custom<T: fmt::Display>(message: T) -> Self {
+        Self::new("config-value", message.to_string())
+    }
+
+    fn invalid_type(unexpected: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        let wanted = wanted(expected);
+        let fault = Self::new("config-type", format!("expected {wanted}, found {}", found(unexpected)));
+        match unexpected {
+            Unexpected::Unsigned(_) | Unexpected::Signed(_) | Unexpected::Float(_) | Unexpected::Bool(_)
+                if wanted == "text" =>
+            {
+                fault.hint(format!("write it in quotes: \"{}\"", found(unexpected)))
+            }
+            _ => fault,
+        }
+    }
+
+    fn invalid_value(unexpected: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        Self::new("config-value", format!("expected {}, found {}", wanted(expected), found(unexpected)))
+    }
+
+    fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Self {
+        let message = format!("`{variant}` is none of {}", expected.join(", "));
+        let fault = Self::new("config-value", message);
+        match similar::get_close_matches(variant, expected, 1, 0.6).first() {
+            Some(nearest) => fault.hint(format!("did you mean `{nearest}`?")),
+            None => fault,
+        }
+    }
+
+    fn unknown_field(field: &str, expected: &'static [&'static str]) -> Self {
+        Self::new("config-unknown-key", format!("unknown key `{field}`")).hint(suggestion(field, expected))
+    }
+
+    fn missing_field(field: &'static str) -> Self {
+        Self {
+            missing: Some(field),
+            ..Self::new("config-missing-key", format!("the key `{field}` is missing"))
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! The configuration file: which documents stand in it, and what they say together.
+
+use std::sync::Arc;
+
+use super::fault::{Fault, suggestion};
+use super::location::without_credentials;
+use super::spec::{ConfigurationDocument, SourceDocument, default_resync};
+use super::tree::{self, Mark, Node};
+use super::{API_VERSION, ApiSpec, Budget, Config, ConnectionSpec, Environment, Name, SourceConfig, reader};
+use crate::object::{Diagnostic, Origin};
+
+const KINDS: [&str; 2] = ["Configuration", "Source"];
+
+/// Reads a configuration file. `file` is the name under which findings show it.
+///
+/// # Errors
+///
+/// Everything that is wrong with it, in the order of the lines.
+pub fn read(file: &str, text: &str, environment: &Environment) -> Result<Config, Vec<Diagnostic>> {
+    let mut findings = Findings { file: file.into(), text, faults: Vec::new() };
+    let documents = match tree::documents(text) {
+        Ok(documents) => documents,
+        Err(error) => {
+            findings.faults.push(Fault::new("config-syntax", error.message).at(error.mark));
+            return Err(findings.into_diagnostics());
+        }
+    };
+    let mut reading = Reading { environment, configuration: None, sources: Vec::new(), names: Vec::new() };
+    for mut document in documents {
+        reading.take(&mut document, &mut findings.faults);
+    }
+    if findings.faults.is_empty() && reading.sources.is_empty() {
+        let fault = Fault::new("config-no-source", "the file names no source");
+        findings
+            .faults
+            .push(fault.hint(format!("add a document of apiVersion {API_VERSION} and kind Source")));
+    }
+    if findings.faults.is_empty() { Ok(reading.into_config()) } else { Err(findings.into_diagnostics()) }
+}
+
+struct Reading<'a> {
+    environment: &'a Environment,
+    /// Where the first `Configuration` stands and what it says, if it could be read.
+    configuration: Option<(Mark, Option<ConfigurationDocument>)>,
+    sources: Vec<SourceConfig>,
+    names: Vec<(String, Mark)>,
+}
+
+impl Reading<'_> {
+    fn take(&mut self, document: &mut Node, faults: &mut Vec<Fault>) {
+        let Some(kind) = document.get("kind") else {
+            let fault = Fault::new("config-missing-key", "the key `kind` is missing").at(document.mark);
+            return faults.push(fault.hint(format!("kinds: {}", KINDS.join(", "))));
+        };
+        let mark = kind.mark;
+        match kind.text() {
+            Some("Configuration") => self.configuration(document, mark, faults),
+            Some("Source") => self.source(document, faults),
+            Some(other) => {
+                let fault = Fault::new("config-kind", format!("unknown kind `{other}`")).at(mark);
+                faults.push(fault.hint(suggestion(other, &KINDS)));
+            }
+            None => faults.push(Fault::new("config-type", "the kind must be text").at(mark)),
+        }
+    }
+
+    fn configuration(&mut self, document: &mut Node, mark: Mark, faults: &mut Vec<Fault>) {
+        let read = reader::read(document, faults);
+        if let Some((first, _)) = &self.configuration {
+            let message = format!("a second Configuration; the first stands on line {}", first.line);
+            let fault = Fault::new("config-two-configurations", message).at(mark);
+            return faults.push(fault.hint("keep one Configuration, and a Source for each source"));
+        }
+        self.configuration = Some((mark, read));
+    }
+
+    fn source(&mut self, document: &mut Node, faults: &mut Vec<Fault>) {
+        self.name_once(document, faults);
+        let spec = document.get("spec").map_or(document.mark, |spec| spec.mark);
+        let Some(source) = reader::read::<SourceDocument>(document, faults) else { return };
+        match source.spec.named(&source.metadata.name, self.environment) {
+            Ok(source) => self.sources.push(source),
+            Err(error) => {
+                let fault = Fault::new("config-location", error.to_string()).at(spec);
+                faults.push(fault.hint("give one of the two: git for commits, directory for files on disk"));
+            }
+        }
+    }
+
+    fn name_once(&mut self, document: &Node, faults: &mut Vec<Fault>) {
+        let Some(node) = document.get("metadata").and_then(|metadata| metadata.get("name")) else { return };
+        let Some(name) = node.text() else { return };
+        if let Some((_, first)) = self.names.iter().find(|(known, _)| known == name) {
+            let message = format!("a second source `{name}`; the first stands on line {}", first.line);
+            let fault = Fault::new("config-two-sources", message).at(node.mark);
+            return faults
+                .push(fault.hint("a source's name is the name of its parent object: give each its own"));
+        }
+        self.names.push((name.to_owned(), node.mark));
+    }
+
+    fn into_config(self) -> Config {
+        let Some((_, Some(document))) = self.configuration else {
+            return Config { sources: self.sources, ..Config::default() };
+        };
+        let resolve = |path: std::path::PathBuf| self.environment.resolve(&path);
+        Config {
+            connection: ConnectionSpec {
+                kubeconfig: document.kubeconfig.map(resolve),
+                context: document.context,
+                api: document.api,
+            },
+            state_directory: document.state_directory.map(resolve),
+            namespace: document.namespace.into(),
+            resync: document.resync,
+            budget: document.budget,
+            sources: self.sources,
+        }
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            connection: ConnectionSpec { kubeconfig: None, context: None, api: ApiSpec::default() },
+            state_directory: None,
+            namespace: Name::system_namespace().into(),
+            resync: default_resync(),
+            budget: Budget::default(),
+            sources: Vec::new(),
+        }
+    }
+}
+
+struct Findings<'a> {
+    file: Arc<str>,
+    text: &'a str,
+    faults: Vec<Fault>,
+}
+
+impl Findings<'_> {
+    fn into_diagnostics(self) -> Vec<Diagnostic> {
+        let lines: Vec<&str> = self.text.lines().collect();
+        let mut diagnostics: Vec<Diagnostic> = self
+            .faults
+            .into_iter()
+            .map(|fault| {
+                let (line, column) = fault.mark.map_or((0, 0), |mark| (mark.line, mark.column));
+                Diagnostic {
+                    hint: fault.hint,
+                    excerpt: (line as usize)
+                        .checked_sub(1)
+                        .and_then(|index| lines.get(index))
+                        .map(|line| without_credentials(line)),
+                    ..Diagnostic::error(
+                        Origin { file: self.file.clone(), line, column },
+                        fault.code,
+                        fault.message,
+                    )
+                }
+            })
+            .collect();
+        diagnostics.sort();
+        diagnostics
+    }
+}

@@ -1,0 +1,201 @@
+//! Where the desired state is: a repository or a directory.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use serde::de::{self, Deserializer};
+use serde::{Deserialize, Serialize};
+
+use super::{Duration, Environment};
+
+/// Where a source's manifests are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Location {
+    /// A git repository, whose commits are followed.
+    Git {
+        /// Where it is.
+        url: GitUrl,
+        /// Branch, tag or commit; none for the repository's own HEAD.
+        reference: Option<String>,
+        /// The folder inside it.
+        path: TreePath,
+        /// How often a remote repository is asked.
+        interval: Duration,
+    },
+    /// A directory, read as it is on disk.
+    Directory(PathBuf),
+}
+
+/// The place alone, without credentials: `https://host/shop.git` or `/srv/shop`.
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Git { url, .. } => url.fmt(f),
+            Self::Directory(path) => path.display().fmt(f),
+        }
+    }
+}
+
+/// The URL or path of a git repository. Neither `Debug` nor `Display` shows a password in it.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
+pub struct GitUrl(String);
+
+impl GitUrl {
+    /// Takes a text as it is.
+    pub fn new(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+
+    /// The whole text, with its credentials: for git alone.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether a network or the `file:` scheme stands before the repository; else it is a path.
+    pub fn is_url(&self) -> bool {
+        is_url(&self.0)
+    }
+
+    /// A path made independent of the working directory; a URL stays as it is.
+    pub(super) fn resolved(&self, environment: &Environment) -> Self {
+        if self.is_url() {
+            return self.clone();
+        }
+        Self(environment.resolve(Path::new(&self.0)).to_string_lossy().into_owned())
+    }
+}
+
+/// Whether a SOURCE is a URL (`scheme://…`, or `user@host:path` as ssh writes it) and no path.
+pub fn is_url(text: &str) -> bool {
+    let scheme = |text: &str| {
+        text.starts_with(|first: char| first.is_ascii_alphabetic())
+            && text.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
+    };
+    match (text.split_once("://"), text.split_once(':')) {
+        (Some((before, _)), _) => scheme(before),
+        // As git does: a colon before the first slash makes a host.
+        (None, Some((host, _))) => !host.is_empty() && !host.contains('/'),
+        (None, None) => false,
+    }
+}
+
+/// The text with what stands between `://` and `@` replaced.
+pub(super) fn without_credentials(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("://") {
+        shown.push_str(before);
+        shown.push_str("://");
+        let authority = after.find(|c: char| c == '/' || c.is_whitespace()).unwrap_or(after.len());
+        let host = after[..authority].rfind('@').unwrap_or(0);
+        shown.push_str(if host > 0 { "***" } else { "" });
+        rest = &after[host..];
+    }
+    shown.push_str(rest);
+    shown
+}
+
+impl fmt::Display for GitUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&without_credentials(&self.0))
+    }
+}
+
+impl fmt::Debug for GitUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "GitUrl({self})")
+    }
+}
+
+impl<'de> Deserialize<'de> for GitUrl {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        if text.is_empty() {
+            return Err(de::Error::custom("the repository's URL or path is empty"));
+        }
+        Ok(Self(text))
+    }
+}
+
+/// A folder inside a repository: parts joined by `/`, empty for the root.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
+pub struct TreePath(String);
+
+impl TreePath {
+    /// As text, without a slash at either end.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether it is the root.
+    pub fn is_root(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// A path that leads out of its repository.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a relative path that stays inside the repository")]
+pub struct NotInside;
+
+impl FromStr for TreePath {
+    type Err = NotInside;
+
+    fn from_str(text: &str) -> Result<Self, NotInside> {
+        if text.starts_with('/') {
+            return Err(NotInside);
+        }
+        let parts: Vec<&str> = text.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
+        if parts.contains(&"..") { Err(NotInside) } else { Ok(Self(parts.join("/"))) }
+    }
+}
+
+impl<'de> Deserialize<'de> for TreePath {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(|error| de::Error::custom(format_args!("`{text}` is {error}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_told_from_paths_as_git_does() {
+        for url in ["https://host/a", "file:///srv/a", "ssh://git@host/a", "git@host:a/b.git", "host:a"] {
+            assert!(is_url(url), "{url}");
+        }
+        for path in ["shop", "./shop", "/srv/shop", "../a:b", "a/b:c", "", "./://"] {
+            assert!(!is_url(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn credentials_are_never_shown() {
+        fn check(text: &str, expected: &str) {
+            assert_eq!(without_credentials(text), expected);
+        }
+        check("https://me:hunter2@host/shop.git", "https://***@host/shop.git");
+        check("url: \"https://tok@en@host\" # https://b:c@d", "url: \"https://***@host\" # https://***@d");
+        check("https://host/a@b", "https://host/a@b");
+        check("git@host:a", "git@host:a");
+        assert_eq!(format!("{:?}", GitUrl::new("ssh://a:b@c/d")), "GitUrl(ssh://***@c/d)");
+    }
+
+    #[test]
+    fn a_folder_stays_inside() {
+        fn check(text: &str, expected: Option<&str>) {
+            assert_eq!(text.parse::<TreePath>().ok().as_ref().map(TreePath::as_str), expected, "{text}");
+        }
+        check("deploy/prod", Some("deploy/prod"));
+        check("./deploy//prod/", Some("deploy/prod"));
+        check(".", Some(""));
+        check("..a/b", Some("..a/b"));
+        check("/deploy", None);
+        check("deploy/../..", None);
+    }
+}

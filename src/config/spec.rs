@@ -1,0 +1,244 @@
+//! The documents of the configuration file, as serde knows them. [`SourceSpec`] is the one form of a
+//! source: of flags, of the file and of the custom resource alike.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::de::{self, Deserializer, Visitor};
+use serde::{Deserialize, Serialize};
+
+use super::{Duration, Environment, GitUrl, Location, Mode, Name, SourceConfig, TreePath};
+use crate::engine::{Adopt, BlastRadius, Prune};
+
+/// The version of the documents.
+pub const API_VERSION: &str = "rhumb.dev/v1alpha1";
+
+/// The text of a `Source`'s spec.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(
+    rename_all = "camelCase",
+    default,
+    deny_unknown_fields,
+    expecting = "a mapping with git or directory"
+)]
+pub struct SourceSpec {
+    /// A repository; it or `directory`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub git: Option<GitSpec>,
+    /// A directory; it or `git`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub directory: Option<PathBuf>,
+    /// The namespace of objects that name none.
+    pub namespace: Name,
+    /// Whether what the source no longer names is deleted.
+    pub prune: bool,
+    /// Whether objects that exist already are taken over.
+    pub adopt: Adopt,
+    /// How much may be pruned without a person's confirmation.
+    pub blast_radius: BlastRadius,
+    /// Whether everything is done but the writes.
+    pub observe: bool,
+}
+
+impl Default for SourceSpec {
+    fn default() -> Self {
+        Self {
+            git: None,
+            directory: None,
+            namespace: Name::default_name(),
+            prune: true,
+            adopt: Adopt::default(),
+            blast_radius: BlastRadius::default(),
+            observe: false,
+        }
+    }
+}
+
+/// A repository, as a `Source` names it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "a mapping with url")]
+pub struct GitSpec {
+    /// URL or path.
+    pub url: GitUrl,
+    /// Branch, tag or commit; none for HEAD.
+    #[serde(rename = "ref", default, skip_serializing_if = "Option::is_none")]
+    pub reference: Option<String>,
+    /// The folder inside it.
+    #[serde(default, skip_serializing_if = "TreePath::is_root")]
+    pub path: TreePath,
+    /// How often a remote repository is asked.
+    #[serde(default = "GitSpec::default_interval")]
+    pub interval: Duration,
+}
+
+impl GitSpec {
+    /// A repository with nothing but its place given.
+    pub fn new(url: GitUrl) -> Self {
+        Self { url, reference: None, path: TreePath::default(), interval: Self::default_interval() }
+    }
+
+    const fn default_interval() -> Duration {
+        Duration::seconds(60)
+    }
+}
+
+/// A source that names no place, or two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SpecError {
+    /// Neither a repository nor a directory.
+    #[error("the source has neither `git` nor `directory`")]
+    NoLocation,
+    /// Both a repository and a directory.
+    #[error("the source has both `git` and `directory`")]
+    TwoLocations,
+}
+
+impl SourceSpec {
+    /// The checked form, with its paths made independent of the file's place.
+    ///
+    /// # Errors
+    ///
+    /// Exactly one of `git` and `directory` must be given.
+    pub fn named(self, name: &Name, environment: &Environment) -> Result<SourceConfig, SpecError> {
+        let location = match (self.git, self.directory) {
+            (None, None) => return Err(SpecError::NoLocation),
+            (Some(_), Some(_)) => return Err(SpecError::TwoLocations),
+            (None, Some(path)) => Location::Directory(environment.resolve(&path)),
+            (Some(git), None) => Location::Git {
+                url: git.url.resolved(environment),
+                reference: git.reference,
+                path: git.path,
+                interval: git.interval,
+            },
+        };
+        Ok(SourceConfig {
+            name: name.to_string(),
+            location,
+            namespace: self.namespace.into(),
+            prune: if self.prune { Prune::On } else { Prune::Off },
+            adopt: self.adopt,
+            blast_radius: self.blast_radius,
+            mode: if self.observe { Mode::Observe } else { Mode::Enforce },
+        })
+    }
+}
+
+/// How the API server is asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields, expecting = "a mapping")]
+pub struct ApiSpec {
+    /// Calls per second, on average.
+    #[serde(deserialize_with = "positive")]
+    pub qps: u32,
+    /// Calls at once, above the average.
+    #[serde(deserialize_with = "positive")]
+    pub burst: u32,
+    /// Calls under way at a time.
+    #[serde(deserialize_with = "positive")]
+    pub concurrency: u32,
+    /// How long one call may take.
+    pub timeout: Duration,
+}
+
+impl Default for ApiSpec {
+    fn default() -> Self {
+        Self { qps: 50, burst: 100, concurrency: 8, timeout: Duration::seconds(30) }
+    }
+}
+
+/// How much may roll at once.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields, expecting = "a mapping")]
+pub struct Budget {
+    /// Workloads whose pods are being replaced at a time.
+    #[serde(deserialize_with = "positive")]
+    pub max_workloads: u32,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self { max_workloads: 3 }
+    }
+}
+
+/// A document of kind `Configuration`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "a mapping")]
+pub(super) struct ConfigurationDocument {
+    #[serde(rename = "apiVersion")]
+    _version: ApiVersion,
+    #[serde(rename = "kind")]
+    _kind: String,
+    pub(super) kubeconfig: Option<PathBuf>,
+    pub(super) context: Option<String>,
+    pub(super) state_directory: Option<PathBuf>,
+    #[serde(default = "Name::system_namespace")]
+    pub(super) namespace: Name,
+    #[serde(default = "default_resync")]
+    pub(super) resync: Duration,
+    #[serde(default)]
+    pub(super) api: ApiSpec,
+    #[serde(default)]
+    pub(super) budget: Budget,
+}
+
+/// A document of kind `Source`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a mapping")]
+pub(super) struct SourceDocument {
+    #[serde(rename = "apiVersion")]
+    _version: ApiVersion,
+    #[serde(rename = "kind")]
+    _kind: String,
+    pub(super) metadata: Metadata,
+    pub(super) spec: SourceSpec,
+}
+
+/// What names a `Source`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a mapping with name")]
+pub(super) struct Metadata {
+    pub(super) name: Name,
+}
+
+/// How often everything is looked at again, unless the file says otherwise.
+pub(super) const fn default_resync() -> Duration {
+    Duration::seconds(5 * 60)
+}
+
+#[derive(Debug)]
+struct ApiVersion;
+
+impl<'de> Deserialize<'de> for ApiVersion {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        if text == API_VERSION {
+            return Ok(Self);
+        }
+        Err(de::Error::invalid_value(de::Unexpected::Str(&text), &API_VERSION))
+    }
+}
+
+fn positive<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    deserializer.deserialize_u32(PositiveVisitor)
+}
+
+struct PositiveVisitor;
+
+impl Visitor<'_> for PositiveVisitor {
+    type Value = u32;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a whole number from 1")
+    }
+
+    fn visit_u64<E: de::Error>(self, number: u64) -> Result<u32, E> {
+        let right = u32::try_from(number).ok().filter(|number| *number > 0);
+        right.ok_or_else(|| E::invalid_value(de::Unexpected::Unsigned(number), &self))
+    }
+
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<u32, E> {
+        let right = u32::try_from(number).ok().filter(|number| *number > 0);
+        right.ok_or_else(|| E::invalid_value(de::Unexpected::Signed(number), &self))
+    }
+}

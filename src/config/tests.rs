@@ -1,0 +1,348 @@
+use std::fmt::Write as _;
+use std::path::Path;
+
+use serde::Deserialize;
+use serde::de::{self, Deserializer, Visitor};
+
+use super::spec::{ConfigurationDocument, Metadata, SourceDocument};
+use super::*;
+
+const EXAMPLE: &str = include_str!("../../examples/rhumb.yaml");
+
+fn environment() -> Environment {
+    Environment { directory: "/etc/rhumb".into(), home: Some("/home/ann".into()), ..Environment::default() }
+}
+
+/// What is wrong with a file, a line for each finding and its hint.
+fn faults(text: &str) -> String {
+    let diagnostics = read("rhumb.yaml", text, &environment()).expect_err("the file is right");
+    let mut shown = String::new();
+    for found in diagnostics {
+        let (line, column) = (found.origin.line, found.origin.column);
+        let hint = found.hint.map(|hint| format!(" ({hint})")).unwrap_or_default();
+        writeln!(shown, "{line}:{column} {}{hint}", found.message).unwrap();
+    }
+    shown
+}
+
+fn check(text: &str, expected: &[&str]) {
+    let shown = faults(text);
+    assert_eq!(shown.lines().collect::<Vec<_>>(), expected, "{text}");
+}
+
+fn source(spec: &str) -> String {
+    format!("apiVersion: rhumb.dev/v1alpha1\nkind: Source\nmetadata: {{name: shop}}\nspec:\n{spec}")
+}
+
+fn configuration(keys: &str) -> String {
+    format!(
+        "{}\n---\napiVersion: rhumb.dev/v1alpha1\nkind: Configuration\n{keys}",
+        source("  directory: shop")
+    )
+}
+
+#[test]
+fn the_example_says_what_it_explains() {
+    let config = read("rhumb.yaml", EXAMPLE, &environment()).unwrap();
+    let interval = Duration::seconds(60);
+    assert_eq!(config.connection.kubeconfig, Some("/home/ann/.kube/config".into()));
+    assert_eq!(config.connection.context.as_deref(), Some("production"));
+    assert_eq!(config.state_directory, Some("/var/lib/rhumb".into()));
+    assert_eq!(config.namespace, "rhumb-system");
+    assert_eq!(
+        config.sources[0],
+        SourceConfig {
+            name: "shop".to_owned(),
+            location: Location::Git {
+                url: GitUrl::new("https://git.example.org/shop.git"),
+                reference: Some("main".to_owned()),
+                path: "deploy/production".parse().unwrap(),
+                interval,
+            },
+            namespace: "default".to_owned(),
+            prune: Prune::On,
+            adopt: Adopt::IfUnowned,
+            blast_radius: BlastRadius::default(),
+            mode: Mode::Enforce,
+        }
+    );
+    assert_eq!(config.sources[1].location, Location::Directory("/etc/rhumb/shop".into()));
+}
+
+#[test]
+fn the_example_shows_the_defaults() {
+    let example = read("rhumb.yaml", EXAMPLE, &environment()).unwrap();
+    let least = read("rhumb.yaml", &source("  directory: shop"), &environment()).unwrap();
+    assert_eq!(example.connection.api, least.connection.api);
+    assert_eq!((example.resync, example.budget), (least.resync, least.budget));
+    assert_eq!(example.namespace, least.namespace);
+    let location = Location::Directory("/etc/rhumb/shop".into());
+    let shown = SourceConfig { location, ..example.sources[0].clone() };
+    assert_eq!(shown, least.sources[0]);
+}
+
+#[test]
+fn the_example_names_every_key() {
+    let keys = [
+        keys_of::<ConfigurationDocument>(),
+        keys_of::<ApiSpec>(),
+        keys_of::<Budget>(),
+        keys_of::<SourceDocument>(),
+        keys_of::<Metadata>(),
+        keys_of::<SourceSpec>(),
+        keys_of::<GitSpec>(),
+        &["count", "percent"],
+    ];
+    for key in keys.into_iter().flatten() {
+        let stands = |line: &str| line.trim_start().starts_with(&format!("{key}:"));
+        assert!(EXAMPLE.lines().any(stands), "the example does not show the key {key}");
+    }
+}
+
+/// The keys that serde knows for a type.
+fn keys_of<T: for<'de> Deserialize<'de>>() -> &'static [&'static str] {
+    struct Asking<'a>(&'a mut &'static [&'static str]);
+    impl<'de> Deserializer<'de> for Asking<'_> {
+        type Error = de::value::Error;
+        fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Self::Error> {
+            Err(de::Error::custom("no struct"))
+        }
+        fn deserialize_struct<V: Visitor<'de>>(
+            self,
+            _: &'static str,
+            keys: &'static [&'static str],
+            _: V,
+        ) -> Result<V::Value, Self::Error> {
+            *self.0 = keys;
+            Err(de::Error::custom("asked"))
+        }
+        serde::forward_to_deserialize_any! {
+            bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option
+            unit unit_struct newtype_struct seq tuple tuple_struct map enum identifier ignored_any
+        }
+    }
+    let mut keys: &'static [&'static str] = &[];
+    assert!(T::deserialize(Asking(&mut keys)).is_err());
+    assert!(!keys.is_empty());
+    keys
+}
+
+#[test]
+fn unknown_keys_name_the_nearest() {
+    check(
+        &source("  git: {url: a, intervall: 1m}"),
+        &["5:17 unknown key `intervall` (did you mean `interval`?)"],
+    );
+    check(
+        &configuration("resnyc: 1m\napi: {qsp: 1, brust: 2}"),
+        &[
+            "9:1 unknown key `resnyc` (did you mean `resync`?)",
+            "10:7 unknown key `qsp` (did you mean `qps`?)",
+            "10:15 unknown key `brust` (did you mean `burst`?)",
+        ],
+    );
+    check(
+        &source("  directory: a\n  zzz: 1"),
+        &[
+            "6:3 unknown key `zzz` (known here: git, directory, namespace, prune, adopt, blastRadius, observe)",
+        ],
+    );
+}
+
+#[test]
+fn wrong_values_are_named_all_at_once() {
+    check(
+        &configuration(concat!(
+            "namespace: Rhumb\n",
+            "resync: 5 minutes\n",
+            "context: 12\n",
+            "api: {qps: -5, burst: 0, concurrency: 1.5, timeout: 0s}\n",
+            "budget: {maxWorkloads: many}\n",
+        )),
+        &[
+            "9:12 expected a name of a-z, 0-9 and -, at most 63 long, with a letter or digit at both ends, found the text `Rhumb`",
+            "10:9 expected a duration longer than nothing, as 90s, 5m, 1h30m or 500ms, found the text `5 minutes`",
+            "11:10 expected text, found 12 (write it in quotes: \"12\")",
+            "12:12 expected a whole number from 1, found -5",
+            "12:23 expected a whole number from 1, found 0",
+            "12:39 expected a whole number from 1, found 1.5",
+            "12:53 expected a duration longer than nothing, as 90s, 5m, 1h30m or 500ms, found the text `0s`",
+            "13:24 expected a whole number from 1, found the text `many`",
+        ],
+    );
+    check(
+        &source("  directory: a\n  prune: on\n  adopt: allways\n  blastRadius: 200%\n  observe:\n"),
+        &[
+            "6:10 expected true or false, found the text `on`",
+            "7:10 `allways` is none of never, if-unowned, always (did you mean `always`?)",
+            "8:16 expected a count (10), a percentage from 0% to 100% (10%), or {count: 10, percent: 10}, found the text `200%`",
+            "9:10 expected true or false, found nothing",
+        ],
+    );
+    check(
+        &source("  directory: a\n  blastRadius: {count: 1, percent: 101}\n"),
+        &["6:36 expected a number from 0 to 100, found 101"],
+    );
+    check(
+        &source("  git: {url: a, path: ../b}"),
+        &["5:23 `../b` is not a relative path that stays inside the repository"],
+    );
+}
+
+#[test]
+fn a_fault_inside_hides_no_fault_outside() {
+    check(
+        "apiVersion: rhumb.dev/v1\nkind: Source\nmetadata: {name: A, labels: {}}\nspec:\n  git: {ref: main}\n  prnue: 1\n",
+        &[
+            "1:13 expected rhumb.dev/v1alpha1, found the text `rhumb.dev/v1`",
+            "3:18 expected a name of a-z, 0-9 and -, at most 63 long, with a letter or digit at both ends, found the text `A`",
+            "3:21 unknown key `labels` (known here: name)",
+            "5:8 the key `url` is missing",
+            "6:3 unknown key `prnue` (did you mean `prune`?)",
+        ],
+    );
+}
+
+#[test]
+fn a_source_has_one_place() {
+    let hint = "(give one of the two: git for commits, directory for files on disk)";
+    check(&source("  prune: true"), &[&format!("5:3 the source has neither `git` nor `directory` {hint}")]);
+    check(
+        &source("  git: {url: a}\n  directory: b"),
+        &[&format!("5:3 the source has both `git` and `directory` {hint}")],
+    );
+}
+
+#[test]
+fn documents_stand_side_by_side() {
+    let two = format!("{}\n---\n{}", source("  directory: a"), source("  directory: b"));
+    check(
+        &two,
+        &[
+            "9:18 a second source `shop`; the first stands on line 3 (a source's name is the name of its parent object: give each its own)",
+        ],
+    );
+    let two = format!("{}\n---\nkind: Configuration\napiVersion: rhumb.dev/v1alpha1", configuration(""));
+    check(
+        &two,
+        &[
+            "11:7 a second Configuration; the first stands on line 8 (keep one Configuration, and a Source for each source)",
+        ],
+    );
+    check(
+        "kind: Sorce\n---\napiVersion: v1\n---\nkind: 1\n---\n- a\n",
+        &[
+            "1:7 unknown kind `Sorce` (did you mean `Source`?)",
+            "3:1 the key `kind` is missing (kinds: Configuration, Source)",
+            "5:7 the kind must be text",
+            "7:1 the key `kind` is missing (kinds: Configuration, Source)",
+        ],
+    );
+    let none =
+        "0:0 the file names no source (add a document of apiVersion rhumb.dev/v1alpha1 and kind Source)";
+    check("", &[none]);
+    check("---\n# nothing\n---\n", &[none]);
+}
+
+#[test]
+fn what_is_no_yaml_is_one_finding() {
+    check("kind: Source\nkind: Source\n", &["2:1 the key `kind` stands here twice, first on line 1"]);
+    check("a: &x 1\nb: *x\n", &["2:4 aliases have no place in a configuration"]);
+    check("a: !!str 1\n", &["1:4 tags have no place in a configuration"]);
+    check("1: a\n", &["1:1 a key must be text"]);
+    check("a: [1\n", &["1:4 unclosed bracket '['"]);
+}
+
+#[test]
+fn credentials_are_kept_out_of_findings() {
+    let text = source("  git: https://me:hunter2@host/a\n  directory: 1");
+    let found = read("rhumb.yaml", &text, &environment()).unwrap_err();
+    assert!(format!("{found:?}").contains("https://***@host/a"));
+    assert!(!format!("{found:?}").contains("hunter2"));
+}
+
+#[test]
+fn many_faults_end() {
+    let mut keys = String::new();
+    for key in 0..5000 {
+        writeln!(keys, "k{key}: 1").unwrap();
+    }
+    assert_eq!(faults(&configuration(&keys)).lines().count(), 100);
+}
+
+#[test]
+fn paths_start_at_the_file() {
+    fn check(spec: &str, expected: &str) {
+        let config = read("rhumb.yaml", &source(spec), &environment()).unwrap();
+        assert_eq!(config.sources[0].location.to_string(), expected);
+    }
+    check("  directory: shop", "/etc/rhumb/shop");
+    check("  directory: /srv/shop", "/srv/shop");
+    check("  directory: ~/shop", "/home/ann/shop");
+    check("  git: {url: shop.git}", "/etc/rhumb/shop.git");
+    check("  git: {url: 'git@host:shop.git'}", "git@host:shop.git");
+    check("  git: {url: 'file:///srv/shop'}", "file:///srv/shop");
+}
+
+#[test]
+fn a_source_reads_back_as_it_was_written() {
+    let spec = SourceSpec {
+        git: Some(GitSpec {
+            reference: Some("v1".to_owned()),
+            ..GitSpec::new(GitUrl::new("https://host/a"))
+        }),
+        prune: false,
+        blast_radius: "10%".parse().unwrap(),
+        ..SourceSpec::default()
+    };
+    let written = serde_json::to_value(&spec).unwrap();
+    let expected = serde_json::json!({
+        "git": {"url": "https://host/a", "ref": "v1", "interval": "1m"},
+        "namespace": "default", "prune": false, "adopt": "if-unowned", "blastRadius": "10%", "observe": false,
+    });
+    assert_eq!(written, expected);
+    assert_eq!(serde_json::from_value::<SourceSpec>(written).unwrap(), spec);
+}
+
+#[test]
+fn the_state_directory_has_an_order() {
+    fn check(configured: Option<&str>, variables: [&str; 3], expected: Option<&str>) {
+        let [state, xdg, home] =
+            variables.map(|value| Some(value).filter(|value| !value.is_empty()).map(PathBuf::from));
+        let environment =
+            Environment { state_directory: state, xdg_state_home: xdg, home, ..Environment::default() };
+        let found = environment.state_directory(configured.map(Path::new)).ok();
+        assert_eq!(found.as_deref(), expected.map(Path::new));
+    }
+    check(Some("/a"), ["/b", "/c", "/d"], Some("/a"));
+    check(None, ["/b:/b2", "/c", "/d"], Some("/b"));
+    check(None, ["", "/c", "/d"], Some("/c/rhumb"));
+    check(None, ["", "c", "/d"], Some("/d/.local/state/rhumb"));
+    check(None, ["", "", "/d"], Some("/d/.local/state/rhumb"));
+    check(None, ["", "", ""], None);
+}
+
+#[test]
+fn a_reload_tells_what_it_takes() {
+    fn check(edit: impl FnOnce(&mut Config), expected: &[Change]) {
+        let old = read("rhumb.yaml", EXAMPLE, &environment()).unwrap();
+        let mut new = old.clone();
+        edit(&mut new);
+        assert_eq!(changed(&old, &new), expected);
+    }
+    check(|_| {}, &[]);
+    check(|new| new.resync = Duration::seconds(1), &[Change::Resync]);
+    check(|new| new.budget.max_workloads = 9, &[Change::Budget]);
+    check(|new| new.connection.api.qps = 9, &[Change::Restart("api")]);
+    check(|new| new.namespace.push('2'), &[Change::Restart("namespace")]);
+    check(|new| new.connection.context = None, &[Change::Restart("context")]);
+    check(|new| new.state_directory = None, &[Change::Restart("stateDirectory")]);
+    check(|new| new.sources[1].mode = Mode::Observe, &[Change::SourceChanged("platform".to_owned())]);
+    check(|new| new.sources.reverse(), &[]);
+    check(
+        |new| new.sources[0].name = "store".to_owned(),
+        &[Change::SourceAdded("store".to_owned()), Change::SourceRemoved("shop".to_owned())],
+    );
+    assert!(Change::Restart("api").needs_restart());
+    assert!(!Change::Budget.needs_restart());
+}

@@ -1,0 +1,204 @@
+//! A YAML document as a tree in which every node knows its line and column.
+
+use granit_parser::{Event, Options, Parser, ScalarStyle, Span};
+use serde_yaml::Value;
+
+/// The place of a node, and its number in the file, by which it can be found again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Mark {
+    number: usize,
+    /// From 1.
+    pub(super) line: u32,
+    /// From 1.
+    pub(super) column: u32,
+}
+
+/// One node.
+#[derive(Debug)]
+pub(super) struct Node {
+    /// Where it begins.
+    pub(super) mark: Mark,
+    /// What it is.
+    pub(super) data: Data,
+}
+
+/// What a [`Node`] is.
+#[derive(Debug)]
+pub(super) enum Data {
+    /// A scalar without quotes, as YAML's core schema reads it: nothing, a boolean or a number.
+    Plain(Value),
+    /// Any other scalar.
+    Text(String),
+    /// A list.
+    List(Vec<Node>),
+    /// A mapping.
+    Mapping(Mapping),
+}
+
+/// The entries of a mapping.
+#[derive(Debug, Default)]
+pub(super) struct Mapping {
+    /// In the order of the file.
+    pub(super) entries: Vec<Entry>,
+    /// Keys whose entries were taken out.
+    taken: Vec<String>,
+}
+
+/// One key with its value.
+#[derive(Debug)]
+pub(super) struct Entry {
+    /// The key.
+    pub(super) key: String,
+    /// Where the key begins.
+    pub(super) mark: Mark,
+    /// The value.
+    pub(super) value: Node,
+}
+
+/// Why a file is no tree.
+#[derive(Debug)]
+pub(super) struct SyntaxError {
+    /// Where; none for the whole file.
+    pub(super) mark: Mark,
+    /// What is wrong.
+    pub(super) message: String,
+}
+
+impl Mapping {
+    /// Whether this key was there and has been taken out.
+    pub(super) fn lost(&self, key: &str) -> bool {
+        self.taken.iter().any(|taken| taken == key)
+    }
+}
+
+impl Node {
+    /// The value under a key of a mapping.
+    pub(super) fn get(&self, key: &str) -> Option<&Self> {
+        let Data::Mapping(mapping) = &self.data else { return None };
+        mapping.entries.iter().find(|entry| entry.key == key).map(|entry| &entry.value)
+    }
+
+    /// Its text, where it is one.
+    pub(super) fn text(&self) -> Option<&str> {
+        if let Data::Text(text) = &self.data { Some(text) } else { None }
+    }
+
+    /// Takes the entry out whose key or value has this mark; false when there is none.
+    pub(super) fn take_out(&mut self, mark: Mark) -> bool {
+        match &mut self.data {
+            Data::Plain(_) | Data::Text(_) => false,
+            Data::List(items) => {
+                let before = items.len();
+                items.retain(|item| item.mark != mark);
+                items.len() < before || items.iter_mut().any(|item| item.take_out(mark))
+            }
+            Data::Mapping(mapping) => {
+                let hit = |entry: &Entry| entry.mark == mark || entry.value.mark == mark;
+                if let Some(place) = mapping.entries.iter().position(hit) {
+                    let entry = mapping.entries.remove(place);
+                    mapping.taken.push(entry.key);
+                    return true;
+                }
+                mapping.entries.iter_mut().any(|entry| entry.value.take_out(mark))
+            }
+        }
+    }
+}
+
+/// Reads all documents of a file; empty ones are left out.
+pub(super) fn documents(text: &str) -> Result<Vec<Node>, SyntaxError> {
+    let mut options = Options::default();
+    options.emit_comments = false;
+    let parser = Parser::new_from_str_with_options(text, options);
+    let mut builder = Builder::default();
+    for (number, event) in parser.enumerate() {
+        let (event, span) = event.map_err(|error| SyntaxError {
+            mark: mark(number, error.marker().line(), error.marker().col()),
+            message: error.info().clone(),
+        })?;
+        builder.take(event, place(number, &span))?;
+    }
+    Ok(builder.documents)
+}
+
+fn place(number: usize, span: &Span) -> Mark {
+    let start = span.tag_span().map_or(span.start, |tag| tag.start);
+    mark(number, start.line(), start.col())
+}
+
+fn mark(number: usize, line: usize, column: usize) -> Mark {
+    let narrow = |number| u32::try_from(number).unwrap_or(u32::MAX);
+    Mark { number, line: narrow(line), column: narrow(column).saturating_add(1) }
+}
+
+/// Puts events together; its stack holds the open collections, each with the key that waits for a value.
+#[derive(Default)]
+struct Builder {
+    open: Vec<(Node, Option<(String, Mark)>)>,
+    documents: Vec<Node>,
+}
+
+impl Builder {
+    fn take(&mut self, event: Event<'_>, mark: Mark) -> Result<(), SyntaxError> {
+        let refuse = |message: &str| Err(SyntaxError { mark, message: message.to_owned() });
+        match event {
+            Event::Alias(_) | Event::UnresolvedAlias(_) => refuse("aliases have no place in a configuration"),
+            Event::Scalar(_, _, _, Some(_))
+            | Event::SequenceStart(_, _, Some(_))
+            | Event::MappingStart(_, _, Some(_)) => refuse("tags have no place in a configuration"),
+            Event::Scalar(text, style, ..) => self.place(Node { mark, data: scalar(&text, style) }),
+            Event::SequenceStart(..) => {
+                self.open.push((Node { mark, data: Data::List(Vec::new()) }, None));
+                Ok(())
+            }
+            Event::MappingStart(..) => {
+                self.open.push((Node { mark, data: Data::Mapping(Mapping::default()) }, None));
+                Ok(())
+            }
+            Event::SequenceEnd | Event::MappingEnd => match self.open.pop() {
+                Some((node, _)) => self.place(node),
+                None => Ok(()),
+            },
+            _ => Ok(()),
+        }
+    }
+
+    fn place(&mut self, node: Node) -> Result<(), SyntaxError> {
+        let Some((parent, waiting)) = self.open.last_mut() else {
+            if !matches!(node.data, Data::Plain(Value::Null)) {
+                self.documents.push(node);
+            }
+            return Ok(());
+        };
+        match (&mut parent.data, waiting.take()) {
+            (Data::Mapping(mapping), Some((key, mark))) => {
+                if let Some(first) = mapping.entries.iter().find(|entry| entry.key == key) {
+                    let message =
+                        format!("the key `{key}` stands here twice, first on line {}", first.mark.line);
+                    return Err(SyntaxError { mark, message });
+                }
+                mapping.entries.push(Entry { key, mark, value: node });
+            }
+            (Data::Mapping(_), None) => {
+                let Data::Text(key) = node.data else {
+                    return Err(SyntaxError { mark: node.mark, message: "a key must be text".to_owned() });
+                };
+                *waiting = Some((key, node.mark));
+            }
+            (Data::List(items), _) => items.push(node),
+            (Data::Plain(_) | Data::Text(_), _) => {}
+        }
+        Ok(())
+    }
+}
+
+fn scalar(text: &str, style: ScalarStyle) -> Data {
+    let text = text.to_owned();
+    if style != ScalarStyle::Plain {
+        return Data::Text(text);
+    }
+    match serde_yaml::from_str(&text) {
+        Ok(value @ (Value::Null | Value::Bool(_) | Value::Number(_))) => Data::Plain(value),
+        _ => Data::Text(text),
+    }
+}
