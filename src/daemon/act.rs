@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::contents::{self, Contents};
-use super::event::{Event, Told, Trouble};
+use super::event::{Event, Trouble};
 use crate::cluster::{Cluster, Deleted, Error, Fault, Force, Kind, Looked as Found, Propagation, Retry};
 use crate::engine::{
     Action, Apply, Cover, Failure, Guard, Looked, Lost, Outcome, Release, Removal, Replicas, Rule, Shared, Verified,
@@ -15,6 +15,7 @@ use crate::engine::{
 };
 use crate::fields::{self, Coverage};
 use crate::object::{ObjectId, Revision};
+use crate::report::Told;
 
 /// What actions are carried out with. Cheap to clone.
 #[derive(Clone)]
@@ -25,12 +26,12 @@ pub(super) struct Hands {
 
 impl Hands {
     /// Writes a content.
-    pub(super) async fn apply(self, kind: Arc<Kind>, id: ObjectId, apply: Apply, backoff: Duration) -> Event {
+    pub(super) async fn apply(self, kind: Arc<Kind>, id: ObjectId, apply: Apply -> Event {
         let force = if apply.guard == Guard::Absent { Force::No } else { Force::Yes };
         let body = match self.body(&apply).await {
             Ok(body) => body,
             Err(error) => {
-                let failure = Failure::Unknown(error.to_string().into(), backoff);
+                let failure = Failure::Unknown(error.to_string().into(), Duration::ZERO);
                 return Event::Done(id, Action::Apply(apply), Outcome::Failed(failure), None);
             }
         };
@@ -43,7 +44,7 @@ impl Hands {
                 let told = if applied.created { Told::Created } else { Told::Configured };
                 (Outcome::Applied(Written { live: applied.live }), Some(told))
             }
-            Err(error) => (Outcome::Failed(failure(&error, backoff)), None),
+            Err(error) => (Outcome::Failed(failure(&error)), None),
         };
         Event::Done(id, Action::Apply(apply), outcome, told)
     }
@@ -59,7 +60,7 @@ impl Hands {
     }
 
     /// Deletes one incarnation in one version.
-    pub(super) async fn delete(self, kind: Arc<Kind>, id: ObjectId, action: Action, backoff: Duration) -> Event {
+    pub(super) async fn delete(self, kind: Arc<Kind>, id: ObjectId, action: Action -> Event {
         let Action::Delete(uid, rv, removal) = &action else {
             return Event::Looked(BTreeMap::new());
         };
@@ -72,7 +73,7 @@ impl Hands {
                 };
                 (Outcome::Deleted, Some(told))
             }
-            Err(error) => (Outcome::Failed(failure(&error, backoff)), None),
+            Err(error) => (Outcome::Failed(failure(&error)), None),
         };
         Event::Done(id, action, outcome, told)
     }
@@ -181,10 +182,11 @@ impl Question {
     }
 }
 
-/// What an error of the API server means for the object.
-fn failure(error: &Error, backoff: Duration) -> Failure {
+/// What an error of the API server means for the object. The wait is what the server asks for; the
+/// backoff is the queue's.
+fn failure(error: &Error -> Failure {
     let text: Arc<str> = error.reason().into();
-    let wait = error.retry_after().unwrap_or(backoff);
+    let wait = error.retry_after().unwrap_or(Duration::ZERO);
     match (error.fault(), error.retry()) {
         (Fault::Owned { .. } | Fault::NoObject, _) => Failure::OtherThanSeen,
         (_, Retry::Decide) => Failure::Conflict,

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
@@ -21,7 +20,7 @@ pub(super) enum Order {
     /// Look now.
     Look,
     /// Read all again with these scopes.
-    Scopes(Arc<Scopes>),
+    Scopes(Box<Scopes>),
     /// Keep these revisions readable.
     Pin(BTreeSet<Revision>),
     /// Look up contents of an older revision.
@@ -32,14 +31,14 @@ pub(super) enum Order {
 pub(super) struct Feed {
     pub(super) source: Source,
     pub(super) dialect: Dialect,
-    pub(super) scopes: Arc<Scopes>,
+    pub(super) scopes: Scopes,
     pub(super) events: mpsc::Sender<Event>,
     told: Option<Snapshot>,
 }
 
 impl Feed {
     /// A feed that has told nothing yet.
-    pub(super) fn new(source: Source, dialect: Dialect, scopes: Arc<Scopes>, events: mpsc::Sender<Event>) -> Self {
+    pub(super) fn new(source: Source, dialect: Dialect, scopes: Scopes, events: mpsc::Sender<Event>) -> Self {
         Self { source, dialect, scopes, events, told: None }
     }
 
@@ -86,8 +85,9 @@ impl Feed {
         }
         let (reader, dialect, scopes) = (self.source.reader(), self.dialect.clone(), self.scopes.clone());
         let from = self.told.clone();
-        let step = blocking(move || advance(&reader, &dialect, &scopes, from.as_ref(), &observed.revision)).await?;
+        let step = blocking(move || advance(&reader, &dialect, scopes, from.as_ref(), &observed.revision)).await?;
         self.told = Some(step.snapshot);
+        self.scopes = step.scopes;
         Ok(Some((step.reading, step.unknown)))
     }
 
@@ -95,7 +95,7 @@ impl Feed {
         match order {
             Order::Look => self.look().await,
             Order::Scopes(scopes) => {
-                self.scopes = scopes;
+                self.scopes = *scopes;
                 self.told = None;
                 self.look().await
             }
@@ -107,7 +107,7 @@ impl Feed {
             }
             Order::Resolve(revision, wanted) => {
                 let (reader, dialect, scopes) = (self.source.reader(), self.dialect.clone(), self.scopes.clone());
-                let resolved = blocking(move || resolve(&reader, &dialect, &scopes, &revision, wanted)).await;
+                let resolved = blocking(move || resolve(&reader, &dialect, scopes, &revision, wanted)).await;
                 Some(Event::Resolved(resolved))
             }
         }
@@ -118,50 +118,77 @@ struct Step {
     snapshot: Snapshot,
     reading: Reading,
     unknown: BTreeSet<GroupKind>,
+    scopes: Scopes,
 }
 
 /// Reads what changed since the last reading, or all.
 fn advance(
     reader: &Reader,
     dialect: &Dialect,
-    scopes: &Scopes,
+    mut scopes: Scopes,
     from: Option<&Snapshot>,
     to: &Revision,
 ) -> Result<Step, Error> {
     let snapshot = reader.snapshot(to)?;
-    let mut reading = Reading { revision: Some(to.clone()), ..Reading::default() };
-    let mut unknown = BTreeSet::new();
     let old: BTreeMap<&Arc<str>, Blob> =
         from.into_iter().flat_map(|snapshot| &snapshot.files).map(|file| (&file.path, file.blob)).collect();
     let mut gone: BTreeSet<&Arc<str>> = old.keys().copied().collect();
-    let mut changed = Vec::new();
+    let mut changed = BTreeMap::new();
     for file in &snapshot.files {
         gone.remove(&file.path);
         if old.get(&file.path) != Some(&file.blob) {
-            changed.push(file);
+            changed.insert(file.path.clone(), file.blob);
         }
     }
-    reading.files.extend(gone.into_iter().map(|path| (path.clone(), None)));
-    let blobs: Vec<Blob> = changed.iter().map(|file| file.blob).collect();
-    let mut at = 0;
-    reader.read_all(&blobs, |bytes| {
-        let file = changed[at];
-        at += 1;
-        let read = dialect.read(&file.path, bytes, file.blob.into(), scopes);
-        unknown.extend(read.unknown);
-        reading.files.push((file.path.clone(), Some(read.facts)));
-    })?;
-    if let Some(refused) = snapshot.refused.first() {
-        reading.incomplete = Some(format!("{}: {}", refused.origin, refused.message).into());
+    let mut files: BTreeMap<Arc<str>, Option<FileFacts>> = gone.into_iter().map(|path| (path.clone(), None)).collect();
+    let mut unknown = read_files(reader, dialect, &mut scopes, &changed, &mut files)?;
+    // A definition may stand in a later file than its objects.
+    let learnt = |kinds: &BTreeSet<GroupKind>| kinds.iter().any(|kind| scopes.get(kind).is_some());
+    let again: BTreeMap<Arc<str>, Blob> = unknown
+        .iter()
+        .filter(|(_, kinds)| learnt(kinds))
+        .filter_map(|(path, _)| Some((path.clone(), *changed.get(path)?)))
+        .collect();
+    if !again.is_empty() {
+        unknown.retain(|path, _| !again.contains_key(path));
+        unknown.extend(read_files(reader, dialect, &mut scopes, &again, &mut files)?);
     }
-    Ok(Step { snapshot, reading, unknown })
+    let mut reading =
+        Reading { revision: Some(to.clone()), files: files.into_iter().collect(), ..Reading::default() };
+    if let Some(refused) = snapshot.refused.first() {
+        reading.incomplete = Some(format!("{}: {}", refused.origin.file, refused.message).into());
+    }
+    Ok(Step { snapshot, reading, unknown: unknown.into_values().flatten().collect(), scopes })
+}
+
+/// Reads files, and returns the kinds of unknown scope in each that has some.
+fn read_files(
+    reader: &Reader,
+    dialect: &Dialect,
+    scopes: &mut Scopes,
+    wanted: &BTreeMap<Arc<str>, Blob>,
+    files: &mut BTreeMap<Arc<str>, Option<FileFacts>>,
+) -> Result<BTreeMap<Arc<str>, BTreeSet<GroupKind>>, Error> {
+    let mut unknown = BTreeMap::new();
+    let mut paths = wanted.keys();
+    reader.read_all(wanted.values().copied(), |blob, bytes| {
+        if let Some(path) = paths.next() {
+            let read = dialect.read(path, &bytes, blob.into(), scopes);
+            if !read.unknown.is_empty() {
+                unknown.insert(path.clone(), read.unknown);
+            }
+            files.insert(path.clone(), Some(read.facts));
+        }
+        Ok(())
+    })?;
+    Ok(unknown)
 }
 
 /// Looks up contents in an older revision; none for what cannot be had.
 fn resolve(
     reader: &Reader,
     dialect: &Dialect,
-    scopes: &Scopes,
+    mut scopes: Scopes,
     revision: &Revision,
     wanted: Vec<(ObjectId, Hash)>,
 ) -> Vec<(ObjectId, Release, Option<Shared>)> {
@@ -170,9 +197,8 @@ fn resolve(
         Ok(snapshot) => {
             for file in snapshot.files.iter().filter(|file| file.size <= MAX_FILE) {
                 let Ok(bytes) = reader.read(file.blob) else { continue };
-                let Read { facts, .. } = dialect.read(&file.path, &bytes, file.blob.into(), scopes);
-                let FileFacts { objects, .. } = facts;
-                for object in objects {
+                let Read { facts, .. } = dialect.read(&file.path, &bytes, file.blob.into(), &mut scopes);
+                for object in facts.objects {
                     found.entry(object.id.clone()).or_default().push(object);
                 }
             }
@@ -186,6 +212,3 @@ fn resolve(
     };
     wanted.into_iter().map(lookup).collect()
 }
-
-/// How long the loop waits before it asks again for scopes that were not known.
-pub(super) const RESCOPE: Duration = Duration::from_millis(200);

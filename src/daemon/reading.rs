@@ -29,13 +29,16 @@ pub struct Read {
 
 impl Dialect {
     /// Reads one file.
-    pub fn read(&self, file: &Arc<str>, bytes: &[u8], blob: [u8; 20], scopes: &Scopes) -> Read {
+    pub fn read(&self, file: &Arc<str>, bytes: &[u8], blob: [u8; 20], scopes: &mut Scopes) -> Read {
         let reading = manifest::read(file, bytes);
         let mut facts = FileFacts { diagnostics: reading.diagnostics, ..FileFacts::default() };
         if !reading.understood {
             facts.understood = Understood::Partly;
         }
         let mut unknown = BTreeSet::new();
+        for item in &reading.items {
+            scopes.learn(item);
+        }
         for item in reading.items {
             let kind = item.gvk.group_kind();
             if scopes.get(&kind).is_none() {

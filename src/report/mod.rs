@@ -1,1 +1,53 @@
-//! What is told to the outside.
+//! What is told to the outside about objects.
+//!
+//! Owns [`Told`], the past tense of every decision, and its log line.
+//!
+//! **Invariant:** decides nothing.
+
+use std::fmt;
+
+use crate::engine::Reason;
+use crate::object::ObjectId;
+
+/// What is told of one object.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Told {
+    /// It was made.
+    Created,
+    /// It was changed.
+    Configured,
+    /// It is as wanted.
+    Unchanged,
+    /// It was deleted, as no source wants it.
+    Pruned,
+    /// It was deleted, to be made again.
+    Recreating,
+    /// It waits.
+    Waiting(Reason),
+    /// It is refused.
+    Refused(Reason),
+}
+
+/// `created`, or `waiting: needs ConfigMap shop/env, which is not there yet`.
+impl fmt::Display for Told {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Created => f.write_str("created"),
+            Self::Configured => f.write_str("configured"),
+            Self::Unchanged => f.write_str("unchanged"),
+            Self::Pruned => f.write_str("pruned"),
+            Self::Recreating => f.write_str("deleted, to be created again"),
+            Self::Waiting(reason) => write!(f, "waiting: {reason}"),
+            Self::Refused(reason) => write!(f, "refused: {reason}"),
+        }
+    }
+}
+
+/// Writes the log line: what changes the cluster at info, what is held up at warn, the rest at debug.
+pub fn log(id: &ObjectId, told: &Told) {
+    match told {
+        Told::Unchanged | Told::Waiting(_) => tracing::debug!(object = %id, "{told}"),
+        Told::Refused(_) => tracing::warn!(object = %id, "{told}"),
+        _ => tracing::info!(object = %id, "{told}"),
+    }
+}

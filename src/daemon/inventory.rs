@@ -1,0 +1,139 @@
+//! The parent object of a source, and what it means to the engine.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::cluster::Parent;
+use crate::engine::{Engine, Inventory, SourceId, Uid};
+use crate::object::{GroupKind, Hash, ObjectId};
+
+/// Annotation with the place that the inventory was made from.
+const PLACE: &str = "rhumb.dev/source";
+
+/// Annotation with the uids of objects whose deletion a person has confirmed, separated by commas.
+pub const CONFIRMED: &str = "rhumb.dev/prune-confirmed";
+
+/// Data key with the contents of Jobs that have ended and go away by themselves.
+const FINISHED: &str = "finished-jobs";
+
+/// Reads what a parent says, as seen from a source at this place.
+pub(super) fn read(parent: Option<&Parent>, place: &str) -> Inventory {
+    let Some(parent) = parent else { return Inventory::default() };
+    let annotation = |key: &str| parent.annotations.get(key).map(String::as_str).unwrap_or_default();
+    let made_from = annotation(PLACE);
+    let confirmed = annotation(CONFIRMED).split(',').map(str::trim).filter(|uid| !uid.is_empty());
+    Inventory {
+        kinds: parent.kinds.clone(),
+        other_place: (!made_from.is_empty() && made_from != place).then(|| made_from.into()),
+        confirmed: confirmed.map(|uid| Uid(uid.into())).collect(),
+        finished: parent.data.get(FINISHED).map(|text| finished(text)).unwrap_or_default(),
+    }
+}
+
+/// One line an object: `Job.batch shop/migrate <hash>`.
+fn finished(text: &str) -> BTreeMap<ObjectId, Hash> {
+    let line = |line: &str| {
+        let mut words = line.split(' ');
+        let (kind, name, hash) = (words.next()?, words.next()?, words.next()?);
+        let (namespace, name) = name.split_once('/')?;
+        Some((ObjectId::new(&GroupKind::parse(kind), Some(namespace), name), Hash::parse(hash)?))
+    };
+    text.lines().filter_map(line).collect()
+}
+
+fn finished_text(finished: &BTreeMap<ObjectId, Hash>) -> String {
+    let line = |(id, hash): (&ObjectId, &Hash)| {
+        format!("{} {}/{} {hash}\n", id.group_kind(), id.namespace().unwrap_or_default(), id.name())
+    };
+    finished.iter().map(line).collect()
+}
+
+/// What the parent should say now. Before the first object of a kind is written its kind stands there; kinds
+/// leave it when the last object is gone and nothing waits.
+pub(super) fn wanted(engine: &Engine, source: SourceId, place: &str, known: Option<&Parent>, tidy: Tidy) -> Parent {
+    let mut parent = known.cloned().unwrap_or_default();
+    let state = engine.source(source);
+    let declared: BTreeSet<GroupKind> = state.catalog.ids().map(ObjectId::group_kind).collect();
+    let mut live_kinds = BTreeSet::new();
+    let mut namespaces = BTreeSet::new();
+    let mut uids: BTreeSet<Uid> = BTreeSet::new();
+    for (id, live) in engine.all_live().filter(|(_, live)| engine.source_of(live) == Some(source)) {
+        live_kinds.insert(id.group_kind());
+        namespaces.extend(id.namespace().map(str::to_owned));
+        uids.insert(live.uid.clone());
+    }
+    namespaces.extend(state.catalog.ids().filter_map(|id| id.namespace().map(str::to_owned)));
+    match tidy {
+        Tidy::Grow => {
+            parent.kinds.extend(declared);
+            parent.namespaces.extend(namespaces);
+        }
+        Tidy::Exact => {
+            parent.kinds = declared.union(&live_kinds).cloned().collect();
+            parent.namespaces = namespaces;
+        }
+    }
+    let inventory = read(known, place);
+    // The present place is written down only when nothing of the other one is left to be confirmed.
+    if inventory.other_place.is_none() || (tidy == Tidy::Exact && engine.judge(source).is_empty()) {
+        parent.annotations.insert(PLACE.to_owned(), place.to_owned());
+    }
+    if tidy == Tidy::Exact && parent.annotations.contains_key(CONFIRMED) {
+        let left: Vec<String> =
+            inventory.confirmed.intersection(&uids).map(ToString::to_string).collect();
+        if left.is_empty() {
+            parent.annotations.remove(CONFIRMED);
+        } else {
+            parent.annotations.insert(CONFIRMED.to_owned(), left.join(","));
+        }
+    }
+    let ended = ended(engine, source, inventory.finished);
+    if ended.is_empty() {
+        parent.data.remove(FINISHED);
+    } else {
+        parent.data.insert(FINISHED.to_owned(), finished_text(&ended));
+    }
+    parent
+}
+
+/// Whether the parent only grows, or is made to say exactly what is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tidy {
+    /// Before writing.
+    Grow,
+    /// When nothing is left to do.
+    Exact,
+}
+
+/// Jobs that have ended with the content that is wanted, so that their going away is not drift.
+fn ended(engine: &Engine, source: SourceId, known: BTreeMap<ObjectId, Hash>) -> BTreeMap<ObjectId, Hash> {
+    let mut ended: BTreeMap<ObjectId, Hash> = known
+        .into_iter()
+        .filter(|(id, hash)| {
+            let wanted = engine.entry(id).and_then(|entry| entry.want());
+            wanted.is_some_and(|(_, desired)| desired.is_release(*hash))
+        })
+        .collect();
+    for id in engine.source(source).catalog.ids().filter(|id| id.is("batch", "Job")) {
+        let Some((_, desired)) = engine.entry(id).and_then(|entry| entry.want()) else { continue };
+        let live = engine.live(id).filter(|live| live.finished);
+        let release = live.and_then(|live| live.release.as_ref());
+        if desired.traits.ends == crate::engine::Ends::AfterFinish
+            && let Some(release) = release.filter(|release| desired.is_release(release.hash))
+        {
+            ended.insert(id.clone(), release.hash);
+        }
+    }
+    ended
+}
+
+/// The parent of one source, as last read, and whether it is being written.
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    /// As last read; the outer none: never read.
+    pub(super) parent: Option<Option<Parent>>,
+    /// A read or write is on its way.
+    pub(super) busy: bool,
+    /// Why the last one failed.
+    pub(super) trouble: Option<Arc<str>>,
+}

@@ -1,0 +1,252 @@
+//! Which kinds matter, whether the server has them, and an informer for each.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::mpsc;
+
+use crate::cluster::{Cluster, Informer, InformerEvent, Kind, Kinds, Lookup, News, Scaler, Scope, Selector};
+use crate::engine::{Engine, KindState, Live, Served};
+use crate::manifest::{self, Scopes};
+use crate::object::{GroupKind, Gvk, ObjectId};
+
+/// Discovery is asked again after this time while a kind is missing, doubled up to a minute.
+const FIRST_RETRY: Duration = Duration::from_millis(250);
+const LONGEST_RETRY: Duration = Duration::from_secs(60);
+
+/// Kinds, informers and autoscalers.
+pub(super) struct Watched {
+    cluster: Cluster,
+    selector: Selector,
+    kinds: Option<Kinds>,
+    wanted: BTreeSet<Gvk>,
+    held: BTreeSet<GroupKind>,
+    informers: HashMap<GroupKind, (Arc<Kind>, Informer)>,
+    scalers: Option<Informer>,
+    targets: HashMap<ObjectId, ObjectId>,
+    retry: Duration,
+    next: Option<Instant>,
+    to_informers: mpsc::Sender<InformerEvent<Live>>,
+    to_scalers: mpsc::Sender<InformerEvent<Scaler>>,
+}
+
+impl Watched {
+    /// Nothing is watched yet.
+    pub(super) fn new(
+        cluster: Cluster,
+        applysets: BTreeSet<Arc<str>>,
+        to_informers: mpsc::Sender<InformerEvent<Live>>,
+        to_scalers: mpsc::Sender<InformerEvent<Scaler>>,
+    ) -> Self {
+        Self {
+            cluster,
+            selector: Selector::PartOf(applysets),
+            kinds: None,
+            wanted: BTreeSet::new(),
+            held: BTreeSet::new(),
+            informers: HashMap::new(),
+            scalers: None,
+            targets: HashMap::new(),
+            retry: FIRST_RETRY,
+            next: Some(Instant::now()),
+            to_informers,
+            to_scalers,
+        }
+    }
+
+    /// When discovery is to be asked again; the answer comes to [`Watched::discovered`].
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.next
+    }
+
+    /// Discovery is being asked.
+    pub(super) fn asked(&mut self) {
+        self.next = None;
+    }
+
+    /// Something happened after which a missing kind may be there.
+    pub(super) fn hint(&mut self) {
+        if self.kinds.is_some() && self.lacks_some() {
+            self.retry = FIRST_RETRY;
+            self.next = Some(Instant::now());
+        }
+    }
+
+    /// Discovery did not answer.
+    pub(super) fn failed(&mut self) {
+        self.again();
+    }
+
+    fn again(&mut self) {
+        self.next = Some(Instant::now() + self.retry);
+        self.retry = (self.retry * 2).min(LONGEST_RETRY);
+    }
+
+    fn lacks_some(&self) -> bool {
+        self.kinds.as_ref().is_none_or(|kinds| self.wanted.iter().any(|gvk| !matches!(kinds.get(gvk), Lookup::Served(_))))
+    }
+
+    /// Discovery answered.
+    pub(super) fn discovered(&mut self, kinds: Kinds, engine: &mut Engine) {
+        self.kinds = Some(kinds);
+        self.update(engine);
+        if self.lacks_some() {
+            self.again();
+        }
+    }
+
+    /// Whether discovery has answered once.
+    pub(super) fn is_known(&self) -> bool {
+        self.kinds.is_some()
+    }
+
+    /// A kind in the version of the manifests, or, for one that is only in an inventory, the server's own.
+    pub(super) fn kind(&self, kind: &GroupKind) -> Option<Arc<Kind>> {
+        self.informers.get(kind).map(|(kind, _)| kind.clone())
+    }
+
+    /// A kind in exactly this version.
+    pub(super) fn exactly(&self, gvk: &Gvk) -> Option<Arc<Kind>> {
+        match self.kinds.as_ref()?.get(gvk) {
+            Lookup::Served(kind) => Some(kind),
+            Lookup::Unserved { .. } | Lookup::Unknown => None,
+        }
+    }
+
+    /// Manifests ask for these kinds.
+    pub(super) fn want(&mut self, gvks: impl IntoIterator<Item = Gvk>, engine: &mut Engine) {
+        let before = self.wanted.len();
+        self.wanted.extend(gvks);
+        if self.wanted.len() != before {
+            self.update(engine);
+            if self.kinds.is_some() && self.lacks_some() && self.next.is_none() {
+                self.again();
+            }
+        }
+    }
+
+    /// An inventory holds these kinds.
+    pub(super) fn hold(&mut self, kinds: impl IntoIterator<Item = GroupKind>, engine: &mut Engine) {
+        let before = self.held.len();
+        self.held.extend(kinds);
+        if self.held.len() != before {
+            self.update(engine);
+        }
+    }
+
+    fn update(&mut self, engine: &mut Engine) {
+        let Some(kinds) = self.kinds.clone() else { return };
+        for gvk in &self.wanted.clone() {
+            let served = match kinds.get(gvk) {
+                Lookup::Served(kind) => {
+                    self.inform(kind);
+                    Served::Yes
+                }
+                Lookup::Unserved { versions } => Served::No(versions.iter().map(|v| v.to_string()).collect()),
+                Lookup::Unknown => Served::Unknown,
+            };
+            engine.served(gvk.clone(), served);
+        }
+        for held in &self.held.clone() {
+            if self.informers.contains_key(held) {
+                continue;
+            }
+            match kinds.preferred(held) {
+                Lookup::Served(kind) => self.inform(kind),
+                // A kind that discovery does not list is unknown, not gone: its objects are not touched.
+                Lookup::Unserved { .. } | Lookup::Unknown => {
+                    engine.informer(held, KindState::Blind("the server does not list this kind now".into()));
+                }
+            }
+        }
+    }
+
+    fn inform(&mut self, kind: Arc<Kind>) {
+        let group_kind = kind.gvk.group_kind();
+        if self.informers.get(&group_kind).is_some_and(|(known, _)| *known == kind) {
+            return;
+        }
+        let informer = self.cluster.informer(&kind, self.selector.clone(), self.to_informers.clone());
+        self.informers.insert(group_kind, (kind, informer));
+    }
+
+    /// Watches autoscalers: some workload's manifest sets a count that one of them may change.
+    pub(super) fn watch_scalers(&mut self) {
+        let Some(kinds) = &self.kinds else { return };
+        if self.scalers.is_none()
+            && let Lookup::Served(kind) = kinds.get(&Gvk::new("autoscaling", "v2", "HorizontalPodAutoscaler"))
+        {
+            self.scalers = Some(self.cluster.scalers(&kind, self.to_scalers.clone()));
+        }
+    }
+
+    /// Whether autoscalers are watched, or need not be.
+    pub(super) fn scaled(&mut self, event: InformerEvent<Scaler>, engine: &mut Engine) {
+        match event.news {
+            News::Started => self.targets.clear(),
+            News::Seen(id, scaler) => {
+                match scaler.target {
+                    Some(target) => self.targets.insert(id, target.id),
+                    None => self.targets.remove(&id),
+                };
+            }
+            News::Gone(id, _) => {
+                self.targets.remove(&id);
+            }
+            News::Synced => {}
+            News::Failed(error, _) => {
+                tracing::warn!("autoscalers cannot be watched: {error}");
+                return;
+            }
+        }
+        engine.autoscaled(self.targets.values().cloned().collect::<HashSet<_>>());
+    }
+
+    /// An informer told.
+    pub(super) fn informed(&mut self, event: InformerEvent<Live>, engine: &mut Engine) {
+        match event.news {
+            News::Started => engine.list_started(&event.kind),
+            News::Seen(id, live) => {
+                if id.kind() == "CustomResourceDefinition" && live.health.is_current() {
+                    self.hint();
+                }
+                engine.seen(&id, live);
+            }
+            News::Gone(id, _) => engine.gone(&id),
+            News::Synced => engine.list_complete(&event.kind),
+            News::Failed(error, wait) => {
+                tracing::warn!(kind = %event.kind, ?wait, "the informer failed: {error}");
+                // What it showed before is old at worst, and every write carries what it was decided on.
+                if !engine.is_synced(&event.kind) {
+                    engine.informer(&event.kind, KindState::Blind(error.reason().into()));
+                }
+            }
+        }
+    }
+
+    /// Lists every kind again, as an audit of what the watches told.
+    pub(super) fn audit(&self) {
+        for (_, informer) in self.informers.values() {
+            informer.relist();
+        }
+    }
+
+    /// Where the objects of each kind live, as far as the server tells.
+    pub(super) fn scopes(&self) -> Scopes {
+        scopes(self.kinds.as_ref())
+    }
+}
+
+/// The scopes of built-in kinds and of those that a server has.
+pub(super) fn scopes(kinds: Option<&Kinds>) -> Scopes {
+    let mut scopes = Scopes::builtin();
+    for (kind, scope) in kinds.into_iter().flat_map(Kinds::scopes) {
+        let scope = match scope {
+            Scope::Cluster => manifest::Scope::Cluster,
+            Scope::Namespaced => manifest::Scope::Namespaced,
+        };
+        scopes.insert(kind.clone(), scope);
+    }
+    scopes
+}

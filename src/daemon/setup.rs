@@ -1,0 +1,55 @@
+//! What a reconciler is made of.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::cluster::Cluster;
+use crate::engine::{Adopt, BlastRadius, Prune, Writes};
+use crate::source::{Disk, Source};
+
+/// Where the files of a source come from.
+#[derive(Debug)]
+pub enum Files {
+    /// From a repository or directory that is followed.
+    Followed(Source),
+    /// As they were on disk, once.
+    Once(Arc<Disk>),
+}
+
+/// One source.
+#[derive(Debug)]
+pub struct SourceSetup {
+    /// Its name.
+    pub name: String,
+    /// Where it is, without credentials: another place under the same name prunes nothing unasked.
+    pub place: String,
+    /// Namespace of objects that name none.
+    pub namespace: String,
+    /// Whether it takes objects over.
+    pub adopt: Adopt,
+    /// Whether it deletes.
+    pub prune: Prune,
+    /// How much it deletes unasked.
+    pub radius: BlastRadius,
+    /// Whether it writes.
+    pub writes: Writes,
+    /// Its files.
+    pub files: Files,
+}
+
+/// A reconciler's parts.
+#[derive(Debug)]
+pub struct Setup {
+    /// The cluster.
+    pub cluster: Cluster,
+    /// Namespace of the inventories.
+    pub namespace: String,
+    /// Time between two looks at everything.
+    pub resync: Duration,
+    /// Workloads that may roll at once.
+    pub max_workloads: u32,
+    /// Writes in flight at once.
+    pub concurrency: usize,
+    /// The sources.
+    pub sources: Vec<SourceSetup>,
+}
