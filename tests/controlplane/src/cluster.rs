@@ -32,7 +32,7 @@ const ATTEMPTS: u32 = 4;
 pub struct Cluster {
     shape: Builder,
     programs: Programs,
-    layout: Layout,
+    pub(crate) layout: Layout,
     pub(crate) ports: Ports,
     pub(crate) pki: Pki,
     probes: Probes,
@@ -218,19 +218,6 @@ impl Cluster {
         let pair = self.pki.user(user, groups)?;
         let text = kubeconfig::text(&self.url, &self.pki.ca_pem(), user, &Credential::Certificate(&pair));
         self.layout.write(&name, &text)
-    }
-
-    /// Writes a kubeconfig that reaches the API server by another address, with a token.
-    pub(crate) fn write_kubeconfig(
-        &self,
-        name: &str,
-        url: &str,
-        user: &str,
-        token: &str,
-    ) -> Result<PathBuf, Error> {
-        let _writing = lock(&self.users);
-        let text = kubeconfig::text(url, &self.pki.ca_pem(), user, &Credential::Token(token));
-        self.layout.write(name, &text)
     }
 
     /// Returns all requests that the API server has got, in the order in which they ended.
