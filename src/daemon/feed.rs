@@ -12,7 +12,7 @@ use super::reading::{Dialect, Read};
 use crate::engine::{FileFacts, Reading, Release, Shared};
 use crate::manifest::Scopes;
 use crate::object::{GroupKind, Hash, ObjectId, Revision};
-use crate::source::{Blob, Error, MAX_FILE, Reader, Snapshot, Source};
+use crate::source::{Blob, Disk, Error, MAX_FILE, Reader, Snapshot, Source};
 
 /// What the loop asks of a feed.
 #[derive(Debug)]
@@ -155,9 +155,7 @@ fn advance(
     }
     let mut reading =
         Reading { revision: Some(to.clone()), files: files.into_iter().collect(), ..Reading::default() };
-    if let Some(refused) = snapshot.refused.first() {
-        reading.incomplete = Some(format!("{}: {}", refused.origin.file, refused.message).into());
-    }
+    reading.incomplete = refusal(&snapshot);
     Ok(Step { snapshot, reading, unknown: unknown.into_values().flatten().collect(), scopes })
 }
 
@@ -211,4 +209,45 @@ fn resolve(
         (id, Release { hash, revision: revision.clone() }, content)
     };
     wanted.into_iter().map(lookup).collect()
+}
+
+/// Reads what was on disk, once.
+pub(super) async fn once(disk: Arc<Disk>, dialect: Dialect, scopes: Scopes) -> Event {
+    blocking(move || {
+        let (reading, unknown) = read_disk(&disk, &dialect, scopes);
+        Event::Read(dialect.source, reading, unknown)
+    })
+    .await
+}
+
+/// Reads all files that were on disk.
+pub(super) fn read_disk(disk: &Disk, dialect: &Dialect, mut scopes: Scopes) -> (Reading, BTreeSet<GroupKind>) {
+    let snapshot = &disk.snapshot;
+    let mut reading = Reading { revision: Some(snapshot.revision.clone()), ..Reading::default() };
+    let mut files: BTreeMap<&Arc<str>, Read> = BTreeMap::new();
+    for again in [Again::First, Again::WithDefinitions] {
+        for file in &snapshot.files {
+            let known = |read: &Read| read.unknown.iter().all(|kind| scopes.get(kind).is_none());
+            if again == Again::WithDefinitions && files.get(&file.path).is_some_and(known) {
+                continue;
+            }
+            let bytes = disk.read(file.blob).unwrap_or_default();
+            files.insert(&file.path, dialect.read(&file.path, bytes, file.blob.into(), &mut scopes));
+        }
+    }
+    let unknown = files.values().flat_map(|read| read.unknown.iter().cloned()).collect();
+    reading.files = files.into_iter().map(|(path, read)| (path.clone(), Some(read.facts))).collect();
+    reading.incomplete = refusal(snapshot);
+    (reading, unknown)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Again {
+    First,
+    WithDefinitions,
+}
+
+fn refusal(snapshot: &Snapshot) -> Option<Arc<str>> {
+    let refused = snapshot.refused.first()?;
+    Some(format!("{}: {}", refused.origin.file, refused.message).into())
 }

@@ -1,7 +1,6 @@
 //! The parent object of a source, and what it means to the engine.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use crate::cluster::Parent;
 use crate::engine::{Engine, Inventory, SourceId, Uid};
@@ -127,13 +126,39 @@ fn ended(engine: &Engine, source: SourceId, known: BTreeMap<ObjectId, Hash>) -> 
     ended
 }
 
-/// The parent of one source, as last read, and whether it is being written.
-#[derive(Debug, Default)]
+/// What is to be done about a parent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Need {
+    /// Nothing.
+    Nothing,
+    /// It must name the kinds that are going to be written.
+    Growth,
+    /// Once nothing else is left to do, it must say exactly what is there.
+    Tidying,
+}
+
+/// The parent of one source.
+#[derive(Debug)]
 pub(super) struct Ledger {
     /// As last read; the outer none: never read.
     pub(super) parent: Option<Option<Parent>>,
-    /// A read or write is on its way.
-    pub(super) busy: bool,
-    /// Why the last one failed.
-    pub(super) trouble: Option<Arc<str>>,
+    /// Whether a read or write is on its way.
+    pub(super) call: Call,
+    /// What is to be done.
+    pub(super) need: Need,
+}
+
+/// Whether a call about a parent is on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Call {
+    /// None.
+    None,
+    /// One.
+    Busy,
+}
+
+impl Default for Ledger {
+    fn default() -> Self {
+        Self { parent: None, call: Call::None, need: Need::Growth }
+    }
 }

@@ -98,7 +98,8 @@ impl Reconciler {
 
     fn prune_moves(&self, id: &ObjectId) -> bool {
         let source = self.engine.live(id).and_then(|live| self.engine.source_of(live));
-        let judged = source.and_then(|source| self.engine.judgement_of(source, id));
+        let judged = source.and_then(|source| self.engine.judgements(source).find(|(other, _)| *other == id));
+        let judged = judged.map(|(_, judgement)| judgement);
         let progress = || self.engine.all_live().any(|(_, live)| live.health.status == Status::InProgress);
         matches!(judged, Some(Judgement::Delete)) || (matches!(judged, Some(Judgement::Later(_))) && progress())
     }

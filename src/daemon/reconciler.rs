@@ -12,14 +12,14 @@ use super::act::{Hands, Question};
 use super::contents::{Bytes, Contents};
 use super::event::Event;
 use super::feed::{Feed, Order};
-use super::inventory::{self, Ledger, Tidy};
+use super::inventory::{self, Call, Ledger, Need, Tidy};
 use super::kinds::Watched;
 use super::pass::{Ending, Pass};
 use super::reading::Dialect;
 use super::setup::{Files, Setup};
-use crate::cluster::{InformerEvent, Scaler, applyset_id};
+use crate::cluster::{InformerEvent, News, Scaler, applyset_id};
 use crate::engine::{
-    Action, Engine, Failure, Inventory, Judgement, Live, Outcome, Reading, Reason, Source, SourceId, Want,
+    Action, Engine, Failure, Inventory, Judgement, Live, Outcome, Reading, Reason, Source, SourceId, Writes,
 };
 use crate::object::{GroupKind, ObjectId};
 use crate::queue::Queue;
@@ -154,7 +154,7 @@ impl Reconciler {
             tokio::select! {
                 biased;
                 Some(event) = self.channels.from_tasks.recv() => self.happened(event),
-                Some(event) = self.channels.from_informers.recv() => self.watched.informed(event, &mut self.engine),
+                Some(event) = self.channels.from_informers.recv() => self.informed(event),
                 Some(event) = self.channels.from_scalers.recv() => self.watched.scaled(event, &mut self.engine),
                 () = stop.cancelled(), if !stopped => {}
                 () = tokio::time::sleep_until(wake.into()) => {}
@@ -169,7 +169,7 @@ impl Reconciler {
             if let Ok(event) = self.channels.from_tasks.try_recv() {
                 self.happened(event);
             } else if let Ok(event) = self.channels.from_informers.try_recv() {
-                self.watched.informed(event, &mut self.engine);
+                self.informed(event);
             } else if let Ok(event) = self.channels.from_scalers.try_recv() {
                 self.watched.scaled(event, &mut self.engine);
             } else {
@@ -188,7 +188,7 @@ impl Reconciler {
         }
         let depth = self.queue.depth();
         let started = self.read.len() == self.places.len() && self.watched.is_known();
-        let quiet = depth.ready == 0 && depth.processing == 0 && self.ledgers.iter().all(|ledger| !ledger.busy);
+        let quiet = depth.ready == 0 && depth.processing == 0 && self.ledgers.iter().all(|ledger| ledger.call == Call::None);
         let healthy = !matches!(self.until, Until::Healthy(_)) || self.unhealthy().is_empty();
         (started && quiet && healthy && !self.is_moving()).then_some(Ending::Settled)
     }
@@ -227,7 +227,7 @@ impl Reconciler {
     }
 
     fn waits_for_person(&self, source: SourceId) -> bool {
-        self.until == Until::Stopped && self.engine.judgements(source).any(|j| matches!(j, Judgement::Confirm(_)))
+        self.until == Until::Stopped && self.engine.judgements(source).any(|(_, j)| matches!(j, Judgement::Confirm(_)))
     }
 
     fn on_time(&mut self, now: Instant) {
@@ -302,6 +302,13 @@ impl Reconciler {
         }
     }
 
+    fn informed(&mut self, event: InformerEvent<Live>) {
+        if matches!(&event.news, News::Gone(..) | News::Synced) || matches!(&event.news, News::Seen(_, live) if live.finished) {
+            self.tidy_later();
+        }
+        self.watched.informed(event, &mut self.engine);
+    }
+
     /// A question about an object had no answer: it is asked again later.
     fn put_off(&mut self, id: &ObjectId, why: &Arc<str>) {
         let wait = self.queue.backoff(id, self.jitter());
@@ -322,6 +329,7 @@ impl Reconciler {
         }
         self.engine.read(source, reading);
         self.read.insert(source);
+        self.ledgers[source].need = Need::Growth;
         self.unknown.extend(unknown);
         self.watched.want(gvks, &mut self.engine);
         self.watched.hold(held, &mut self.engine);
@@ -379,7 +387,7 @@ impl Reconciler {
     }
 
     fn read_parent(&mut self, source: SourceId) {
-        if std::mem::replace(&mut self.ledgers[source].busy, true) {
+        if std::mem::replace(&mut self.ledgers[source].call, Call::Busy) == Call::Busy {
             return;
         }
         let (cluster, events) = (self.hands.cluster.clone(), self.channels.events.clone());
@@ -392,19 +400,17 @@ impl Reconciler {
 
     fn parent_answered(&mut self, source: SourceId, parent: Result<Option<crate::cluster::Parent>, crate::cluster::Error>) {
         let ledger = &mut self.ledgers[source];
-        ledger.busy = false;
+        ledger.call = Call::None;
         match parent {
             Ok(parent) => {
                 let inventory = inventory::read(parent.as_ref(), &self.places[source]);
                 ledger.parent = Some(parent);
-                ledger.trouble = None;
                 self.watched.hold(inventory.kinds.iter().cloned(), &mut self.engine);
                 self.engine.inventory(source, self.visible(source, inventory));
             }
             Err(error) => {
                 tracing::warn!(source = %self.engine.source(source).name, "the inventory: {error}");
-                ledger.trouble = Some(error.reason().into());
-                ledger.busy = true;
+                ledger.call = Call::Busy;
                 let (events, cluster) = (self.channels.events.clone(), self.hands.cluster.clone());
                 let (namespace, name) = (self.namespace.clone(), self.engine.source(source).name.clone());
                 let wait = Duration::from_millis(500).mul_f64(1.0 + self.jitter());
@@ -419,7 +425,7 @@ impl Reconciler {
 
     /// A source that is only observed writes no inventory; its decisions are shown as if it had.
     fn visible(&self, source: SourceId, mut inventory: Inventory) -> Inventory {
-        if self.engine.source(source).writes == crate::engine::Writes::Observed {
+        if self.engine.source(source).writes == Writes::Observed {
             inventory.kinds.extend(self.engine.source(source).catalog.ids().map(ObjectId::group_kind));
         }
         inventory
@@ -427,34 +433,42 @@ impl Reconciler {
 
     /// Writes the parents that do not say what they should.
     fn keep_inventories(&mut self) {
-        let depth = self.queue.depth();
-        let idle = depth.ready == 0 && depth.processing == 0 && self.writes == 0;
         for source in 0..self.ledgers.len() {
             let state = self.engine.source(source);
-            let observed = state.writes == crate::engine::Writes::Observed;
             let Some(known) = self.ledgers[source].parent.clone() else { continue };
-            if self.ledgers[source].busy || observed || state.head.is_none() || state.catalog.ids().next().is_none() && known.is_none() {
+            if self.ledgers[source].call == Call::Busy || state.head.is_none() || state.writes == Writes::Observed {
                 continue;
             }
-            let lacks = || {
-                let inventory = state.inventory.as_ref();
-                !state.catalog.ids().all(|id| inventory.is_some_and(|i| i.kinds.contains(&id.group_kind())))
+            let tidy = match self.ledgers[source].need {
+                Need::Growth => Tidy::Grow,
+                Need::Tidying if self.is_idle() && self.all_synced(source) => Tidy::Exact,
+                Need::Nothing | Need::Tidying => continue,
             };
-            if !idle && !self.ledgers[source].dirty && !lacks() {
-                continue;
-            }
-            let tidy = if idle && !self.is_moving() && self.all_synced(source) { Tidy::Exact } else { Tidy::Grow };
+            self.ledgers[source].need = if tidy == Tidy::Grow { Need::Tidying } else { Need::Nothing };
             let wanted = inventory::wanted(&self.engine, source, &self.places[source], known.as_ref(), tidy);
-            if known.as_ref() == Some(&wanted) {
+            let nothing_to_say = known.is_none() && wanted.kinds.is_empty();
+            if known.as_ref() == Some(&wanted) || nothing_to_say {
                 continue;
             }
-            self.ledgers[source].busy = true;
+            self.ledgers[source].call = Call::Busy;
             let (cluster, events) = (self.hands.cluster.clone(), self.channels.events.clone());
             let (namespace, name) = (self.namespace.clone(), state.name.clone());
             tokio::spawn(async move {
                 let saved = cluster.save_parent(&namespace, &name, known.as_ref(), &wanted).await;
                 let _ = events.send(Event::Parent(source, saved.map(Some))).await;
             });
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        let depth = self.queue.depth();
+        depth.ready == 0 && depth.processing == 0 && self.writes == 0 && !self.is_moving()
+    }
+
+    /// Something about inventories may have changed that can wait until nothing else is left to do.
+    fn tidy_later(&mut self) {
+        for ledger in self.ledgers.iter_mut().filter(|ledger| ledger.need == Need::Nothing) {
+            ledger.need = Need::Tidying;
         }
     }
 
@@ -637,9 +651,4 @@ impl Reconciler {
 struct Batch {
     looks: Vec<ObjectId>,
     compares: Vec<Question>,
-}
-
-/// Whether an entry has a usable manifest.
-pub(super) fn usable(want: &Want) -> bool {
-    matches!(want, Want::Object(_))
 }

@@ -118,7 +118,7 @@ impl Engine {
     }
 
     /// What is there of an object: by its informer, or by our own write that has not come back yet.
-    fn shown(&self, id: &ObjectId) -> Option<&Live> {
+    pub fn shown(&self, id: &ObjectId) -> Option<&Live> {
         self.live.get(id).or_else(|| match self.entries.get(id)?.looked.as_ref()? {
             super::Looked::Found(live) => Some(live),
             super::Looked::Absent => None,
@@ -247,6 +247,16 @@ impl Engine {
             return None;
         }
         self.sources[self.source_of(live)?].judged.get(id).cloned()
+    }
+
+    /// What the guard last said about what one source no longer wants.
+    pub fn judgements(&self, source: SourceId) -> impl Iterator<Item = (&ObjectId, &Judgement)> {
+        self.sources[source].judged.iter()
+    }
+
+    /// The object that defines a custom kind, where a source brings it.
+    pub fn definition_of(&self, kind: &GroupKind) -> Option<&ObjectId> {
+        self.definitions.get(kind)
     }
 
     /// Judges all that one source no longer wants.

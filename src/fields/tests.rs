@@ -62,7 +62,7 @@ fn what_the_server_wrote_for_a_content_covers_it() {
 #[test]
 fn each_path_taken_by_somebody_is_found() {
     fn check(cut: &[(&str, &str)], expected: &[&str]) {
-        let mut entry = WEB.replace("\n", "");
+        let mut entry = WEB.replace('\n', "");
         for (from, to) in cut {
             assert!(entry.contains(from), "{from} is not there");
             entry = entry.replacen(from, to, 1);
@@ -100,7 +100,7 @@ fn each_path_taken_by_somebody_is_found() {
 #[test]
 fn without_a_readable_entry_everything_is_uncovered() {
     fn check(entry: Option<&str>) {
-        let expected = [r#".metadata.annotations"#, r#".metadata.labels"#, ".spec"];
+        let expected = [".metadata.annotations", ".metadata.labels", ".spec"];
         assert_eq!(shown(&uncovered(&web(), entry)), expected, "{entry:?}");
     }
     check(None);
