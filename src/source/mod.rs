@@ -1,1 +1,37 @@
-//! Git and directories to revisions and bytes.
+//! Git repositories and folders as frozen revisions: lists of manifest files, their bytes, what changed.
+//!
+//! Owns where desired state comes from ([`Location`]), the looking ([`Source::observe`]), the reading
+//! ([`Reader`]), and what is refused by name before any content is understood. A [`Snapshot`] is complete
+//! only when everything that could be a manifest is in it.
+//!
+//! **Invariants:** knows nothing of what manifests mean. Never writes to a repository or folder that is not
+//! its own. No failure, silence or empty answer is ever taken for a deletion: each leaves the last revision
+//! in force.
+
+mod changes;
+mod disk;
+mod error;
+mod folder;
+mod forest;
+mod local;
+mod location;
+mod names;
+mod objects;
+mod reader;
+mod refusal;
+mod settings;
+mod snapshot;
+#[expect(clippy::module_inception, reason = "the type that the module is named after")]
+mod source;
+mod tree;
+
+pub use disk::{Disk, read_disk};
+pub use error::Error;
+pub use location::{DEFAULT_INTERVAL, GitLocation, Location, Place, classify};
+pub use reader::{MAX_FILE, Reader};
+pub use settings::{Clock, Settings, Transports};
+pub use snapshot::{Blob, Changed, Commit, File, Snapshot};
+pub use source::{Observed, Source};
+
+#[cfg(test)]
+mod tests;

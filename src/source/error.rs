@@ -1,0 +1,284 @@
+//! Why a source could not be read.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::object::{Class, Revision};
+
+/// Why a source gave no revision, no list of files or no bytes. Whatever it is, the last revision stays in
+/// force: none of these says that something was deleted.
+///
+/// `place` is the repository or folder as people know it, without credentials.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The text names no source that can be read.
+    #[error("{text}: not a source: {why}")]
+    Location {
+        /// The text, without credentials.
+        text: String,
+        /// What is wrong with it, and what to write instead.
+        why: String,
+    },
+    /// Nothing is at this path.
+    #[error("{place}: no such file or folder; the last revision stays in force")]
+    Missing {
+        /// The path.
+        place: String,
+    },
+    /// A file or folder is there but cannot be read.
+    #[error("{place}: cannot be read: {error}")]
+    Unreadable {
+        /// The path.
+        place: String,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// A folder changes all the time while it is read.
+    #[error("{place}: changes while it is read; it is read again when it is quiet")]
+    Moving {
+        /// The path.
+        place: String,
+    },
+    /// There is not one manifest in the revision.
+    #[error(
+        "{place}: no *.yaml, *.yml or *.json file in {within}; an empty source is never taken as \"delete \
+         everything\": to delete on purpose, remove the objects' files but one, or delete the objects by hand"
+    )]
+    Empty {
+        /// The source.
+        place: String,
+        /// The revision, or the folder.
+        within: String,
+    },
+    /// The configured path is not in the revision.
+    #[error("{place}: no folder {path} in revision {revision}; was it moved, or is `path` misspelt?")]
+    NoPath {
+        /// The source.
+        place: String,
+        /// The configured path.
+        path: String,
+        /// The revision looked at.
+        revision: Revision,
+    },
+    /// More entries than any real source has.
+    #[error("{place}: more than {limit} files and folders; narrow it with `path` or .rhumbignore")]
+    TooMany {
+        /// The source.
+        place: String,
+        /// How many are read at most.
+        limit: usize,
+    },
+    /// The branch or tag was there before, the repository answers, and it is there no more.
+    #[error(
+        "{place}: {reference} is gone, the repository answers without it; its last revision stays in force and \
+         nothing is deleted: restore it or name another `ref`"
+    )]
+    Gone {
+        /// The source.
+        place: String,
+        /// The configured branch or tag.
+        reference: String,
+    },
+    /// The branch, tag or commit never was there.
+    #[error("{place}: no branch, tag or commit {reference}")]
+    NoReference {
+        /// The source.
+        place: String,
+        /// The configured reference.
+        reference: String,
+    },
+    /// The answer holds nothing at all, which a broken server or proxy sends too.
+    #[error(
+        "{place}: the server's answer names no branch at all (an empty repository, a proxy's page or a broken \
+         server look the same); nothing is concluded from it"
+    )]
+    Hollow {
+        /// The source.
+        place: String,
+    },
+    /// What answers does not speak git, or has no such repository.
+    #[error("{place}: no git repository answers there: {detail}")]
+    NotARepository {
+        /// The source.
+        place: String,
+        /// The first line of git's complaint.
+        detail: String,
+    },
+    /// The server wants credentials, or does not accept those that it got.
+    #[error(
+        "{place}: access denied: {detail}; for ssh, load a key into the agent or put it at its default place; \
+         for https, give the URL a token that may read"
+    )]
+    Denied {
+        /// The source.
+        place: String,
+        /// The first line of git's complaint.
+        detail: String,
+    },
+    /// The ssh server's key is not known, or not the known one.
+    #[error(
+        "{place}: host key not accepted: {detail}; compare it with the one that the host publishes and put it \
+         into known_hosts"
+    )]
+    HostKey {
+        /// The source.
+        place: String,
+        /// The first line of git's complaint.
+        detail: String,
+    },
+    /// The network or the server failed.
+    #[error("{place}: not reachable: {detail}")]
+    Unreachable {
+        /// The source.
+        place: String,
+        /// The first line of git's complaint.
+        detail: String,
+    },
+    /// No end within the deadline; the child and all its processes were killed.
+    #[error("{place}: no answer within {}; given up, it is tried again", seconds(*after))]
+    Silent {
+        /// The source.
+        place: String,
+        /// The deadline.
+        after: Duration,
+    },
+    /// The server sent what fsck refuses.
+    #[error("{place}: the server's objects are refused: {detail}")]
+    Refused {
+        /// The source.
+        place: String,
+        /// The first line of git's complaint.
+        detail: String,
+    },
+    /// A form of repository that rhumb does not read.
+    #[error("{place}: {what} is not supported; {instead}")]
+    Unsupported {
+        /// The source.
+        place: String,
+        /// The form.
+        what: String,
+        /// What to do.
+        instead: &'static str,
+    },
+    /// The repository belongs to another user, who could run programs through its configuration.
+    #[error(
+        "{place}: belongs to another user; run rhumb as its owner, or allow it with \
+         `git config --global --add safe.directory {place}`"
+    )]
+    Owner {
+        /// The path of the repository.
+        place: String,
+    },
+    /// The revision is in no store any more.
+    #[error("{place}: revision {revision} is not here any more and cannot be fetched again")]
+    Unknown {
+        /// The source.
+        place: String,
+        /// The revision asked for.
+        revision: Revision,
+    },
+    /// Objects are missing or do not match their ids.
+    #[error("{place}: damaged repository: {detail}")]
+    Damaged {
+        /// The repository.
+        place: String,
+        /// What git says.
+        detail: String,
+    },
+    /// A file is larger than is ever read.
+    #[error("{place}: {size} bytes are more than the {limit} that are read at most")]
+    TooLarge {
+        /// The object's id.
+        place: String,
+        /// Its size in bytes.
+        size: u64,
+        /// The limit in bytes.
+        limit: u64,
+    },
+    /// The state directory cannot be used.
+    #[error("state directory: {doing} {}: {error}", path.display())]
+    State {
+        /// The path.
+        path: PathBuf,
+        /// What was tried, as `cannot create`.
+        doing: &'static str,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// The store has no room, on the disk or within its quota.
+    #[error("state directory {}: no room: {detail}; free space there or raise the quota", path.display())]
+    Full {
+        /// The store.
+        path: PathBuf,
+        /// The limit that was met.
+        detail: String,
+    },
+    /// Another process holds the store's lock.
+    #[error("state directory {}: another rhumb works in it; it is tried again", path.display())]
+    Busy {
+        /// The lock file.
+        path: PathBuf,
+    },
+    /// The git program cannot be started.
+    #[error("the `git` program cannot be started: {error}; install git 2.39 or newer")]
+    NoGit {
+        /// What the system says.
+        error: io::Error,
+    },
+    /// Git failed in a way that is in no table.
+    #[error("{place}: git failed: {detail}")]
+    Git {
+        /// The source.
+        place: String,
+        /// The first line of git's complaint.
+        detail: String,
+    },
+    /// A worker of ours ended without a result.
+    #[error("{place}: the reader ended without a result: {detail}")]
+    Worker {
+        /// The source.
+        place: String,
+        /// What is known.
+        detail: String,
+    },
+}
+
+fn seconds(time: Duration) -> String {
+    format!("{} s", time.as_secs_f32())
+}
+
+impl Error {
+    /// Decides requeue, exit code and metric label.
+    pub fn class(&self) -> Class {
+        match self {
+            Self::Location { .. }
+            | Self::HostKey { .. }
+            | Self::Unsupported { .. }
+            | Self::Owner { .. }
+            | Self::NoGit { .. }
+            | Self::State { .. } => Class::Config,
+            Self::Denied { .. } => Class::Forbidden,
+            Self::Unreachable { .. }
+            | Self::Silent { .. }
+            | Self::Hollow { .. }
+            | Self::Busy { .. }
+            | Self::Full { .. }
+            | Self::Moving { .. }
+            | Self::Git { .. } => Class::Transient,
+            Self::Worker { .. } => Class::Internal,
+            Self::Missing { .. }
+            | Self::Unreadable { .. }
+            | Self::Empty { .. }
+            | Self::NoPath { .. }
+            | Self::TooMany { .. }
+            | Self::Gone { .. }
+            | Self::NoReference { .. }
+            | Self::NotARepository { .. }
+            | Self::Refused { .. }
+            | Self::Unknown { .. }
+            | Self::Damaged { .. }
+            | Self::TooLarge { .. } => Class::Source,
+        }
+    }
+}

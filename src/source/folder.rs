@@ -1,0 +1,283 @@
+//! Folders as they are on disk: which files they hold, and their bytes without following any link.
+
+use std::fs;
+use std::io::{self, Read as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+use walkdir::{DirEntry, WalkDir};
+
+use super::error::Error;
+use super::names::{self, Ignores, Kind};
+use super::reader::MAX_ENTRIES;
+use super::refusal::{Reason, Refusal};
+use super::tree::{self, Judged};
+
+/// What tells that a file is still the one that was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stat {
+    device: u64,
+    inode: u64,
+    pub(super) size: u64,
+    /// Seconds and nanoseconds since 1970.
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl Stat {
+    fn of(metadata: &fs::Metadata) -> Self {
+        Self {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            size: metadata.size(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+        }
+    }
+
+    /// Whether the file was last touched before this second of the wall clock. A younger one may change
+    /// again without a trace, because the stamps of many kernels only tick every few milliseconds.
+    pub(super) fn is_older_than(&self, second: i64) -> bool {
+        self.modified.0.max(self.changed.0) < second
+    }
+}
+
+/// The files of a folder, their contents not read yet.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Listing {
+    /// Ordered by path.
+    pub(super) files: Vec<(String, Stat)>,
+    pub(super) refusals: Vec<Refusal>,
+}
+
+/// Follows the links to a folder, and the `..data` link by which Kubernetes swaps a volume's content.
+pub(super) fn resolve(path: &Path) -> Result<PathBuf, Error> {
+    let real = fs::canonicalize(path).map_err(|error| trouble(path, error))?;
+    let data = real.join("..data");
+    if fs::symlink_metadata(&data).is_ok_and(|metadata| metadata.is_symlink())
+        && let Ok(target) = fs::canonicalize(&data)
+        && target.starts_with(&real)
+        && target.is_dir()
+    {
+        return Ok(target);
+    }
+    Ok(real)
+}
+
+/// A resolved folder, held open so that one pass reads one folder whatever is renamed meanwhile.
+pub(super) struct Root {
+    path: PathBuf,
+    handle: OwnedFd,
+}
+
+impl Root {
+    pub(super) fn open(path: &Path) -> Result<Self, Error> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let handle =
+            rustix::fs::open(path, flags, Mode::empty()).map_err(|error| trouble(path, error.into()))?;
+        Ok(Self { path: path.to_owned(), handle })
+    }
+
+    /// Lists the files by their names alone.
+    pub(super) fn list(&self) -> Result<Listing, Error> {
+        let mut walk =
+            DiskWalk { root: self, ignores: Ignores::default(), levels: Vec::new(), out: Listing::default() };
+        walk.run()?;
+        let mut listing = walk.out;
+        listing.files.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        listing.refusals.sort_unstable();
+        Ok(listing)
+    }
+
+    /// Reads a file of at most `most` bytes, through no link, and looks whether it stayed the same.
+    pub(super) fn read(&self, inside: &str, most: u64) -> io::Result<Read> {
+        let file = match self.open_file(Path::new(inside)) {
+            Ok(file) => fs::File::from(file),
+            Err(Errno::NOENT | Errno::NOTDIR) => return Ok(Read::Gone),
+            Err(Errno::LOOP) => return Ok(Read::Refused(Reason::Symlink)),
+            Err(error) => return Err(error.into()),
+        };
+        let metadata = file.metadata()?;
+        if !metadata.is_file() {
+            return Ok(Read::Refused(Reason::NotAFile));
+        }
+        let before = Stat::of(&metadata);
+        if before.size > most {
+            return Ok(Read::Refused(Reason::TooLarge));
+        }
+        let mut bytes = Vec::with_capacity(before.size as usize);
+        (&file).take(most + 1).read_to_end(&mut bytes)?;
+        let after = Stat::of(&file.metadata()?);
+        if before != after || bytes.len() as u64 != before.size {
+            return Ok(Read::Moving);
+        }
+        Ok(Read::Whole(before, bytes))
+    }
+
+    /// Opens for reading, never waits for a pipe's other end.
+    fn open_file(&self, inside: &Path) -> rustix::io::Result<OwnedFd> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+        match rustix::fs::openat2(&self.handle, inside, flags, Mode::empty(), resolve) {
+            // Kernels before 5.6, and sandboxes that do not know the call.
+            Err(Errno::NOSYS | Errno::PERM) => rustix::fs::openat(&self.handle, inside, flags, Mode::empty()),
+            opened => opened,
+        }
+    }
+}
+
+fn trouble(path: &Path, error: io::Error) -> Error {
+    let place = path.display().to_string();
+    match error.kind() {
+        io::ErrorKind::NotFound => Error::Missing { place },
+        _ => Error::Unreadable { place, error },
+    }
+}
+
+struct DiskWalk<'a> {
+    root: &'a Root,
+    ignores: Ignores,
+    /// How many ignore files count inside the folder of each depth.
+    levels: Vec<usize>,
+    out: Listing,
+}
+
+impl DiskWalk<'_> {
+    fn run(&mut self) -> Result<(), Error> {
+        let mut entries = WalkDir::new(&self.root.path).sort_by_file_name().into_iter();
+        let mut seen = 0;
+        while let Some(entry) = entries.next() {
+            seen += 1;
+            if seen > MAX_ENTRIES {
+                return Err(Error::TooMany {
+                    place: self.root.path.display().to_string(),
+                    limit: MAX_ENTRIES,
+                });
+            }
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(error) => {
+                    self.failed(error)?;
+                    continue;
+                }
+            };
+            if !self.entry(&entry)? && entry.file_type().is_dir() {
+                entries.skip_current_dir();
+            }
+        }
+        Ok(())
+    }
+
+    /// A folder that cannot be listed is refused; the root itself is an error.
+    fn failed(&mut self, error: walkdir::Error) -> Result<(), Error> {
+        let path = error.path().unwrap_or(&self.root.path).to_owned();
+        let depth = error.depth();
+        let error = error.into_io_error().unwrap_or_else(|| io::Error::other("a loop of folders"));
+        if depth == 0 {
+            return Err(trouble(&path, error));
+        }
+        if error.kind() != io::ErrorKind::NotFound {
+            let inside = lossy(&self.inside(&path));
+            self.out.refusals.push(Refusal::new(inside, Reason::Unreadable).detail(error.to_string()));
+        }
+        Ok(())
+    }
+
+    fn inside(&self, path: &Path) -> Vec<u8> {
+        path.strip_prefix(&self.root.path).unwrap_or(path).as_os_str().as_bytes().to_vec()
+    }
+
+    /// Judges an entry; for a folder, whether it is to be entered.
+    fn entry(&mut self, entry: &DirEntry) -> Result<bool, Error> {
+        let depth = entry.depth();
+        if depth == 0 {
+            return self.enter(entry.path(), "", 0);
+        }
+        self.levels.truncate(depth);
+        self.ignores.leave_to(self.levels.last().copied().unwrap_or_default());
+        let name = entry.file_name().as_bytes();
+        if name == b".git" {
+            return Ok(false);
+        }
+        let parent = entry.path().parent().map(|parent| self.inside(parent)).unwrap_or_default();
+        let kind = kind(entry.file_type());
+        match tree::judge(&self.ignores, &lossy(&parent), name, kind, depth - 1) {
+            Judged::Skip => Ok(false),
+            Judged::Refuse(refusal) => {
+                self.out.refusals.push(refusal);
+                Ok(false)
+            }
+            Judged::Enter(path) => self.enter(entry.path(), &path, depth),
+            Judged::Take(path) => {
+                // Gone since the folder was listed: the next pass sees it as it is then.
+                if let Ok(metadata) = entry.metadata() {
+                    self.out.files.push((path, Stat::of(&metadata)));
+                }
+                Ok(false)
+            }
+        }
+    }
+
+    /// Reads the folder's ignore file and looks for what makes it one that is not read.
+    fn enter(&mut self, folder: &Path, path: &str, depth: usize) -> Result<bool, Error> {
+        let refusal = self.refusal(folder, path, depth)?;
+        self.levels.truncate(depth);
+        self.levels.push(self.ignores.depth());
+        let enter = refusal.is_none();
+        self.out.refusals.extend(refusal);
+        Ok(enter)
+    }
+
+    fn refusal(&mut self, folder: &Path, path: &str, depth: usize) -> Result<Option<Refusal>, Error> {
+        if depth > 0 && fs::symlink_metadata(folder.join(".git")).is_ok() {
+            return Ok(Some(Refusal::new(path, Reason::Submodule)));
+        }
+        let name = tree::join(path, names::IGNORE_FILE);
+        match self.root.read(&name, names::MAX_IGNORE_FILE) {
+            Ok(Read::Whole(_, text)) => {
+                if let Err(detail) = self.ignores.push(path.as_bytes(), &text) {
+                    return Ok(Some(Refusal::new(name, Reason::BadIgnore).detail(detail)));
+                }
+            }
+            Ok(Read::Gone) => {}
+            Ok(Read::Moving) => return Err(Error::Moving { place: self.root.path.display().to_string() }),
+            Ok(Read::Refused(_)) => return Ok(Some(Refusal::new(name, Reason::BadIgnore))),
+            Err(error) => return Ok(Some(Refusal::new(name, Reason::BadIgnore).detail(error.to_string()))),
+        }
+        Ok(names::MARKERS.into_iter().find_map(|(marker, reason)| {
+            let metadata = fs::symlink_metadata(folder.join(marker)).ok()?;
+            let full = tree::join(path, marker);
+            let ignored = self.ignores.ignored(full.as_bytes(), kind(metadata.file_type()));
+            (!ignored).then(|| Refusal::new(full, reason))
+        }))
+    }
+}
+
+fn kind(file: fs::FileType) -> Kind {
+    if file.is_dir() {
+        Kind::Folder
+    } else if file.is_symlink() {
+        Kind::Symlink
+    } else if file.is_file() {
+        Kind::File
+    } else {
+        Kind::Other
+    }
+}
+
+fn lossy(path: &[u8]) -> String {
+    String::from_utf8_lossy(path).into_owned()
+}
+
+/// What came of reading a file.
+pub(super) enum Read {
+    Whole(Stat, Vec<u8>),
+    Refused(Reason),
+    /// Changed while it was read.
+    Moving,
+    Gone,
+}

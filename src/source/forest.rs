@@ -1,0 +1,72 @@
+//! Git trees and snapshot commits out of a plain list of files: the same list always gets the same ids.
+
+use git2::{ObjectType, Oid};
+
+use super::refusal::Refusal;
+
+/// Takes the bytes of an object and gives its id; it may also store them.
+pub(super) trait Sink {
+    fn put(&mut self, kind: ObjectType, bytes: &[u8]) -> Result<Oid, git2::Error>;
+}
+
+/// Only computes the ids.
+pub(super) struct Hasher;
+
+impl Sink for Hasher {
+    fn put(&mut self, kind: ObjectType, bytes: &[u8]) -> Result<Oid, git2::Error> {
+        Oid::hash_object(kind, bytes)
+    }
+}
+
+/// Stores every object.
+impl Sink for git2::Odb<'_> {
+    fn put(&mut self, kind: ObjectType, bytes: &[u8]) -> Result<Oid, git2::Error> {
+        self.write(kind, bytes)
+    }
+}
+
+/// Makes the commit of a folder: no parent, no date, no author, so that equal folders are equal revisions.
+/// The files are ordered by path; none is a folder of another.
+pub(super) fn snapshot(
+    sink: &mut impl Sink,
+    files: &[(&str, Oid)],
+    refusals: &[Refusal],
+) -> Result<Oid, git2::Error> {
+    let tree = folder(sink, files, 0)?;
+    let mut text = format!(
+        "tree {tree}\nauthor rhumb <rhumb@localhost> 0 +0000\ncommitter rhumb <rhumb@localhost> 0 +0000\n\nSnapshot\n"
+    );
+    for refusal in refusals {
+        text.push_str(&refusal.line());
+        text.push('\n');
+    }
+    sink.put(ObjectType::Commit, text.as_bytes())
+}
+
+/// One tree of the files that share the first `skip` bytes of their paths.
+fn folder(sink: &mut impl Sink, files: &[(&str, Oid)], skip: usize) -> Result<Oid, git2::Error> {
+    let mut tree = Vec::new();
+    let mut rest = files;
+    while let Some((path, id)) = rest.first() {
+        let inside = path.get(skip..).unwrap_or_default();
+        let Some((name, _)) = inside.split_once('/') else {
+            entry(&mut tree, "100644", inside, *id);
+            rest = rest.get(1..).unwrap_or_default();
+            continue;
+        };
+        let prefix = path.get(..=skip + name.len()).unwrap_or_default();
+        let count = rest.iter().take_while(|(path, _)| path.starts_with(prefix)).count();
+        let (below, after) = rest.split_at(count);
+        entry(&mut tree, "40000", name, folder(sink, below, prefix.len())?);
+        rest = after;
+    }
+    sink.put(ObjectType::Tree, &tree)
+}
+
+fn entry(tree: &mut Vec<u8>, mode: &str, name: &str, id: Oid) {
+    tree.extend_from_slice(mode.as_bytes());
+    tree.push(b' ');
+    tree.extend_from_slice(name.as_bytes());
+    tree.push(0);
+    tree.extend_from_slice(id.as_bytes());
+}

@@ -1,0 +1,131 @@
+//! A repository on this host: opened in place, never written.
+
+use std::path::{Path, PathBuf};
+
+use git2::{ErrorCode, Oid, Repository};
+
+use crate::object::Revision;
+
+use super::error::Error;
+use super::objects;
+
+/// The repository's own folders.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Folders {
+    /// Holds HEAD: `.git`, or `.git/worktrees/NAME` of the main one.
+    pub(super) own: PathBuf,
+    /// Holds refs and objects.
+    pub(super) common: PathBuf,
+}
+
+/// Looks into the repository: what the reference names now.
+pub(super) fn newest(path: &Path, reference: Option<&str>) -> Result<Revision, Error> {
+    let place = || path.display().to_string();
+    let repository = open(path)?;
+    let found = match reference {
+        None => head(&repository),
+        Some(name) => named(&repository, name),
+    };
+    match found {
+        Ok(Some(id)) => Ok(Revision::new(&id.to_string())),
+        Ok(None) => {
+            Err(Error::NoReference { place: place(), reference: reference.unwrap_or("HEAD").to_owned() })
+        }
+        Err(error) if error.code() == ErrorCode::UnbornBranch => {
+            Err(Error::Empty { place: place(), within: "the repository, which has no commit yet".to_owned() })
+        }
+        Err(error) => Err(Error::Damaged { place: place(), detail: error.message().to_owned() }),
+    }
+}
+
+/// Where HEAD, refs and objects are.
+pub(super) fn folders(path: &Path) -> Result<Folders, Error> {
+    let repository = open(path)?;
+    Ok(Folders { own: repository.path().to_owned(), common: repository.commondir().to_owned() })
+}
+
+/// Opens the repository, or says by name why it is not read.
+pub(super) fn open(path: &Path) -> Result<Repository, Error> {
+    let repository = objects::open(path).map_err(|error| judged(path, &error))?;
+    let partial = repository.config().is_ok_and(|config| has_promisor(&config));
+    if partial {
+        return Err(unsupported(path, "a partial clone"));
+    }
+    Ok(repository)
+}
+
+fn has_promisor(config: &git2::Config) -> bool {
+    let Ok(mut entries) = config.entries(Some(r"^remote\..*\.promisor$")) else { return false };
+    while let Some(entry) = entries.next() {
+        if entry.is_ok_and(|entry| !entry.has_value() || entry.value_bytes() != b"false") {
+            return true;
+        }
+    }
+    false
+}
+
+/// Tells from libgit2's text why it refuses a repository.
+fn judged(path: &Path, error: &git2::Error) -> Error {
+    let place = path.display().to_string();
+    let text = error.message();
+    let forms = [
+        ("object format", "a repository with SHA-256 ids"),
+        ("extensions.objectformat", "a repository with SHA-256 ids"),
+        ("extensions.refstorage", "a repository with reftable references"),
+        ("extensions.partialclone", "a partial clone"),
+    ];
+    match error.code() {
+        ErrorCode::Owner => Error::Owner { place },
+        ErrorCode::NotFound if path.exists() => {
+            Error::NotARepository { place, detail: "the folder is no repository".to_owned() }
+        }
+        ErrorCode::NotFound => Error::Missing { place },
+        _ => match forms.iter().find(|(sign, _)| text.contains(sign)) {
+            Some((_, form)) => unsupported(path, form),
+            None => Error::Damaged { place, detail: text.to_owned() },
+        },
+    }
+}
+
+fn unsupported(path: &Path, what: &str) -> Error {
+    Error::Unsupported {
+        place: path.display().to_string(),
+        what: what.to_owned(),
+        instead: "use a plain clone of it: git clone --no-local with SHA-1 ids, files as references, no filter",
+    }
+}
+
+fn head(repository: &Repository) -> Result<Option<Oid>, git2::Error> {
+    repository.head()?.peel_to_commit().map(|commit| Some(commit.id()))
+}
+
+/// A branch, else a tag, else a remote branch, else a commit by its id or a part of it.
+fn named(repository: &Repository, name: &str) -> Result<Option<Oid>, git2::Error> {
+    if name == "HEAD" {
+        return head(repository);
+    }
+    let prefixes: &[&str] =
+        if name.starts_with("refs/") { &[""] } else { &["refs/heads/", "refs/tags/", "refs/remotes/"] };
+    for prefix in prefixes {
+        let full = format!("{prefix}{name}");
+        if !git2::Reference::is_valid_name(&full) {
+            continue;
+        }
+        match repository.find_reference(&full) {
+            Ok(reference) => return reference.peel_to_commit().map(|commit| Some(commit.id())),
+            Err(error) if error.code() == ErrorCode::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let is_id = (4..=40).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_hexdigit());
+    if !is_id {
+        return Ok(None);
+    }
+    let short = Oid::from_str(name)?;
+    let found = repository.odb()?.exists_prefix(short, name.len());
+    match found.and_then(|id| repository.find_object(id, None)?.peel_to_commit()) {
+        Ok(commit) => Ok(Some(commit.id())),
+        Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}

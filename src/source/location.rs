@@ -1,0 +1,215 @@
+//! Where desired state comes from: texts that people write, taken apart.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::error::Error;
+
+/// How often a remote is looked at when the configuration does not say.
+pub const DEFAULT_INTERVAL: Duration = Duration::from_secs(60);
+
+/// Where desired state comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Location {
+    /// The commits of a git repository.
+    Git(GitLocation),
+    /// The files of a folder as they are.
+    Directory(PathBuf),
+}
+
+/// A git repository, and what in it is desired. Its `Debug` form leaves credentials out.
+#[derive(Clone, PartialEq, Eq)]
+pub struct GitLocation {
+    /// A URL (`https://`, `ssh://`, `git@host:path`, `file://`) or the path of a repository on this host.
+    pub url: String,
+    /// Branch, tag or commit; none for what HEAD names.
+    pub reference: Option<String>,
+    /// Folder inside the repository; none for its root.
+    pub path: Option<String>,
+    /// How often a remote is looked at.
+    pub interval: Duration,
+}
+
+impl GitLocation {
+    /// The root of what HEAD names, looked at in the default interval.
+    pub fn new(url: impl Into<String>) -> Self {
+        Self { url: url.into(), reference: None, path: None, interval: DEFAULT_INTERVAL }
+    }
+}
+
+impl fmt::Debug for GitLocation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GitLocation")
+            .field("url", &redacted(&self.url))
+            .field("reference", &self.reference)
+            .field("path", &self.path)
+            .field("interval", &self.interval)
+            .finish()
+    }
+}
+
+/// What a text names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A repository behind a URL or `host:path`.
+    Remote,
+    /// A repository on this host: a work tree with `.git` in it, or a bare one.
+    Repository(PathBuf),
+    /// Any other folder.
+    Directory(PathBuf),
+    /// A single file.
+    File(PathBuf),
+}
+
+impl Location {
+    /// Takes the text of a command line: a repository is followed by its commits, any other folder as it is.
+    ///
+    /// Fails where nothing is there, or where it is a single file.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        match classify(text)? {
+            Place::Remote | Place::Repository(_) => Ok(Self::Git(GitLocation::new(text))),
+            Place::Directory(path) => Ok(Self::Directory(path)),
+            Place::File(_) => Err(refused(text, "it is a file, and a source is a folder or a repository")),
+        }
+    }
+}
+
+/// Without credentials, as it may be shown.
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Git(git) => f.write_str(&redacted(&git.url)),
+            Self::Directory(path) => write!(f, "{}", path.display()),
+        }
+    }
+}
+
+/// Tells what a text names. A path that exists wins over `host:path`.
+pub fn classify(text: &str) -> Result<Place, Error> {
+    if text.is_empty() || text.starts_with('-') {
+        return Err(refused(text, "a URL or a path is expected"));
+    }
+    if let Some(path) = file_url(text)? {
+        return on_this_host(text, path);
+    }
+    if let Some((scheme, rest)) = text.split_once("://") {
+        return remote_url(text, scheme, rest);
+    }
+    if Path::new(text).exists() || !is_scp_like(text) {
+        return on_this_host(text, PathBuf::from(text));
+    }
+    if text.contains("::") {
+        return Err(refused(text, "remote helpers are not run: use https://, ssh:// or a path"));
+    }
+    Ok(Place::Remote)
+}
+
+fn remote_url(text: &str, scheme: &str, rest: &str) -> Result<Place, Error> {
+    if !matches!(scheme, "https" | "ssh" | "http" | "git") {
+        return Err(refused(text, "its scheme is not known: use https://, ssh://, git@host:path or a path"));
+    }
+    let host = rest.split(['/', '?', '#']).next().unwrap_or_default().rsplit('@').next().unwrap_or_default();
+    if host.is_empty() || host.starts_with('-') {
+        return Err(refused(text, "it names no host"));
+    }
+    Ok(Place::Remote)
+}
+
+/// `host:path` or `user@host:path`: a colon before any slash, as git has it.
+fn is_scp_like(text: &str) -> bool {
+    text.split_once(':')
+        .is_some_and(|(host, path)| !host.contains('/') && !host.is_empty() && !path.is_empty())
+}
+
+pub(super) fn on_this_host(text: &str, path: PathBuf) -> Result<Place, Error> {
+    let metadata = std::fs::metadata(&path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => {
+            Error::Missing { place: text.to_owned() }
+        }
+        _ => Error::Unreadable { place: text.to_owned(), error },
+    })?;
+    Ok(if !metadata.is_dir() {
+        Place::File(path)
+    } else if path.join(".git").exists() || is_bare(&path) {
+        Place::Repository(path)
+    } else {
+        Place::Directory(path)
+    })
+}
+
+fn is_bare(path: &Path) -> bool {
+    path.join("HEAD").is_file() && path.join("objects").is_dir() && path.join("refs").is_dir()
+}
+
+/// The path of a `file://` URL; none for any other text.
+pub(super) fn file_url(text: &str) -> Result<Option<PathBuf>, Error> {
+    let Some(rest) = text.strip_prefix("file://") else { return Ok(None) };
+    let path = rest.strip_prefix("localhost").unwrap_or(rest);
+    if !path.starts_with('/') {
+        return Err(refused(text, "a file:// URL needs an absolute path, as file:///srv/repo.git"));
+    }
+    let bytes =
+        percent_decoded(path.as_bytes()).ok_or_else(|| refused(text, "a `%` needs two hex digits"))?;
+    let path = String::from_utf8(bytes).map_err(|_| refused(text, "it is not UTF-8"))?;
+    Ok(Some(path.into()))
+}
+
+fn percent_decoded(text: &[u8]) -> Option<Vec<u8>> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((&first, tail)) = rest.split_first() {
+        rest = tail;
+        if first != b'%' {
+            out.push(first);
+            continue;
+        }
+        let digits = std::str::from_utf8(rest.get(..2)?).ok()?;
+        out.push(u8::from_str_radix(digits, 16).ok()?);
+        rest = rest.get(2..)?;
+    }
+    Some(out)
+}
+
+/// A path inside a repository in its plain form: no slash at either end, none for the root.
+pub(super) fn inner_path(path: Option<&str>) -> Result<Option<String>, Error> {
+    let Some(text) = path else { return Ok(None) };
+    let parts: Vec<&str> = text.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
+    if parts.contains(&"..") {
+        return Err(refused(text, "`path` may not lead out of the repository"));
+    }
+    Ok((!parts.is_empty()).then(|| parts.join("/")))
+}
+
+/// What must not appear in any text: the part before `@` of a URL, and the password in it.
+pub(super) fn secrets(url: &str) -> Vec<String> {
+    let Some((scheme, rest)) = url.split_once("://") else { return Vec::new() };
+    let authority = rest.split('/').next().unwrap_or_default();
+    let Some((user, _)) = authority.rsplit_once('@') else { return Vec::new() };
+    match user.split_once(':') {
+        Some((name, password)) if scheme == "ssh" => vec![format!("{name}:{password}"), password.to_owned()],
+        Some((_, password)) => vec![user.to_owned(), password.to_owned()],
+        None if scheme == "ssh" => Vec::new(),
+        None => vec![user.to_owned()],
+    }
+}
+
+/// The URL without credentials and without a query, which may hold some.
+pub(super) fn redacted(url: &str) -> String {
+    let mut text = url.split(['?', '#']).next().unwrap_or_default().to_owned();
+    if !url.contains("://") {
+        url.clone_into(&mut text);
+    }
+    for secret in secrets(url) {
+        if let Some((scheme, rest)) = text.split_once("://")
+            && let Some((_, after)) = rest.split_once(&format!("{secret}@"))
+        {
+            text = format!("{scheme}://{after}");
+        }
+    }
+    text
+}
+
+fn refused(text: &str, why: &str) -> Error {
+    Error::Location { text: redacted(text), why: why.to_owned() }
+}

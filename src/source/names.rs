@@ -1,0 +1,141 @@
+//! Which names are manifests, folders to enter, or refused: one judgement for trees and for disks.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use ignore::Match;
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+
+use super::refusal::Reason;
+
+/// The name of the files that say what is no manifest.
+pub(super) const IGNORE_FILE: &str = ".rhumbignore";
+/// An ignore file over this size is refused.
+pub(super) const MAX_IGNORE_FILE: u64 = 1 << 20;
+/// Folders nested deeper than this are refused: the walk is recursive.
+pub(super) const MAX_DEPTH: usize = 100;
+
+/// The files that make a folder something to be rendered first.
+pub(super) const MARKERS: [(&str, Reason); 4] = [
+    ("kustomization.yaml", Reason::Kustomization),
+    ("kustomization.yml", Reason::Kustomization),
+    ("Kustomization", Reason::Kustomization),
+    ("Chart.yaml", Reason::Chart),
+];
+
+/// What an entry of a folder is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    File,
+    Folder,
+    Symlink,
+    Submodule,
+    Other,
+}
+
+/// What is done with an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Skip,
+    Take,
+    Enter,
+    Refuse(Reason),
+}
+
+/// Judges one entry by its name and kind alone; ignore files come before it.
+pub(super) fn judge(name: &[u8], kind: Kind) -> Verdict {
+    if matches!(name, b"" | b"." | b"..") || name.eq_ignore_ascii_case(b".git") {
+        return Verdict::Refuse(Reason::Name);
+    }
+    if name == IGNORE_FILE.as_bytes() && kind != Kind::File {
+        return Verdict::Refuse(Reason::BadIgnore);
+    }
+    if name.starts_with(b".") {
+        return Verdict::Skip;
+    }
+    let plain_file = matches!(kind, Kind::File | Kind::Other);
+    if plain_file && !is_manifest(name) {
+        return Verdict::Skip;
+    }
+    if !is_plain(name) {
+        return Verdict::Refuse(Reason::Name);
+    }
+    match kind {
+        Kind::File => Verdict::Take,
+        Kind::Folder => Verdict::Enter,
+        Kind::Symlink => Verdict::Refuse(Reason::Symlink),
+        Kind::Submodule => Verdict::Refuse(Reason::Submodule),
+        Kind::Other => Verdict::Refuse(Reason::NotAFile),
+    }
+}
+
+/// The reason for which a file of this name makes its whole folder refused.
+pub(super) fn marker(name: &[u8]) -> Option<Reason> {
+    MARKERS.into_iter().find(|(marker, _)| marker.as_bytes() == name).map(|(_, reason)| reason)
+}
+
+fn is_manifest(name: &[u8]) -> bool {
+    [&b".yaml"[..], b".yml", b".json"].iter().any(|ending| name.ends_with(ending))
+}
+
+fn is_plain(name: &[u8]) -> bool {
+    std::str::from_utf8(name)
+        .is_ok_and(|name| !name.chars().any(|c| c.is_control() || matches!(c, '\\' | '/')))
+}
+
+/// The ignore files of the folders from the root down to the present one; the nearest one that says
+/// something decides, as in git.
+#[derive(Default)]
+pub(super) struct Ignores {
+    /// Length of the folder's path with its final slash, and what its file says.
+    levels: Vec<(usize, Gitignore)>,
+}
+
+impl Ignores {
+    /// Reads the ignore file of a folder; an error names the line.
+    pub(super) fn push(&mut self, folder: &[u8], text: &[u8]) -> Result<(), String> {
+        let text = std::str::from_utf8(text).map_err(|_| "not UTF-8".to_owned())?;
+        let mut builder = GitignoreBuilder::new(".");
+        for (number, line) in (1..).zip(text.lines()) {
+            builder.add_line(None, line).map_err(|error| format!("line {number}: {error}"))?;
+        }
+        let rules = builder.build().map_err(|error| error.to_string())?;
+        let prefix = if folder.is_empty() { 0 } else { folder.len() + 1 };
+        self.levels.push((prefix, rules));
+        Ok(())
+    }
+
+    /// Forgets the folders that do not hold this one; both without a final slash, the root empty.
+    pub(super) fn leave_to(&mut self, levels: usize) {
+        self.levels.truncate(levels);
+    }
+
+    /// How many folders have said something.
+    pub(super) fn depth(&self) -> usize {
+        self.levels.len()
+    }
+
+    /// Whether an entry is ignored; its path is that from the root, inside every folder on the stack.
+    pub(super) fn ignored(&self, path: &[u8], kind: Kind) -> bool {
+        for (prefix, rules) in self.levels.iter().rev() {
+            let inside = Path::new(OsStr::from_bytes(path.get(*prefix..).unwrap_or(path)));
+            match rules.matched(inside, kind == Kind::Folder) {
+                Match::Ignore(_) => return true,
+                Match::Whitelist(_) => return false,
+                Match::None => {}
+            }
+        }
+        false
+    }
+}
+
+/// The sizes of LFS pointers, from an empty file's to one with long extensions.
+pub(super) const LFS_SIZES: std::ops::RangeInclusive<u64> = 100..=250;
+const LFS_PREFIX: &[u8] = b"version https://git-lfs.github.com/spec/";
+
+/// The reason for which a content is refused at sight.
+pub(super) fn refused_content(bytes: &[u8]) -> Option<Reason> {
+    let pointer = LFS_SIZES.contains(&(bytes.len() as u64)) && bytes.starts_with(LFS_PREFIX);
+    pointer.then_some(Reason::Lfs)
+}

@@ -1,0 +1,74 @@
+//! Reading git objects from one repository, or from a user's repository and our copies beside it.
+
+use std::path::{Path, PathBuf};
+
+use git2::{Commit, ErrorCode, Odb, Oid, Repository, RepositoryOpenFlags, Tree};
+
+/// Opens exactly this repository, checks its owner, loads its shallow boundaries, writes nothing.
+///
+/// `open_bare` would do neither of the two checks.
+pub(super) fn open(path: &Path) -> Result<Repository, git2::Error> {
+    Repository::open_ext(path, RepositoryOpenFlags::NO_SEARCH, std::iter::empty::<&str>())
+}
+
+/// Fresh handles on the repositories that hold a source's revisions, asked in this order.
+///
+/// Short-lived on purpose: a handle that is kept holds every deleted pack open.
+pub(super) struct Objects {
+    stores: Vec<(Repository, PathBuf)>,
+}
+
+impl Objects {
+    /// Opens those of the repositories that can be opened; fails if none can.
+    pub(super) fn open(paths: &[PathBuf]) -> Result<Self, git2::Error> {
+        let mut stores = Vec::new();
+        let mut first = None;
+        for path in paths {
+            match open(path) {
+                Ok(repository) => stores.push((repository, path.clone())),
+                Err(error) => first = first.or(Some(error)),
+            }
+        }
+        match first {
+            Some(error) if stores.is_empty() => Err(error),
+            _ => Ok(Self { stores }),
+        }
+    }
+
+    fn any<'a, T>(
+        &'a self,
+        find: impl Fn(&'a Repository) -> Result<T, git2::Error>,
+    ) -> Result<T, git2::Error> {
+        let mut last = git2::Error::new(ErrorCode::NotFound, git2::ErrorClass::Odb, "no repository");
+        for (repository, _) in &self.stores {
+            match find(repository) {
+                Ok(found) => return Ok(found),
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    }
+
+    pub(super) fn commit(&self, id: Oid) -> Result<Commit<'_>, git2::Error> {
+        self.any(|repository| repository.find_commit(id))
+    }
+
+    pub(super) fn tree(&self, id: Oid) -> Result<Tree<'_>, git2::Error> {
+        self.any(|repository| repository.find_tree(id))
+    }
+
+    /// The size of a blob in bytes, without reading it.
+    pub(super) fn size(&self, id: Oid) -> Result<u64, git2::Error> {
+        self.any(|repository| repository.odb()?.read_header(id)).map(|(size, _)| size as u64)
+    }
+
+    /// The content of a blob whose size has been looked at.
+    pub(super) fn read(&self, id: Oid) -> Result<Vec<u8>, git2::Error> {
+        self.any(|repository| repository.find_blob(id).map(|blob| blob.content().to_vec()))
+    }
+
+    /// The object databases, for many reads in a row.
+    pub(super) fn databases(&self) -> Result<Vec<Odb<'_>>, git2::Error> {
+        self.stores.iter().map(|(repository, _)| repository.odb()).collect()
+    }
+}

@@ -1,0 +1,305 @@
+//! Revisions, files and bytes out of the object stores of one source.
+
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use git2::{ErrorCode, Odb, Oid};
+use jiff::Timestamp;
+
+use crate::object::Revision;
+
+use super::changes;
+use super::error::Error;
+use super::names;
+use super::objects::Objects;
+use super::refusal::{Reason, Refusal};
+use super::snapshot::{self, Blob, Changed, Commit, File, Snapshot};
+use super::tree::{Found, Stop, Walk};
+
+/// A larger file is refused unread.
+pub const MAX_FILE: u64 = 16 << 20;
+/// A source with more entries is refused: trees can be nested into bombs of any size.
+pub(super) const MAX_ENTRIES: usize = 1_000_000;
+/// Whether revisions are people's commits or our own snapshots of a folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    Commits,
+    Snapshots,
+}
+
+/// Reads what a source has seen: cheap to clone, to be used from blocking threads. Each call opens fresh
+/// handles and tries once more on fresh handles when a read fails, because packs vanish under maintenance.
+#[derive(Clone, Debug)]
+pub struct Reader {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    /// The repositories to ask, in this order.
+    stores: Vec<PathBuf>,
+    form: Form,
+    /// The source's name in errors, without credentials.
+    place: String,
+    /// The folder of the revisions that is the source's root.
+    path: Option<String>,
+    max_file: u64,
+    /// Set when a store turned out to be damaged.
+    suspect: AtomicBool,
+}
+
+impl Reader {
+    pub(super) fn new(
+        stores: Vec<PathBuf>,
+        form: Form,
+        place: String,
+        path: Option<String>,
+        max_file: u64,
+    ) -> Self {
+        let suspect = AtomicBool::new(false);
+        Self { shared: Arc::new(Shared { stores, form, place, path, max_file, suspect }) }
+    }
+
+    /// Whether damage was met since the last call.
+    pub(super) fn take_suspicion(&self) -> bool {
+        self.shared.suspect.swap(false, Ordering::Relaxed)
+    }
+
+    /// Lists the files of a revision.
+    pub fn snapshot(&self, revision: &Revision) -> Result<Snapshot, Error> {
+        self.pass(|objects| self.list(objects, revision))
+    }
+
+    /// Fails with [`Error::Empty`] or [`Error::NoPath`] where a revision holds nothing, without listing it.
+    pub(super) fn check(&self, revision: &Revision) -> Result<(), Error> {
+        self.pass(|objects| {
+            let (root, refusals) = self.root(objects, revision)?;
+            let mut empty = refusals.is_empty();
+            let walk = Walk::new(objects, MAX_ENTRIES, |_| {
+                empty = false;
+                ControlFlow::Break(())
+            });
+            walk.run(root).map_err(|stop| self.stop(stop))?;
+            if empty { Err(self.empty(revision)) } else { Ok(()) }
+        })
+    }
+
+    /// Compares two revisions; gives what comparing their two snapshots gives.
+    pub fn changes(&self, from: &Revision, to: &Revision) -> Result<Vec<Changed>, Error> {
+        if from == to {
+            return Ok(Vec::new());
+        }
+        self.pass(|objects| {
+            let (old, _) = self.root(objects, from)?;
+            let (new, _) = self.root(objects, to)?;
+            let pairs = changes::compare(objects, old, new, MAX_ENTRIES).map_err(|stop| self.stop(stop))?;
+            if let Some(changed) = pairs.map(|pairs| self.sized(objects, pairs)).transpose()?.flatten() {
+                return Ok(changed);
+            }
+            let (old, new) = (self.list(objects, from)?, self.list(objects, to)?);
+            Ok(snapshot::compare(&old.files, &new.files))
+        })
+    }
+
+    /// Who made a revision; none for the snapshot of a folder.
+    pub fn commit(&self, revision: &Revision) -> Result<Option<Commit>, Error> {
+        if self.shared.form == Form::Snapshots {
+            return Ok(None);
+        }
+        self.pass(|objects| {
+            let commit = self.find(objects, revision)?;
+            let time = Timestamp::from_second(commit.time().seconds()).unwrap_or(Timestamp::UNIX_EPOCH);
+            Ok(Some(Commit {
+                author: shown(commit.author().name_bytes()),
+                subject: shown(commit.summary_bytes().unwrap_or_default()),
+                time,
+            }))
+        })
+    }
+
+    /// Reads one file's bytes.
+    pub fn read(&self, blob: Blob) -> Result<Vec<u8>, Error> {
+        self.read_all([blob], |_, bytes| Ok(bytes))?.pop().ok_or_else(|| self.lost(blob))
+    }
+
+    /// Reads many files through one set of handles, and gives what `each` makes of their bytes.
+    ///
+    /// Fails with the first error of a read or of `each`.
+    pub fn read_all<T>(
+        &self,
+        blobs: impl IntoIterator<Item = Blob>,
+        mut each: impl FnMut(Blob, Vec<u8>) -> Result<T, Error>,
+    ) -> Result<Vec<T>, Error> {
+        let mut blobs = blobs.into_iter().peekable();
+        let mut out = Vec::new();
+        self.pass(|objects| {
+            let databases = objects.databases().map_err(|error| self.damaged(&error))?;
+            // A blob that could not be read is still the next one when this runs again on fresh handles.
+            while let Some(&blob) = blobs.peek() {
+                let bytes = self.bytes(&databases, blob)?;
+                blobs.next();
+                out.push(each(blob, bytes)?);
+            }
+            Ok(())
+        })?;
+        Ok(out)
+    }
+
+    fn bytes(&self, databases: &[Odb<'_>], blob: Blob) -> Result<Vec<u8>, Error> {
+        let mut last = self.lost(blob);
+        for database in databases {
+            let read = database.read_header(blob.oid()).and_then(|(size, _)| {
+                if size as u64 > self.shared.max_file {
+                    return Ok(Err(size as u64));
+                }
+                database.read(blob.oid()).map(|object| Ok(object.data().to_vec()))
+            });
+            match read {
+                Ok(Ok(bytes)) => return Ok(bytes),
+                Ok(Err(size)) => {
+                    let place = format!("{}: {blob}", self.shared.place);
+                    return Err(Error::TooLarge { place, size, limit: self.shared.max_file });
+                }
+                Err(error) => last = self.damaged(&error),
+            }
+        }
+        Err(last)
+    }
+
+    /// Runs a pass over fresh handles, and once more if the stores disappoint.
+    fn pass<T>(&self, mut run: impl FnMut(&Objects) -> Result<T, Error>) -> Result<T, Error> {
+        let mut attempt = || {
+            let objects = Objects::open(&self.shared.stores).map_err(|error| self.damaged(&error))?;
+            run(&objects)
+        };
+        match attempt() {
+            Err(Error::Damaged { .. } | Error::Unknown { .. }) => {
+                let again = attempt();
+                if matches!(again, Err(Error::Damaged { .. })) {
+                    self.shared.suspect.store(true, Ordering::Relaxed);
+                }
+                again
+            }
+            done => done,
+        }
+    }
+
+    fn find<'a>(&self, objects: &'a Objects, revision: &Revision) -> Result<git2::Commit<'a>, Error> {
+        let unknown = || Error::Unknown { place: self.shared.place.clone(), revision: revision.clone() };
+        let id = Oid::from_str(revision.as_str()).map_err(|_| unknown())?;
+        objects.commit(id).map_err(|error| match error.code() {
+            ErrorCode::NotFound => unknown(),
+            _ => self.damaged(&error),
+        })
+    }
+
+    /// The tree that is the source's root, and what the snapshot of a folder had refused.
+    fn root(&self, objects: &Objects, revision: &Revision) -> Result<(Oid, Vec<Refusal>), Error> {
+        let commit = self.find(objects, revision)?;
+        let refusals = match self.shared.form {
+            Form::Commits => Vec::new(),
+            Form::Snapshots => {
+                commit.message_raw().unwrap_or_default().lines().filter_map(Refusal::parse).collect()
+            }
+        };
+        let Some(path) = &self.shared.path else { return Ok((commit.tree_id(), refusals)) };
+        let no_path = || Error::NoPath {
+            place: self.shared.place.clone(),
+            path: path.clone(),
+            revision: revision.clone(),
+        };
+        let mut id = commit.tree_id();
+        for part in path.split('/') {
+            let tree = objects.tree(id).map_err(|error| self.damaged(&error))?;
+            let entry = tree.get_name_bytes(part.as_bytes()).ok_or_else(no_path)?;
+            if super::tree::kind(entry.filemode_raw()) != names::Kind::Folder {
+                return Err(no_path());
+            }
+            id = entry.id();
+        }
+        Ok((id, refusals))
+    }
+
+    fn list(&self, objects: &Objects, revision: &Revision) -> Result<Snapshot, Error> {
+        let (root, mut refusals) = self.root(objects, revision)?;
+        let mut found = Vec::new();
+        let walk = Walk::new(objects, MAX_ENTRIES, |entry| {
+            match entry {
+                Found::File(path, id) => found.push((path, id)),
+                Found::Refused(refusal) => refusals.push(refusal),
+            }
+            ControlFlow::Continue(())
+        });
+        walk.run(root).map_err(|stop| self.stop(stop))?;
+        let mut files = Vec::with_capacity(found.len());
+        for (path, id) in found {
+            match self.weigh(objects, id)? {
+                Ok(size) => files.push(File { path: path.into(), blob: Blob::from_oid(id), size }),
+                Err(reason) => refusals.push(Refusal::new(path, reason)),
+            }
+        }
+        if files.is_empty() && refusals.is_empty() {
+            return Err(self.empty(revision));
+        }
+        refusals.sort();
+        let refused = refusals.iter().map(Refusal::diagnostic).collect();
+        Ok(Snapshot { revision: revision.clone(), files, refused })
+    }
+
+    /// A file's size, or the reason for which its content is refused.
+    fn weigh(&self, objects: &Objects, id: Oid) -> Result<Result<u64, Reason>, Error> {
+        let size = objects.size(id).map_err(|error| self.damaged(&error))?;
+        if size > self.shared.max_file {
+            return Ok(Err(Reason::TooLarge));
+        }
+        if names::LFS_SIZES.contains(&size) {
+            let bytes = objects.read(id).map_err(|error| self.damaged(&error))?;
+            if let Some(reason) = names::refused_content(&bytes) {
+                return Ok(Err(reason));
+            }
+        }
+        Ok(Ok(size))
+    }
+
+    /// Adds the sizes; none where a content is refused.
+    fn sized(&self, objects: &Objects, pairs: Vec<changes::Pair>) -> Result<Option<Vec<Changed>>, Error> {
+        let weigh = |id: Option<Oid>| match id {
+            None => Ok(Ok(None)),
+            Some(id) => Ok(self.weigh(objects, id)?.map(|size| Some((Blob::from_oid(id), size)))),
+        };
+        let mut changed = Vec::with_capacity(pairs.len());
+        for pair in pairs {
+            let (Ok(old), Ok(new)) = (weigh(pair.old)?, weigh(pair.new)?) else { return Ok(None) };
+            changed.push(Changed { path: pair.path.into(), old, new });
+        }
+        Ok(Some(changed))
+    }
+
+    fn empty(&self, revision: &Revision) -> Error {
+        let folder = self.shared.path.as_ref().map(|path| format!("folder {path} of ")).unwrap_or_default();
+        let within = format!("{folder}revision {}", revision.short());
+        Error::Empty { place: self.shared.place.clone(), within }
+    }
+
+    fn stop(&self, stop: Stop) -> Error {
+        match stop {
+            Stop::Git(error) => self.damaged(&error),
+            Stop::TooMany => Error::TooMany { place: self.shared.place.clone(), limit: MAX_ENTRIES },
+        }
+    }
+
+    fn lost(&self, blob: Blob) -> Error {
+        Error::Damaged { place: self.shared.place.clone(), detail: format!("no object {blob}") }
+    }
+
+    fn damaged(&self, error: &git2::Error) -> Error {
+        Error::Damaged { place: self.shared.place.clone(), detail: error.message().to_owned() }
+    }
+}
+
+/// A text from a commit as it may be shown on a terminal.
+fn shown(text: &[u8]) -> String {
+    String::from_utf8_lossy(text).chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}

@@ -1,0 +1,135 @@
+//! What a source refuses by name or by form, and what a person can do about it.
+
+use crate::object::{Code, Diagnostic};
+
+/// A reason to take a file or folder out of a snapshot and to call the source incomplete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Reason {
+    Kustomization,
+    Chart,
+    Symlink,
+    Submodule,
+    Lfs,
+    TooLarge,
+    TooDeep,
+    Name,
+    NotAFile,
+    Unreadable,
+    BadIgnore,
+}
+
+const ALL: [Reason; 11] = [
+    Reason::Kustomization,
+    Reason::Chart,
+    Reason::Symlink,
+    Reason::Submodule,
+    Reason::Lfs,
+    Reason::TooLarge,
+    Reason::TooDeep,
+    Reason::Name,
+    Reason::NotAFile,
+    Reason::Unreadable,
+    Reason::BadIgnore,
+];
+
+impl Reason {
+    pub(super) const fn code(self) -> Code {
+        match self {
+            Self::Kustomization => "kustomization",
+            Self::Chart => "helm-chart",
+            Self::Symlink => "symlink",
+            Self::Submodule => "submodule",
+            Self::Lfs => "lfs-pointer",
+            Self::TooLarge => "too-large",
+            Self::TooDeep => "too-deep",
+            Self::Name => "file-name",
+            Self::NotAFile => "not-a-file",
+            Self::Unreadable => "unreadable",
+            Self::BadIgnore => "ignore-file",
+        }
+    }
+
+    fn parse(code: &str) -> Option<Self> {
+        ALL.into_iter().find(|reason| reason.code() == code)
+    }
+
+    const fn message(self) -> &'static str {
+        match self {
+            Self::Kustomization => {
+                "this folder is meant to be rendered by kustomize, which rhumb does not do; nothing in it is read"
+            }
+            Self::Chart => "this folder is a Helm chart, which rhumb does not render; nothing in it is read",
+            Self::Symlink => "symbolic links are not followed",
+            Self::Submodule => "a submodule or nested repository is not read",
+            Self::Lfs => "this is a Git LFS pointer, not the content it stands for",
+            Self::TooLarge => "the file is too large to be read",
+            Self::TooDeep => "the folder is nested too deep to be read",
+            Self::Name => {
+                "the name cannot be a manifest's: it is not UTF-8, or has a control character, a backslash or a meaning to git"
+            }
+            Self::NotAFile => "neither a regular file nor a folder",
+            Self::Unreadable => "the file cannot be read",
+            Self::BadIgnore => "the ignore file cannot be understood",
+        }
+    }
+
+    const fn hint(self) -> &'static str {
+        match self {
+            Self::Kustomization => {
+                "commit the output of `kustomize build` to a folder of its own, and list this one in .rhumbignore; \
+                 or list only this file there, to have the files beside it read as they are"
+            }
+            Self::Chart => {
+                "commit the output of `helm template` to a folder of its own, and list this one in .rhumbignore"
+            }
+            Self::Symlink => "replace the link with the file, or list it in .rhumbignore",
+            Self::Submodule => "make it a source of its own, or list it in .rhumbignore",
+            Self::Lfs => "commit the manifest itself: take *.yaml out of .gitattributes' LFS filter",
+            Self::TooLarge => "split it, or list it in .rhumbignore if it is no manifest",
+            Self::TooDeep | Self::Name | Self::NotAFile => "rename or move it, or list it in .rhumbignore",
+            Self::Unreadable => {
+                "give the user that runs rhumb the right to read it, or list it in .rhumbignore"
+            }
+            Self::BadIgnore => "write it in gitignore syntax, at most 1 MiB, as a regular file",
+        }
+    }
+}
+
+/// One refused file or folder.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Refusal {
+    pub(super) path: String,
+    pub(super) reason: Reason,
+    /// What the system said; empty where the reason says all.
+    pub(super) detail: String,
+}
+
+impl Refusal {
+    pub(super) fn new(path: impl Into<String>, reason: Reason) -> Self {
+        Self { path: path.into(), reason, detail: String::new() }
+    }
+
+    pub(super) fn detail(mut self, detail: impl Into<String>) -> Self {
+        self.detail = detail.into();
+        self
+    }
+
+    pub(super) fn diagnostic(&self) -> Diagnostic {
+        let mut message = self.reason.message().to_owned();
+        if !self.detail.is_empty() {
+            message = format!("{message}: {}", self.detail);
+        }
+        Diagnostic::file_error(self.path.as_str(), self.reason.code(), message).hint(self.reason.hint())
+    }
+
+    /// One line of a snapshot's commit message.
+    pub(super) fn line(&self) -> String {
+        serde_json::json!([self.reason.code(), self.path, self.detail]).to_string()
+    }
+
+    /// Reads what [`Refusal::line`] wrote.
+    pub(super) fn parse(line: &str) -> Option<Self> {
+        let (code, path, detail): (String, String, String) = serde_json::from_str(line).ok()?;
+        Some(Self { path, reason: Reason::parse(&code)?, detail })
+    }
+}

@@ -1,0 +1,76 @@
+//! The limits of a source, which tests make small.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::reader::MAX_FILE;
+
+/// How long things may take and how large they may be.
+#[derive(Clone)]
+pub struct Settings {
+    /// How long a remote may take to name its references.
+    pub answer: Duration,
+    /// How long a fetch may take; its processes are killed then.
+    pub fetch: Duration,
+    /// How long another process may hold the state directory.
+    pub lock: Duration,
+    /// The size in bytes that a source's store may have on disk.
+    pub quota: u64,
+    /// A larger file, in bytes, is refused.
+    pub max_file: u64,
+    /// How long a file must be gone from a folder before that counts.
+    pub settle: Duration,
+    /// How long between the two looks at a folder that must be equal.
+    pub pause: Duration,
+    /// How long a folder must be quiet before a hint is given.
+    pub quiet: Duration,
+    /// How long a hint is held back at most.
+    pub quiet_most: Duration,
+    /// Which remotes are talked to.
+    pub transports: Transports,
+    /// The clock for [`Settings::settle`].
+    pub clock: Clock,
+}
+
+/// Tells the time.
+pub type Clock = Arc<dyn Fn() -> Instant + Send + Sync>;
+
+/// Which remotes are talked to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transports {
+    /// `https` and `ssh`, which know whom they talk to.
+    Authenticated,
+    /// Also `http` and `git`, whose answers anybody on the way can write.
+    Any,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            answer: Duration::from_secs(30),
+            fetch: Duration::from_secs(600),
+            lock: Duration::from_secs(30),
+            quota: 4 << 30,
+            max_file: MAX_FILE,
+            settle: Duration::from_secs(60),
+            pause: Duration::from_millis(100),
+            quiet: Duration::from_millis(250),
+            quiet_most: Duration::from_secs(2),
+            transports: Transports::Authenticated,
+            clock: Arc::new(Instant::now),
+        }
+    }
+}
+
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Settings")
+            .field("answer", &self.answer)
+            .field("fetch", &self.fetch)
+            .field("quota", &self.quota)
+            .field("settle", &self.settle)
+            .field("transports", &self.transports)
+            .finish_non_exhaustive()
+    }
+}

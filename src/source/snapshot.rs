@@ -1,0 +1,120 @@
+//! What a source hands out: frozen lists of files, what changed between two, and who made a revision.
+
+use std::fmt;
+use std::sync::Arc;
+
+use git2::{ObjectType, Oid};
+use jiff::Timestamp;
+
+use crate::object::{Diagnostic, Revision};
+
+/// The id of a file's content, as git computes it: equal content, equal id.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Blob(Oid);
+
+impl Blob {
+    /// The id of these bytes.
+    pub fn of(bytes: &[u8]) -> Self {
+        // Hashing SHA-1 in memory has no way to fail; the zero id is no content's.
+        Self(Oid::hash_object(ObjectType::Blob, bytes).unwrap_or(Oid::ZERO_SHA1))
+    }
+
+    pub(super) const fn from_oid(oid: Oid) -> Self {
+        Self(oid)
+    }
+
+    pub(super) const fn oid(self) -> Oid {
+        self.0
+    }
+}
+
+/// 40 hex digits.
+impl fmt::Display for Blob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+impl fmt::Debug for Blob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Blob({})", self.0)
+    }
+}
+
+/// One manifest file of a snapshot.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct File {
+    /// Path inside the source, with `/` between its parts.
+    pub path: Arc<str>,
+    /// Its content's id.
+    pub blob: Blob,
+    /// Its content's size in bytes.
+    pub size: u64,
+}
+
+/// The manifest files of one revision, frozen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    /// Which revision.
+    pub revision: Revision,
+    /// The files, ordered by path, without what `.rhumbignore` and leading dots leave out.
+    pub files: Vec<File>,
+    /// What could have held manifests and was not read, each with its reason.
+    pub refused: Vec<Diagnostic>,
+}
+
+impl Snapshot {
+    /// Whether everything that could be a manifest is in the list; only then may an absence mean deletion.
+    pub fn complete(&self) -> bool {
+        self.refused.is_empty()
+    }
+}
+
+/// One file that differs between two revisions.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Changed {
+    /// Path inside the source.
+    pub path: Arc<str>,
+    /// The content and its size in bytes before; none where the file is new.
+    pub old: Option<(Blob, u64)>,
+    /// The content and its size in bytes after; none where the file is gone.
+    pub new: Option<(Blob, u64)>,
+}
+
+/// Who made a revision.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Commit {
+    /// The author's name.
+    pub author: String,
+    /// The first line of the message.
+    pub subject: String,
+    /// When it was committed.
+    pub time: Timestamp,
+}
+
+/// Compares two lists of files that are ordered by path.
+pub(super) fn compare(old: &[File], new: &[File]) -> Vec<Changed> {
+    let mut changed = Vec::new();
+    let (mut old, mut new) = (old.iter().peekable(), new.iter().peekable());
+    let content = |file: &File| Some((file.blob, file.size));
+    loop {
+        let order = match (old.peek(), new.peek()) {
+            (None, None) => return changed,
+            (Some(_), None) => std::cmp::Ordering::Less,
+            (None, Some(_)) => std::cmp::Ordering::Greater,
+            (Some(a), Some(b)) => a.path.cmp(&b.path),
+        };
+        let before = if order.is_le() { old.next() } else { None };
+        let after = if order.is_ge() { new.next() } else { None };
+        if before.map(|file| file.blob) == after.map(|file| file.blob) {
+            continue;
+        }
+        if let Some(file) = before.or(after) {
+            changed.push(Changed {
+                path: file.path.clone(),
+                old: before.and_then(content),
+                new: after.and_then(content),
+            });
+        }
+    }
+}
