@@ -2,7 +2,7 @@
 
 use std::io;
 
-use serde::Serialize as _;
+use serde::Serialize;
 use serde_json::Value;
 use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter, Serializer};
 
@@ -22,14 +22,14 @@ pub fn canonical_json(value: &Value) -> String {
     written(value, GoNumbers(CompactFormatter))
 }
 
-/// Indented JSON, keys sorted, numbers as Go's `encoding/json` writes them.
-pub fn pretty_json(value: &Value) -> String {
+/// Indented JSON, the keys of trees sorted, numbers as Go's `encoding/json` writes them.
+pub fn pretty_json<T: Serialize + ?Sized>(value: &T) -> String {
     written(value, GoNumbers(PrettyFormatter::new()))
 }
 
-fn written<F: Formatter>(value: &Value, formatter: F) -> String {
+fn written<T: Serialize + ?Sized, F: Formatter>(value: &T, formatter: F) -> String {
     let mut out = Vec::new();
-    // Neither writing to a Vec nor serialising a Value can fail.
+    // Neither writing to a Vec nor serialising trees and plain structs can fail.
     let _ = value.serialize(&mut Serializer::with_formatter(&mut out, formatter));
     String::from_utf8(out).unwrap_or_default()
 }

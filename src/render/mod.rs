@@ -1,1 +1,26 @@
-//! Plans and differences as text and JSON.
+//! Plans, readings and findings as text, unified diff and JSON.
+//!
+//! Owns every form that a person or a machine reads on standard output, and the colours in it.
+//!
+//! **Invariant:** gives text and writes nowhere; decides nothing, and masks nothing (what it gets is
+//! masked already).
+
+mod diagnostics;
+mod json;
+mod outline;
+mod palette;
+mod progress;
+mod text;
+mod unified;
+mod yaml;
+
+pub use diagnostics::{diagnostics, tally};
+pub use json::{SCHEMA, json, reading_json};
+pub use palette::{Palette, Style};
+pub use progress::{Outcome, progress};
+pub use text::{Tense, names, summary, text};
+pub use unified::unified;
+pub use yaml::yaml;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,83 @@
+//! Diagnostics as people and editors read them.
+
+use std::fmt::Write as _;
+
+use super::palette::{harmless, steers};
+use super::{Palette, Style};
+use crate::object::{Diagnostic, Severity};
+
+/// How much of a long line is shown, and how much of that before the fault.
+const SHOWN: usize = 100;
+const BEFORE: usize = 60;
+
+/// All of them in the order of files and lines: `file:line:column: error: message`, the line with a
+/// caret under the fault, and what to do.
+pub fn diagnostics(found: &[Diagnostic], palette: Palette) -> String {
+    let mut sorted: Vec<&Diagnostic> = found.iter().collect();
+    sorted.sort();
+    let mut out = String::new();
+    for found in sorted {
+        diagnostic(&mut out, found, palette);
+    }
+    out
+}
+
+/// `2 errors, 1 warning`; empty when there is nothing to count.
+pub fn tally(found: &[Diagnostic]) -> String {
+    let count = |severity, word: &str| match found.iter().filter(|found| found.severity == severity).count() {
+        0 => None,
+        1 => Some(format!("1 {word}")),
+        count => Some(format!("{count} {word}s")),
+    };
+    let parts = [count(Severity::Error, "error"), count(Severity::Warning, "warning")];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+fn diagnostic(out: &mut String, found: &Diagnostic, palette: Palette) {
+    let mut place = harmless(&found.origin.file).into_owned();
+    for number in [found.origin.line, found.origin.column] {
+        if number == 0 {
+            break;
+        }
+        let _ = write!(place, ":{number}");
+    }
+    if !place.is_empty() {
+        let _ = write!(out, "{}: ", palette.paint(Style::Strong, &place));
+    }
+    let style = if found.is_error() { Style::Error } else { Style::Warning };
+    let severity = found.severity.to_string();
+    let _ = writeln!(out, "{}: {}", palette.paint(style, &severity), harmless(&found.message));
+    if let Some(excerpt) = found.excerpt.as_deref().filter(|line| !line.trim().is_empty()) {
+        let (line, caret) = excerpted(excerpt, found.origin.column);
+        let _ = writeln!(out, "    {line}");
+        if let Some(caret) = caret {
+            let _ = writeln!(out, "    {}{}", " ".repeat(caret), palette.paint(style, "^"));
+        }
+    }
+    if let Some(hint) = &found.hint {
+        let _ = writeln!(out, "  {}: {}", palette.paint(Style::Strong, "hint"), harmless(hint));
+    }
+}
+
+/// The part of a line that holds the fault, and where the caret goes.
+fn excerpted(line: &str, column: u32) -> (String, Option<usize>) {
+    let line: Vec<char> = line.trim_end().chars().map(|c| if c == '\t' { ' ' } else { c }).collect();
+    let fault = (column as usize).checked_sub(1).filter(|fault| *fault <= line.len());
+    let margin = line.iter().take_while(|c| c.is_whitespace()).count().min(fault.unwrap_or(usize::MAX));
+    let start = match fault {
+        Some(fault) if line.len() - margin > SHOWN => fault.saturating_sub(BEFORE).max(margin),
+        _ => margin,
+    };
+    let end = line.len().min(start + SHOWN);
+    let mut shown: String =
+        line[start..end].iter().map(|c| if steers(*c) { '\u{fffd}' } else { *c }).collect();
+    if end < line.len() {
+        shown.push('…');
+    }
+    let mut caret = fault.map(|fault| fault - start);
+    if start > margin {
+        shown.insert(0, '…');
+        caret = caret.map(|caret| caret + 1);
+    }
+    (shown, caret)
+}

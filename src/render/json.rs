@@ -1,0 +1,162 @@
+//! A plan and a reading as JSON, for machines. The names here are a promise.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::change::ImpactKind;
+use crate::engine::{Plan, Planned, Verdict};
+use crate::object::{Diagnostic, pretty_json};
+
+/// The version of the form that [`json`] writes.
+pub const SCHEMA: &str = "rhumb.dev/plan/v1";
+
+#[derive(Serialize)]
+struct PlanForm<'a> {
+    schema: &'static str,
+    source: &'a str,
+    revision: Option<&'a str>,
+    complete: bool,
+    objects: Vec<ObjectForm<'a>>,
+    diagnostics: Vec<DiagnosticForm<'a>>,
+    summary: Summary,
+}
+
+#[derive(Serialize)]
+struct ObjectForm<'a> {
+    group: &'a str,
+    version: &'a str,
+    kind: &'a str,
+    namespace: Option<&'a str>,
+    name: &'a str,
+    file: Option<&'a str>,
+    line: Option<u32>,
+    action: &'static str,
+    impact: ImpactForm,
+    fields: Vec<FieldForm<'a>>,
+    reason: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct ImpactForm {
+    kind: &'static str,
+    pods: u32,
+}
+
+#[derive(Serialize)]
+struct FieldForm<'a> {
+    path: &'a str,
+    before: Option<&'a Value>,
+    after: Option<&'a Value>,
+}
+
+#[derive(Serialize)]
+struct DiagnosticForm<'a> {
+    file: &'a str,
+    line: Option<u32>,
+    column: Option<u32>,
+    severity: String,
+    code: &'a str,
+    message: &'a str,
+    hint: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct Summary {
+    create: usize,
+    configure: usize,
+    unchanged: usize,
+    delete: usize,
+    recreate: usize,
+    wait: usize,
+    refuse: usize,
+}
+
+#[derive(Serialize)]
+struct ReadingForm<'a> {
+    objects: Vec<&'a Value>,
+    diagnostics: Vec<DiagnosticForm<'a>>,
+}
+
+/// A plan in the form [`SCHEMA`].
+pub fn json(plan: &Plan) -> String {
+    let form = PlanForm {
+        schema: SCHEMA,
+        source: &plan.source,
+        revision: Some(plan.revision.as_str()).filter(|revision| !revision.is_empty()),
+        complete: plan.complete,
+        objects: plan.objects.iter().map(object).collect(),
+        diagnostics: sorted(&plan.diagnostics),
+        summary: summary(plan),
+    };
+    pretty_json(&form) + "\n"
+}
+
+/// What was read, in the order of the files, and what was found on the way.
+pub fn reading_json(objects: &[&Value], diagnostics: &[Diagnostic]) -> String {
+    pretty_json(&ReadingForm { objects: objects.to_vec(), diagnostics: sorted(diagnostics) }) + "\n"
+}
+
+fn summary(plan: &Plan) -> Summary {
+    let count = |verdict| plan.objects.iter().filter(|planned| planned.verdict == verdict).count();
+    Summary {
+        create: count(Verdict::Create),
+        configure: count(Verdict::Configure),
+        unchanged: count(Verdict::Unchanged),
+        delete: count(Verdict::Delete),
+        recreate: count(Verdict::Recreate),
+        wait: count(Verdict::Wait),
+        refuse: count(Verdict::Refuse),
+    }
+}
+
+fn object(planned: &Planned) -> ObjectForm<'_> {
+    ObjectForm {
+        group: planned.id.group(),
+        version: &planned.gvk.version,
+        kind: planned.id.kind(),
+        namespace: planned.id.namespace(),
+        name: planned.id.name(),
+        file: planned.origin.as_ref().map(|origin| &*origin.file),
+        line: planned.origin.as_ref().map(|origin| origin.line),
+        action: planned.verdict.word(),
+        impact: ImpactForm { kind: impact(planned.impact.kind), pods: planned.impact.pods },
+        fields: planned
+            .fields
+            .iter()
+            .map(|field| FieldForm {
+                path: &field.path,
+                before: field.before.as_ref(),
+                after: field.after.as_ref(),
+            })
+            .collect(),
+        reason: planned.reason.as_deref(),
+    }
+}
+
+const fn impact(kind: ImpactKind) -> &'static str {
+    match kind {
+        ImpactKind::None => "none",
+        ImpactKind::InPlace => "in-place",
+        ImpactKind::Scale => "scale",
+        ImpactKind::Restart => "restart",
+        ImpactKind::Recreate => "recreate",
+    }
+}
+
+fn sorted(diagnostics: &[Diagnostic]) -> Vec<DiagnosticForm<'_>> {
+    let mut sorted: Vec<&Diagnostic> = diagnostics.iter().collect();
+    sorted.sort();
+    let given = |number: u32| (number > 0).then_some(number);
+    sorted
+        .into_iter()
+        .map(|found| DiagnosticForm {
+            file: &found.origin.file,
+            line: given(found.origin.line),
+            column: given(found.origin.column),
+            severity: found.severity.to_string(),
+            code: found.code,
+            message: &found.message,
+            hint: found.hint.as_deref(),
+        })
+        .collect()
+}

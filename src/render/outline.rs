@@ -1,0 +1,96 @@
+//! The changed lines of a YAML document, each under the keys that lead to it, and nothing else.
+
+use serde_json::Value;
+use similar::{ChangeTag, TextDiff};
+
+use super::yaml::yaml;
+
+/// One line of an outline.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Line {
+    /// Which side it is on.
+    pub(super) side: Side,
+    /// The line, without its end.
+    pub(super) text: String,
+}
+
+/// Which side of a change a line is on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    /// On both.
+    Both,
+    /// Only before.
+    Before,
+    /// Only after.
+    After,
+}
+
+/// The lines that differ, with the keys above them and the names of the list items they are in.
+pub(super) fn outline(before: &Value, after: &Value) -> Vec<Line> {
+    let (before, after) = (yaml(before), yaml(after));
+    let diff = TextDiff::from_lines(&before, &after);
+    let lines: Vec<Line> = diff
+        .iter_all_changes()
+        .map(|change| {
+            let side = match change.tag() {
+                ChangeTag::Equal => Side::Both,
+                ChangeTag::Delete => Side::Before,
+                ChangeTag::Insert => Side::After,
+            };
+            Line { side, text: change.value().trim_end_matches('\n').to_owned() }
+        })
+        .collect();
+    let shown = shown(&lines);
+    lines.into_iter().zip(shown).filter_map(|(line, shown)| shown.then_some(line)).collect()
+}
+
+/// Marks the changed lines and what leads to them.
+fn shown(lines: &[Line]) -> Vec<bool> {
+    let mut shown = vec![false; lines.len()];
+    for side in [Side::Before, Side::After] {
+        let mut above: Vec<(usize, usize)> = Vec::new();
+        let on_side =
+            lines.iter().enumerate().filter(|(_, line)| line.side == side || line.side == Side::Both);
+        for (number, line) in on_side {
+            let depth = depth(&line.text);
+            above.truncate(above.partition_point(|(other, _)| *other < depth));
+            above.push((depth, number));
+            if line.side != Side::Both {
+                for (_, number) in &above {
+                    shown[*number] = true;
+                }
+            }
+        }
+    }
+    for number in 0..lines.len() {
+        let leads = shown[number] && lines[number].side == Side::Both;
+        if let Some(name) = leads.then(|| name_of_item(lines, number)).flatten() {
+            shown[name] = true;
+        }
+    }
+    shown
+}
+
+/// How deep a line stands. A list item stands between its key, which has the same indentation, and its
+/// own keys.
+fn depth(line: &str) -> usize {
+    let rest = line.trim_start_matches(' ');
+    let indentation = line.len() - rest.len();
+    if rest.starts_with("- ") { indentation + 1 } else { indentation }
+}
+
+/// The line with the name of the list item that begins here, if it is another one.
+fn name_of_item(lines: &[Line], item: usize) -> Option<usize> {
+    let depth = depth(&lines[item].text);
+    let own = lines[item].text.trim_start();
+    if !own.starts_with("- ") || own.starts_with("- name: ") {
+        return None;
+    }
+    let below = lines.iter().enumerate().skip(item + 1);
+    let mut inside = below.take_while(|(_, line)| self::depth(&line.text) > depth);
+    inside
+        .find(|(_, line)| {
+            self::depth(&line.text) == depth + 1 && line.text.trim_start().starts_with("name: ")
+        })
+        .map(|(number, _)| number)
+}

@@ -1,0 +1,427 @@
+use std::sync::Arc;
+
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::change::{FieldChange, Impact, ImpactKind};
+use crate::engine::{Plan, Planned, Verdict};
+use crate::object::{Diagnostic, GroupKind, Gvk, ObjectId, Origin};
+
+fn planned(gvk: Gvk, namespace: Option<&str>, name: &str, verdict: Verdict) -> Planned {
+    Planned {
+        id: ObjectId::new(&gvk.group_kind(), namespace, name),
+        gvk,
+        origin: None,
+        verdict,
+        impact: Impact { kind: ImpactKind::None, pods: 0 },
+        fields: Vec::new(),
+        reason: None,
+        before: None,
+        after: None,
+    }
+}
+
+fn deployment(image: &str) -> Value {
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {"replicas": 4, "template": {"spec": {"containers": [
+            {"image": "proxy:1", "name": "proxy"},
+            {"args": ["--verbose"], "image": image, "name": "web", "ports": [{"containerPort": 80}]},
+        ]}}},
+    })
+}
+
+fn place(file: &str, line: u32) -> Origin {
+    Origin { file: file.into(), line, column: 1 }
+}
+
+fn plan() -> Plan {
+    let core = |kind| Gvk::new("", "v1", kind);
+    let apps = |kind| Gvk::new("apps", "v1", kind);
+    let config = |value| json!({"apiVersion": "v1", "data": {"log": value}, "kind": "ConfigMap"});
+    let restarts = Impact { kind: ImpactKind::Restart, pods: 4 };
+    Plan {
+        source: "shop".to_owned(),
+        revision: "c0ffee".repeat(6) + "c0ff",
+        complete: true,
+        objects: vec![
+            Planned {
+                origin: Some(place("base/namespace.yaml", 1)),
+                after: Some(Arc::new(
+                    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}),
+                )),
+                ..planned(core("Namespace"), None, "shop", Verdict::Create)
+            },
+            Planned {
+                origin: Some(place("deploy/config.yaml", 1)),
+                impact: Impact { kind: ImpactKind::InPlace, pods: 0 },
+                fields: vec![FieldChange {
+                    path: ".data.log".to_owned(),
+                    before: Some(json!("info")),
+                    after: Some(json!("debug")),
+                }],
+                before: Some(Arc::new(config("info"))),
+                after: Some(Arc::new(config("debug"))),
+                ..planned(core("ConfigMap"), Some("shop"), "web", Verdict::Configure)
+            },
+            Planned {
+                origin: Some(place("deploy/web.yaml", 12)),
+                impact: restarts,
+                fields: vec![FieldChange {
+                    path: ".spec.template.spec.containers[name=\"web\"].image".to_owned(),
+                    before: Some(json!("web:1")),
+                    after: Some(json!("web:2")),
+                }],
+                before: Some(Arc::new(deployment("web:1"))),
+                after: Some(Arc::new(deployment("web:2"))),
+                ..planned(apps("Deployment"), Some("shop"), "web", Verdict::Configure)
+            },
+            Planned {
+                origin: Some(place("deploy/api.yaml", 1)),
+                impact: Impact { kind: ImpactKind::Scale, pods: 3 },
+                reason: Some("the namespace shop is not there yet".to_owned()),
+                ..planned(apps("Deployment"), Some("shop"), "api", Verdict::Wait)
+            },
+            Planned {
+                origin: Some(place("deploy/service.yaml", 1)),
+                reason: Some("spec.clusterIP is immutable\nand differs".to_owned()),
+                ..planned(core("Service"), Some("shop"), "web", Verdict::Refuse)
+            },
+            Planned {
+                origin: Some(place("deploy/migrate.yaml", 1)),
+                impact: Impact { kind: ImpactKind::Recreate, pods: 1 },
+                ..planned(Gvk::new("batch", "v1", "Job"), Some("shop"), "migrate", Verdict::Recreate)
+            },
+            Planned {
+                impact: Impact { kind: ImpactKind::Scale, pods: 2 },
+                before: Some(Arc::new(json!({"apiVersion": "apps/v1", "kind": "StatefulSet"}))),
+                ..planned(apps("StatefulSet"), Some("shop"), "queue", Verdict::Delete)
+            },
+            planned(core("Service"), Some("shop"), "queue", Verdict::Unchanged),
+        ],
+        diagnostics: Vec::new(),
+    }
+}
+
+fn finding() -> Diagnostic {
+    let origin = Origin { file: "deploy/web.yaml".into(), line: 3, column: 5 };
+    Diagnostic::error(origin, "duplicate-key", "the key `name` stands here twice, first on line 2")
+        .hint("keep one of them")
+        .excerpt("    name: web")
+}
+
+#[test]
+fn a_plan_reads_as_a_list_of_changes() {
+    assert_snapshot!(text(&plan(), Palette::Plain), @r"
+    + Namespace shop  base/namespace.yaml:1
+    ~ ConfigMap shop/web  deploy/config.yaml:1
+        data:
+      -   log: info
+      +   log: debug
+    ~ Deployment shop/web  restarts 4 pods  deploy/web.yaml:12
+        spec:
+          template:
+            spec:
+              containers:
+              - args:
+      -         image: web:1
+      +         image: web:2
+                name: web
+    ? Deployment shop/api  starts 3 pods  deploy/api.yaml:1
+        waits: the namespace shop is not there yet
+    ! Service shop/web  deploy/service.yaml:1
+        refused: spec.clusterIP is immutable
+          and differs
+    ± Job shop/migrate  recreates 1 pod  deploy/migrate.yaml:1
+    - StatefulSet shop/queue  stops 2 pods
+
+    1 to create, 2 to configure, 1 to recreate, 1 to delete, 1 unchanged, 1 waiting, 1 refused
+    ");
+}
+
+#[test]
+fn a_plan_reads_as_a_patch() {
+    assert_snapshot!(unified(&plan(), Palette::Plain), @r"
+    --- /dev/null
+    +++ b/v1.Namespace..shop
+    @@ -0,0 +1,4 @@
+    +apiVersion: v1
+    +kind: Namespace
+    +metadata:
+    +  name: shop
+    --- a/v1.ConfigMap.shop.web
+    +++ b/v1.ConfigMap.shop.web
+    @@ -1,4 +1,4 @@
+     apiVersion: v1
+     data:
+    -  log: info
+    +  log: debug
+     kind: ConfigMap
+    --- a/apps.v1.Deployment.shop.web
+    +++ b/apps.v1.Deployment.shop.web
+    @@ -12,7 +12,7 @@
+             name: proxy
+           - args:
+             - --verbose
+    -        image: web:1
+    +        image: web:2
+             name: web
+             ports:
+             - containerPort: 80
+    --- a/apps.v1.StatefulSet.shop.queue
+    +++ /dev/null
+    @@ -1,2 +0,0 @@
+    -apiVersion: apps/v1
+    -kind: StatefulSet
+    ");
+}
+
+#[test]
+fn a_plan_reads_as_names() {
+    assert_snapshot!(names(&plan()), @r"
+    namespace/shop
+    configmap/web
+    deployment.apps/web
+    deployment.apps/api
+    service/web
+    job.batch/migrate
+    statefulset.apps/queue
+    ");
+}
+
+#[test]
+fn a_plan_reads_as_json() {
+    let whole = plan();
+    let objects = whole.objects[2..3].to_vec();
+    let plan = Plan { objects, diagnostics: vec![finding()], complete: false, ..whole };
+    assert_snapshot!(json(&plan), @r#"
+    {
+      "schema": "rhumb.dev/plan/v1",
+      "source": "shop",
+      "revision": "c0ffeec0ffeec0ffeec0ffeec0ffeec0ffeec0ff",
+      "complete": false,
+      "objects": [
+        {
+          "group": "apps",
+          "version": "v1",
+          "kind": "Deployment",
+          "namespace": "shop",
+          "name": "web",
+          "file": "deploy/web.yaml",
+          "line": 12,
+          "action": "configure",
+          "impact": {
+            "kind": "restart",
+            "pods": 4
+          },
+          "fields": [
+            {
+              "path": ".spec.template.spec.containers[name=\"web\"].image",
+              "before": "web:1",
+              "after": "web:2"
+            }
+          ],
+          "reason": null
+        }
+      ],
+      "diagnostics": [
+        {
+          "file": "deploy/web.yaml",
+          "line": 3,
+          "column": 5,
+          "severity": "error",
+          "code": "duplicate-key",
+          "message": "the key `name` stands here twice, first on line 2",
+          "hint": "keep one of them"
+        }
+      ],
+      "summary": {
+        "create": 0,
+        "configure": 1,
+        "unchanged": 0,
+        "delete": 0,
+        "recreate": 0,
+        "wait": 0,
+        "refuse": 0
+      }
+    }
+    "#);
+}
+
+#[test]
+fn what_is_not_known_is_null() {
+    let diagnostics = vec![Diagnostic::file_error("", "no-source", "the branch main is gone")];
+    let plan = Plan { source: "shop".to_owned(), diagnostics, ..Plan::default() };
+    assert_snapshot!(json(&plan), @r#"
+    {
+      "schema": "rhumb.dev/plan/v1",
+      "source": "shop",
+      "revision": null,
+      "complete": false,
+      "objects": [],
+      "diagnostics": [
+        {
+          "file": "",
+          "line": null,
+          "column": null,
+          "severity": "error",
+          "code": "no-source",
+          "message": "the branch main is gone",
+          "hint": null
+        }
+      ],
+      "summary": {
+        "create": 0,
+        "configure": 0,
+        "unchanged": 0,
+        "delete": 0,
+        "recreate": 0,
+        "wait": 0,
+        "refuse": 0
+      }
+    }
+    "#);
+}
+
+#[test]
+fn summaries_say_why_nothing_is_pruned() {
+    let none = Plan { complete: true, ..Plan::default() };
+    assert_snapshot!(summary(&none, Tense::Would), @"0 to create, 0 to configure, 0 to delete, 0 unchanged");
+    assert_snapshot!(summary(&plan(), Tense::Did), @"1 created, 2 configured, 1 recreated, 1 pruned, 1 unchanged, 1 waiting, 1 refused");
+    let gone = Diagnostic::file_error("", "no-source", "the branch main is gone");
+    let one = Plan { complete: false, diagnostics: vec![gone.clone()], ..Plan::default() };
+    assert_snapshot!(summary(&one, Tense::Would), @r"
+    nothing is pruned: the branch main is gone
+    0 to create, 0 to configure, 0 to delete, 0 unchanged
+    ");
+    let two = Plan { complete: false, diagnostics: vec![finding(), gone], ..Plan::default() };
+    assert_snapshot!(summary(&two, Tense::Would), @r"
+    nothing is pruned: deploy/web.yaml:3: the key `name` stands here twice, first on line 2 (and 1 more error)
+    0 to create, 0 to configure, 0 to delete, 0 unchanged
+    ");
+}
+
+#[test]
+fn colour_is_the_only_difference_between_palettes() {
+    let plan = Plan { diagnostics: vec![finding()], ..plan() };
+    for form in [text, unified, |plan: &Plan, palette| diagnostics(&plan.diagnostics, palette)] {
+        let (bare, coloured) = (form(&plan, Palette::Plain), form(&plan, Palette::Colour));
+        let stripped = coloured.split('\u{1b}').enumerate().fold(String::new(), |text, (number, piece)| {
+            text + if number == 0 { piece } else { piece.split_once('m').unwrap().1 }
+        });
+        assert_eq!(stripped, bare);
+        assert_ne!(coloured, bare);
+    }
+}
+
+#[test]
+fn an_outline_shows_what_leads_to_a_change() {
+    fn check(before: Value, after: Value) -> String {
+        let planned = Planned {
+            before: Some(Arc::new(before)),
+            after: Some(Arc::new(after)),
+            ..planned(Gvk::new("", "v1", "ConfigMap"), None, "a", Verdict::Configure)
+        };
+        let whole = text(&Plan { objects: vec![planned], ..Plan::default() }, Palette::Plain);
+        let (_, below) = whole.split_once('\n').unwrap();
+        below.split_once("\n\n").unwrap().0.to_owned()
+    }
+    assert_snapshot!(check(json!({"a": {"b": 1, "c": 2}, "d": 3}), json!({"a": {"b": 1}, "d": 4})), @r"
+      a:
+    -   c: 2
+    - d: 3
+    + d: 4
+    ");
+    assert_snapshot!(check(json!({"l": [{"k": 1}, {"k": 2}]}), json!({"l": [{"k": 1}, {"k": 3}, {"k": 4}]})), @r"
+      l:
+    - - k: 2
+    + - k: 3
+    + - k: 4
+    ");
+    assert_snapshot!(
+        check(json!({"data": {"run": "one\ntwo\nthree\n", "x": "1"}}), json!({"data": {"run": "one\n2\nthree\n", "x": "1"}})), @r"
+      data:
+        run: |
+    -     two
+    +     2
+    "
+    );
+    assert_snapshot!(
+        check(
+            json!({"c": [{"image": "a", "name": "a", "ports": [{"port": 1}]}]}),
+            json!({"c": [{"image": "a", "name": "a", "ports": [{"port": 2}]}]}),
+        ), @r"
+      c:
+      - image: a
+        name: a
+        ports:
+    -   - port: 1
+    +   - port: 2
+    "
+    );
+}
+
+#[test]
+fn progress_reads_like_kubectl() {
+    let web = ObjectId::new(&GroupKind::new("apps", "Deployment"), Some("shop"), "web");
+    let shop = ObjectId::new(&GroupKind::new("", "Namespace"), None, "shop");
+    let lines = [
+        progress(&shop, Outcome::Created, Palette::Plain),
+        progress(&web, Outcome::Created, Palette::Plain),
+        progress(&web, Outcome::Configured, Palette::Plain),
+        progress(&web, Outcome::Unchanged, Palette::Plain),
+        progress(&web, Outcome::Recreated, Palette::Plain),
+        progress(&web, Outcome::Pruned, Palette::Plain),
+        progress(&web, Outcome::Waiting("the namespace shop\nis not there yet"), Palette::Plain),
+        progress(&shop, Outcome::Refused("the server says\u{1b}[31m no"), Palette::Plain),
+    ];
+    assert_snapshot!(lines.concat(), @r"
+    namespace/shop created
+    deployment.apps/web created (shop)
+    deployment.apps/web configured (shop)
+    deployment.apps/web unchanged (shop)
+    deployment.apps/web recreated (shop)
+    deployment.apps/web pruned (shop)
+    deployment.apps/web (shop) waiting: the namespace shop is not there yet
+    namespace/shop refused: the server says�[31m no
+    ");
+}
+
+#[test]
+fn diagnostics_show_the_line() {
+    let place = |line, column| Origin { file: "a.yaml".into(), line, column };
+    let long = format!("{{{}\"name\": 1{}", "\"key\": 1, ".repeat(20), ", \"key\": 1".repeat(20));
+    let found = [
+        finding(),
+        Diagnostic::warning(place(9, 0), "b", "without a column").excerpt("  text"),
+        Diagnostic::error(place(2, 3), "a", "with a tab, \u{1b}[2Jand worse").excerpt("\t\u{1b}[2Jkey: 1"),
+        Diagnostic::error(place(4, 202), "a", "on a long line").excerpt(long),
+        Diagnostic::error(place(5, 99), "a", "beyond the end").excerpt("a: 1"),
+        Diagnostic::file_error("a.yaml", "a", "about the whole file"),
+        Diagnostic::file_error("", "a", "about nothing in particular"),
+    ];
+    assert_snapshot!(diagnostics(&found, Palette::Plain), @r#"
+    error: about nothing in particular
+    a.yaml: error: about the whole file
+    a.yaml:2:3: error: with a tab, �[2Jand worse
+        �[2Jkey: 1
+         ^
+    a.yaml:4:202: error: on a long line
+        …"key": 1, "key": 1, "key": 1, "key": 1, "key": 1, "key": 1, "name": 1, "key": 1, "key": 1, "key": 1,…
+                                                                     ^
+    a.yaml:5:99: error: beyond the end
+        a: 1
+    a.yaml:9: warning: without a column
+        text
+    deploy/web.yaml:3:5: error: the key `name` stands here twice, first on line 2
+        name: web
+        ^
+      hint: keep one of them
+    "#);
+    assert_eq!(tally(&found), "6 errors, 1 warning");
+    assert_eq!(tally(&found[1..2]), "1 warning");
+    assert_eq!(tally(&[]), "");
+}

@@ -1,0 +1,168 @@
+//! A plan as text for people.
+
+use std::fmt::Write as _;
+
+use super::outline::{Side, outline};
+use super::palette::harmless;
+use super::{Palette, Style};
+use crate::change::{Impact, ImpactKind};
+use crate::engine::{Plan, Planned, Verdict};
+use crate::object::Diagnostic;
+
+/// A line for each object that is not as wanted, the changed fields under it, and the summary last.
+pub fn text(plan: &Plan, palette: Palette) -> String {
+    let mut out = String::new();
+    for planned in plan.objects.iter().filter(|planned| planned.verdict != Verdict::Unchanged) {
+        object(&mut out, planned, palette);
+    }
+    if !out.is_empty() {
+        out.push('\n');
+    }
+    out.push_str(&summary(plan, Tense::Would));
+    out
+}
+
+/// The names alone, as `kubectl -o name` writes them: a line for each object that is not as wanted.
+pub fn names(plan: &Plan) -> String {
+    let differing = plan.objects.iter().filter(|planned| planned.verdict != Verdict::Unchanged);
+    differing.fold(String::new(), |mut out, planned| {
+        out.push_str(&planned.id.resource_name());
+        out.push('\n');
+        out
+    })
+}
+
+/// Whether a summary tells what would happen or what has happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tense {
+    /// Of a plan.
+    Would,
+    /// Of a plan that was carried out.
+    Did,
+}
+
+/// `3 to create, 1 to configure, 0 to delete, 96 unchanged`, and before it why nothing is pruned, if the
+/// source was not read whole.
+pub fn summary(plan: &Plan, tense: Tense) -> String {
+    let mut out = String::new();
+    if !plan.complete {
+        let _ = writeln!(out, "nothing is pruned: {}", why_incomplete(&plan.diagnostics));
+    }
+    let mut parts = Vec::new();
+    for verdict in [
+        Verdict::Create,
+        Verdict::Configure,
+        Verdict::Recreate,
+        Verdict::Delete,
+        Verdict::Unchanged,
+        Verdict::Wait,
+        Verdict::Refuse,
+    ] {
+        let count = plan.objects.iter().filter(|planned| planned.verdict == verdict).count();
+        let always = !matches!(verdict, Verdict::Recreate | Verdict::Wait | Verdict::Refuse);
+        if always || count > 0 {
+            parts.push(format!("{count} {}", words(verdict, tense)));
+        }
+    }
+    let _ = writeln!(out, "{}", parts.join(", "));
+    out
+}
+
+const fn words(verdict: Verdict, tense: Tense) -> &'static str {
+    match (verdict, tense) {
+        (Verdict::Create, Tense::Would) => "to create",
+        (Verdict::Configure, Tense::Would) => "to configure",
+        (Verdict::Recreate, Tense::Would) => "to recreate",
+        (Verdict::Delete, Tense::Would) => "to delete",
+        (Verdict::Create, Tense::Did) => "created",
+        (Verdict::Configure, Tense::Did) => "configured",
+        (Verdict::Recreate, Tense::Did) => "recreated",
+        (Verdict::Delete, Tense::Did) => "pruned",
+        (Verdict::Unchanged, _) => "unchanged",
+        (Verdict::Wait, _) => "waiting",
+        (Verdict::Refuse, _) => "refused",
+    }
+}
+
+fn why_incomplete(diagnostics: &[Diagnostic]) -> String {
+    let mut errors = diagnostics.iter().filter(|found| found.is_error());
+    let Some(first) = errors.next() else { return "the source was not read whole".to_owned() };
+    let place = if first.origin.line == 0 { first.origin.file.to_string() } else { first.origin.to_string() };
+    let more = match errors.count() {
+        0 => String::new(),
+        1 => " (and 1 more error)".to_owned(),
+        count => format!(" (and {count} more errors)"),
+    };
+    let told = if place.is_empty() { first.message.clone() } else { format!("{place}: {}", first.message) };
+    format!("{}{more}", harmless(&told))
+}
+
+fn object(out: &mut String, planned: &Planned, palette: Palette) {
+    let (sign, style) = sign(planned.verdict);
+    let _ = write!(
+        out,
+        "{} {}",
+        palette.paint(style, sign),
+        palette.paint(Style::Strong, &planned.id.to_string())
+    );
+    if let Some(impact) = impact(planned) {
+        let _ = write!(out, "  {impact}");
+    }
+    if let Some(origin) = &planned.origin {
+        let _ = write!(out, "  {}", palette.paint(Style::Faint, &harmless(&origin.to_string())));
+    }
+    out.push('\n');
+    if let Some(reason) = &planned.reason {
+        let lead = match planned.verdict {
+            Verdict::Wait => "waits: ",
+            Verdict::Refuse => "refused: ",
+            _ => "",
+        };
+        for (number, line) in reason.lines().enumerate() {
+            let lead = if number == 0 { lead } else { "  " };
+            let _ = writeln!(out, "    {}", palette.paint(style, &harmless(&format!("{lead}{line}"))));
+        }
+    }
+    if let (Some(before), Some(after)) = (&planned.before, &planned.after) {
+        for line in outline(before, after) {
+            let (sign, style) = match line.side {
+                Side::Both => (' ', Style::Faint),
+                Side::Before => ('-', Style::Removed),
+                Side::After => ('+', Style::Added),
+            };
+            let _ = writeln!(out, "  {}", palette.paint(style, &format!("{sign} {}", line.text)));
+        }
+    }
+}
+
+const fn sign(verdict: Verdict) -> (&'static str, Style) {
+    match verdict {
+        Verdict::Create => ("+", Style::Added),
+        Verdict::Configure => ("~", Style::Changed),
+        Verdict::Unchanged => (" ", Style::Faint),
+        Verdict::Delete => ("-", Style::Removed),
+        Verdict::Recreate => ("±", Style::Removed),
+        Verdict::Wait => ("?", Style::Waiting),
+        Verdict::Refuse => ("!", Style::Error),
+    }
+}
+
+/// What happens to pods, in words; none where nothing does.
+fn impact(planned: &Planned) -> Option<String> {
+    let Impact { kind, pods } = planned.impact;
+    let pods = match pods {
+        0 if kind == ImpactKind::Recreate => return Some("is deleted and created again".to_owned()),
+        0 => return None,
+        1 => "1 pod".to_owned(),
+        pods => format!("{pods} pods"),
+    };
+    let verb = match kind {
+        ImpactKind::None | ImpactKind::InPlace => return None,
+        ImpactKind::Scale if planned.verdict == Verdict::Delete => "stops",
+        ImpactKind::Scale if planned.before.is_none() => "starts",
+        ImpactKind::Scale => "scales by",
+        ImpactKind::Restart => "restarts",
+        ImpactKind::Recreate => "recreates",
+    };
+    Some(format!("{verb} {pods}"))
+}
