@@ -264,7 +264,10 @@ impl<P: Project> Follower<P> {
                 Some(token) => next = Some(token.to_owned()),
                 // Without a version the watch begins at the newest state, as the best that can be done.
                 None => {
-                    return Ok(Ok(Listed { version: meta.resource_version.unwrap_or_default(), watch: None }));
+                    return Ok(Ok(Listed {
+                        version: meta.resource_version.unwrap_or_default(),
+                        watch: None,
+                    }));
                 }
             }
         }

@@ -36,7 +36,7 @@ pub use read::Looked;
 pub use reclaim::Reclaimed;
 pub use rolling::rolling;
 pub use wire::{ScaleTarget, Scaler};
-pub use write::{Applied, Deleted, Force, Guard, Propagation};
+pub use write::{Applied, Deleted, Force, Propagation};
 
 /// The field manager of every write.
 const FIELD_MANAGER: &str = "rhumb";

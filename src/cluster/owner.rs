@@ -3,7 +3,7 @@
 use super::PART_OF_LABEL;
 use super::interner::Interner;
 use super::wire::{Entry, Meta};
-use crate::engine::Owner;
+use crate::engine::{Keep, Owner};
 
 const KUSTOMIZATION: [&str; 2] =
     ["kustomize.toolkit.fluxcd.io/name", "kustomize.toolkit.fluxcd.io/namespace"];
@@ -15,9 +15,15 @@ const HELM: [&str; 2] = ["meta.helm.sh/release-name", "meta.helm.sh/release-name
 const CONFIG_SYNC_MANAGED: &str = "configmanagement.gke.io/managed";
 const CONFIG_SYNC_ID: &str = "configsync.gke.io/resource-id";
 const KAPP: &str = "kapp.k14s.io/app";
+const KEEP: &str = "rhumb.dev/prune";
+const FLUX_KEEP: &str = "kustomize.toolkit.fluxcd.io/prune";
+const ARGO_OPTIONS: &str = "argocd.argoproj.io/sync-options";
 
-/// Every label and annotation that marks an owner.
-pub(super) const MARKS: [&str; 13] = [
+/// Every label and annotation that marks an owner, or asks to be kept.
+pub(super) const MARKS: [&str; 16] = [
+    KEEP,
+    FLUX_KEEP,
+    ARGO_OPTIONS,
     PART_OF_LABEL,
     KUSTOMIZATION[0],
     KUSTOMIZATION[1],
@@ -42,7 +48,9 @@ pub(super) fn of(meta: &Meta<'_>, ours: Option<&Entry<'_>>, interner: &Interner)
     if let Some(controller) = meta.owner_references.iter().find(|reference| reference.controller) {
         let place =
             if meta.namespace.0.is_empty() { String::new() } else { format!("{}/", meta.namespace.0) };
-        return Owner::Foreign(interner.text(&format!("{} {place}{}", controller.kind.0, controller.name.0)));
+        return Owner::Controlled(
+            interner.text(&format!("{} {place}{}", controller.kind.0, controller.name.0)),
+        );
     }
     let member_of = meta.labels.get(PART_OF_LABEL).map(|set| interner.text(set));
     let path = ["f:metadata", "f:labels", "f:applyset.kubernetes.io/part-of"];
@@ -52,6 +60,15 @@ pub(super) fn of(meta: &Meta<'_>, ours: Option<&Entry<'_>>, interner: &Interner)
         (Some(set), None) => Owner::Labelled(set),
         (None, None) => Owner::Nobody,
     }
+}
+
+/// Whether the object asks to stay when nobody wants it any more, in our words, Flux's or Argo CD's.
+pub(super) fn keep(meta: &Meta<'_>) -> Keep {
+    let says =
+        |key: &str, word: &str| meta.annotations.get(key).is_some_and(|text| text.eq_ignore_ascii_case(word));
+    let options = meta.annotations.get(ARGO_OPTIONS).unwrap_or_default();
+    let argo = options.split(',').any(|option| option.trim().eq_ignore_ascii_case("Prune=false"));
+    if argo || says(KEEP, "never") || says(FLUX_KEEP, "disabled") { Keep::Asked } else { Keep::No }
 }
 
 /// The first mark of another tool, in words.

@@ -12,23 +12,11 @@ use super::error::{Error, Fault, On};
 use super::kinds::Kind;
 use super::wire::{Form, Lens, Project as _};
 use super::{FIELD_MANAGER, path};
-use crate::engine::{Live, Rv, Uid};
+use crate::engine::{Guard, Live, Rv, Uid};
 use crate::object::ObjectId;
 
 const APPLY: &str = "application/apply-patch+yaml";
 const JSON: &str = "application/json";
-
-/// What must still be true when the server does the write.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Guard {
-    /// Nothing: the object is made where there is none, and else changed. Only for an object that a look
-    /// found absent, and unforced, so that somebody else's object is not taken over.
-    Create,
-    /// The object is still this incarnation; it is not made again.
-    Uid(Uid),
-    /// The object is still in this version.
-    Exact(Uid, Rv),
-}
 
 /// Whether fields that other managers own with other values are taken from them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -237,7 +225,7 @@ impl Serialize for GuardedMetadata<'_> {
             }
         }
         match self.guard {
-            Guard::Create => {}
+            Guard::Absent => {}
             Guard::Uid(uid) => map.serialize_entry("uid", &uid.0)?,
             Guard::Exact(uid, rv) => {
                 map.serialize_entry("uid", &uid.0)?;

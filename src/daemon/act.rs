@@ -10,8 +10,8 @@ use super::contents::{self, Contents};
 use super::event::{Event, Trouble};
 use crate::cluster::{Cluster, Deleted, Error, Fault, Force, Kind, Looked as Found, Propagation, Retry};
 use crate::engine::{
-    Action, Apply, Cover, Failure, Guard, Looked, Lost, Outcome, Release, Removal, Replicas, Rule, Shared, Verified,
-    Written,
+    Action, Apply, Cover, Failure, Guard, Looked, Lost, Outcome, Release, Removal, Replicas, Rule, Shared,
+    Verified, Written,
 };
 use crate::fields::{self, Coverage};
 use crate::object::{ObjectId, Revision};
@@ -26,7 +26,7 @@ pub(super) struct Hands {
 
 impl Hands {
     /// Writes a content.
-    pub(super) async fn apply(self, kind: Arc<Kind>, id: ObjectId, apply: Apply -> Event {
+    pub(super) async fn apply(self, kind: Arc<Kind>, id: ObjectId, apply: Apply) -> Event {
         let force = if apply.guard == Guard::Absent { Force::No } else { Force::Yes };
         let body = match self.body(&apply).await {
             Ok(body) => body,
@@ -60,7 +60,7 @@ impl Hands {
     }
 
     /// Deletes one incarnation in one version.
-    pub(super) async fn delete(self, kind: Arc<Kind>, id: ObjectId, action: Action -> Event {
+    pub(super) async fn delete(self, kind: Arc<Kind>, id: ObjectId, action: Action) -> Event {
         let Action::Delete(uid, rv, removal) = &action else {
             return Event::Looked(BTreeMap::new());
         };
@@ -101,7 +101,8 @@ impl Hands {
             questions
                 .into_iter()
                 .map(|question| {
-                    let verified = self.contents.effective(&question.want).map(|content| question.answer(content));
+                    let verified =
+                        self.contents.effective(&question.want).map(|content| question.answer(content));
                     (question.id, verified.map_err(|error| Trouble(error.to_string().into())))
                 })
                 .collect()
@@ -134,7 +135,7 @@ impl Hands {
     }
 }
 
-fn is_empty(value: &Value) -> bool {
+pub(super) fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,
         Value::Array(list) => list.is_empty(),
@@ -184,7 +185,7 @@ impl Question {
 
 /// What an error of the API server means for the object. The wait is what the server asks for; the
 /// backoff is the queue's.
-fn failure(error: &Error -> Failure {
+fn failure(error: &Error) -> Failure {
     let text: Arc<str> = error.reason().into();
     let wait = error.retry_after().unwrap_or(Duration::ZERO);
     match (error.fault(), error.retry()) {

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::engine::{Desired, Release, Replicas, effective, stamped};
 use crate::manifest::{self, Item};
-use crate::object::{Class, Hash, Object};
+use crate::object::{Hash, Object};
 use crate::source::{self, Blob, Disk, Reader};
 
 /// So many parsed files are kept: a first apply asks for the objects of one file one after the other.
@@ -18,7 +18,7 @@ const KEPT_BYTES: usize = 1 << 20;
 
 /// Why a body cannot be had.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub(super) enum Error {
     /// The source's store does not give the file.
     #[error("{file} cannot be read again: {source}")]
     Store {
@@ -37,19 +37,9 @@ pub enum Error {
     },
 }
 
-impl Error {
-    /// The class under which it is treated.
-    pub fn class(&self) -> Class {
-        match self {
-            Self::Store { .. } => Class::Source,
-            Self::Changed { .. } => Class::Internal,
-        }
-    }
-}
-
 /// Where the bytes of a source are.
 #[derive(Clone)]
-pub enum Bytes {
+pub(super) enum Bytes {
     /// In a git store.
     Store(Reader),
     /// In memory, as they were on disk.
@@ -65,20 +55,20 @@ type Kept = VecDeque<(Blob, Arc<Vec<Item>>)>;
 
 /// Bodies of the objects of all sources. Cheap to clone.
 #[derive(Clone)]
-pub struct Contents {
+pub(super) struct Contents {
     shelves: Arc<Vec<Shelf>>,
     kept: Arc<Mutex<Kept>>,
 }
 
 impl Contents {
     /// Of sources in the order of their numbers, each with the id of its inventory.
-    pub fn new(sources: impl IntoIterator<Item = (Arc<str>, Bytes)>) -> Self {
+    pub(super) fn new(sources: impl IntoIterator<Item = (Arc<str>, Bytes)>) -> Self {
         let shelves = sources.into_iter().map(|(applyset, bytes)| Shelf { applyset, bytes }).collect();
         Self { shelves: Arc::new(shelves), kept: Arc::default() }
     }
 
     /// The effective content of a wanted object. Blocks on the disk.
-    pub fn effective(&self, want: &Desired) -> Result<Value, Error> {
+    pub(super) fn effective(&self, want: &Desired) -> Result<Value, Error> {
         let file = || want.origin.file.clone();
         let shelf = &self.shelves[want.place.source];
         let items = self.items(shelf, want)?;
@@ -89,7 +79,7 @@ impl Contents {
     }
 
     /// What is sent: the effective content with the release annotation. Blocks on the disk.
-    pub fn body(&self, want: &Desired, release: &Release, replicas: Replicas) -> Result<Value, Error> {
+    pub(super) fn body(&self, want: &Desired, release: &Release, replicas: Replicas) -> Result<Value, Error> {
         Ok(stamped(self.effective(want)?, release, replicas))
     }
 
@@ -116,13 +106,13 @@ impl Contents {
     }
 
     /// Forgets the parsed files.
-    pub fn clear(&self) {
+    pub(super) fn clear(&self) {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 }
 
 fn object(item: &Item, want: &Desired) -> Object {
-    let mut body = manifest::cleaned(&item.body);
+    let mut body = manifest::cleaned(item.body.clone());
     if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
         match want.id.namespace() {
             Some(namespace) => metadata.insert("namespace".to_owned(), Value::String(namespace.to_owned())),

@@ -3,18 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::cluster::{InformerEvent, Kinds, Parent, Scaler};
-use crate::engine::{Action, Live, Looked, Outcome, Reading, Release, Shared, SourceId, Verified};
+use crate::cluster::{Kinds, Parent};
+use crate::engine::{Action, Looked, Outcome, Reading, Release, Shared, SourceId, Verified};
 use crate::object::{GroupKind, ObjectId};
 use crate::report::Told;
 
 /// One thing that happened. The set is closed: what wakes the loop stands here and nowhere else.
 #[derive(Debug)]
 pub(super) enum Event {
-    /// An informer tells.
-    Informer(InformerEvent<Live>),
-    /// The autoscalers' informer tells.
-    Scalers(InformerEvent<Scaler>),
     /// A source was read.
     Read(SourceId, Reading, BTreeSet<GroupKind>),
     /// A source could not be read.

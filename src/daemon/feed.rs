@@ -17,8 +17,6 @@ use crate::source::{Blob, Disk, Error, MAX_FILE, Reader, Snapshot, Source};
 /// What the loop asks of a feed.
 #[derive(Debug)]
 pub(super) enum Order {
-    /// Look now.
-    Look,
     /// Read all again with these scopes.
     Scopes(Box<Scopes>),
     /// Keep these revisions readable.
@@ -44,20 +42,19 @@ impl Feed {
 
     /// Runs until nobody listens any more.
     pub(super) async fn run(mut self, mut orders: mpsc::Receiver<Order>) {
-        let mut hints = self.source.hints();
+        let hints = self.source.hints();
         let mut next = Instant::now();
         loop {
             let told = tokio::select! {
                 biased;
                 order = orders.recv() => match order {
                     None => return,
-                    Some(Order::Look) => self.look().await,
                     Some(order) => self.obey(order).await,
                 },
-                () = hints.next() => self.look().await,
+                () = hints.changed() => self.look().await,
                 () = sleep_until(next) => {
                     let told = self.look().await;
-                    next = Instant::now() + self.source.next_poll();
+                    next = Instant::now() + self.source.next_poll(super::random());
                     told
                 }
             };
@@ -85,7 +82,8 @@ impl Feed {
         }
         let (reader, dialect, scopes) = (self.source.reader(), self.dialect.clone(), self.scopes.clone());
         let from = self.told.clone();
-        let step = blocking(move || advance(&reader, &dialect, scopes, from.as_ref(), &observed.revision)).await?;
+        let step =
+            blocking(move || advance(&reader, &dialect, scopes, from.as_ref(), &observed.revision)).await?;
         self.told = Some(step.snapshot);
         self.scopes = step.scopes;
         Ok(Some((step.reading, step.unknown)))
@@ -93,20 +91,29 @@ impl Feed {
 
     async fn obey(&mut self, order: Order) -> Option<Event> {
         match order {
-            Order::Look => self.look().await,
             Order::Scopes(scopes) => {
                 self.scopes = *scopes;
                 self.told = None;
                 self.look().await
             }
             Order::Pin(revisions) => {
-                if let Err(error) = self.source.pin(&revisions).await {
-                    tracing::warn!(source = self.source.name(), "older revisions cannot be kept: {error}");
+                match self.source.pin(&revisions).await {
+                    Ok(lost) if lost.is_empty() => {}
+                    Ok(lost) => {
+                        tracing::debug!(source = self.source.name(), ?lost, "revisions that are gone")
+                    }
+                    Err(error) => {
+                        tracing::warn!(
+                            source = self.source.name(),
+                            "older revisions cannot be kept: {error}"
+                        );
+                    }
                 }
                 None
             }
             Order::Resolve(revision, wanted) => {
-                let (reader, dialect, scopes) = (self.source.reader(), self.dialect.clone(), self.scopes.clone());
+                let (reader, dialect, scopes) =
+                    (self.source.reader(), self.dialect.clone(), self.scopes.clone());
                 let resolved = blocking(move || resolve(&reader, &dialect, scopes, &revision, wanted)).await;
                 Some(Event::Resolved(resolved))
             }
@@ -140,7 +147,8 @@ fn advance(
             changed.insert(file.path.clone(), file.blob);
         }
     }
-    let mut files: BTreeMap<Arc<str>, Option<FileFacts>> = gone.into_iter().map(|path| (path.clone(), None)).collect();
+    let mut files: BTreeMap<Arc<str>, Option<FileFacts>> =
+        gone.into_iter().map(|path| (path.clone(), None)).collect();
     let mut unknown = read_files(reader, dialect, &mut scopes, &changed, &mut files)?;
     // A definition may stand in a later file than its objects.
     let learnt = |kinds: &BTreeSet<GroupKind>| kinds.iter().any(|kind| scopes.get(kind).is_some());
@@ -221,7 +229,11 @@ pub(super) async fn once(disk: Arc<Disk>, dialect: Dialect, scopes: Scopes) -> E
 }
 
 /// Reads all files that were on disk.
-pub(super) fn read_disk(disk: &Disk, dialect: &Dialect, mut scopes: Scopes) -> (Reading, BTreeSet<GroupKind>) {
+pub(super) fn read_disk(
+    disk: &Disk,
+    dialect: &Dialect,
+    mut scopes: Scopes,
+) -> (Reading, BTreeSet<GroupKind>) {
     let snapshot = &disk.snapshot;
     let mut reading = Reading { revision: Some(snapshot.revision.clone()), ..Reading::default() };
     let mut files: BTreeMap<&Arc<str>, Read> = BTreeMap::new();

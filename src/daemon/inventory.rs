@@ -49,7 +49,13 @@ fn finished_text(finished: &BTreeMap<ObjectId, Hash>) -> String {
 
 /// What the parent should say now. Before the first object of a kind is written its kind stands there; kinds
 /// leave it when the last object is gone and nothing waits.
-pub(super) fn wanted(engine: &Engine, source: SourceId, place: &str, known: Option<&Parent>, tidy: Tidy) -> Parent {
+pub(super) fn wanted(
+    engine: &Engine,
+    source: SourceId,
+    place: &str,
+    known: Option<&Parent>,
+    tidy: Tidy,
+) -> Parent {
     let mut parent = known.cloned().unwrap_or_default();
     let state = engine.source(source);
     let declared: BTreeSet<GroupKind> = state.catalog.ids().map(ObjectId::group_kind).collect();
@@ -78,8 +84,7 @@ pub(super) fn wanted(engine: &Engine, source: SourceId, place: &str, known: Opti
         parent.annotations.insert(PLACE.to_owned(), place.to_owned());
     }
     if tidy == Tidy::Exact && parent.annotations.contains_key(CONFIRMED) {
-        let left: Vec<String> =
-            inventory.confirmed.intersection(&uids).map(ToString::to_string).collect();
+        let left: Vec<String> = inventory.confirmed.intersection(&uids).map(ToString::to_string).collect();
         if left.is_empty() {
             parent.annotations.remove(CONFIRMED);
         } else {

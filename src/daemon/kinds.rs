@@ -84,7 +84,9 @@ impl Watched {
     }
 
     fn lacks_some(&self) -> bool {
-        self.kinds.as_ref().is_none_or(|kinds| self.wanted.iter().any(|gvk| !matches!(kinds.get(gvk), Lookup::Served(_))))
+        self.kinds
+            .as_ref()
+            .is_none_or(|kinds| self.wanted.iter().any(|gvk| !matches!(kinds.get(gvk), Lookup::Served(_))))
     }
 
     /// Discovery answered.
@@ -194,7 +196,7 @@ impl Watched {
             News::Gone(id, _) => {
                 self.targets.remove(&id);
             }
-            News::Synced => {}
+            News::Synced | News::Resumed => {}
             News::Failed(error, _) => {
                 tracing::warn!("autoscalers cannot be watched: {error}");
                 return;
@@ -215,6 +217,7 @@ impl Watched {
             }
             News::Gone(id, _) => engine.gone(&id),
             News::Synced => engine.list_complete(&event.kind),
+            News::Resumed => {}
             News::Failed(error, wait) => {
                 tracing::warn!(kind = %event.kind, ?wait, "the informer failed: {error}");
                 // What it showed before is old at worst, and every write carries what it was decided on.

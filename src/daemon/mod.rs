@@ -28,8 +28,15 @@ mod reading;
 mod reconciler;
 mod setup;
 
-pub use event::Told;
-pub use pass::{Pass, Verdict as PassVerdict};
+pub use inventory::CONFIRMED;
+pub use pass::{Ending, Pass};
 pub use preview::preview;
 pub use reconciler::{Reconciler, Until};
-pub use setup::{Setup, SourceSetup};
+pub use setup::{Files, Setup, SourceSetup};
+
+/// A random number from 0 to 1, to spread what would otherwise happen everywhere at once.
+fn random() -> f64 {
+    use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+    // Each RandomState has keys of its own.
+    (RandomState::new().build_hasher().finish() >> 11) as f64 / (1_u64 << 53) as f64
+}

@@ -101,27 +101,36 @@ impl Reconciler {
         let judged = source.and_then(|source| self.engine.judgements(source).find(|(other, _)| *other == id));
         let judged = judged.map(|(_, judgement)| judgement);
         let progress = || self.engine.all_live().any(|(_, live)| live.health.status == Status::InProgress);
-        matches!(judged, Some(Judgement::Delete)) || (matches!(judged, Some(Judgement::Later(_))) && progress())
+        matches!(judged, Some(Judgement::Delete))
+            || (matches!(judged, Some(Judgement::Later(_))) && progress())
     }
 
     /// Sums up.
     pub(super) fn sum_up(&self, ending: Ending) -> Pass {
         let mut told = self.told.clone();
         for (id, reason) in &self.open {
-            let word = if reason.is_refusal() { Told::Refused(reason.clone()) } else { Told::Waiting(reason.clone()) };
+            let word = if reason.is_refusal() {
+                Told::Refused(reason.clone())
+            } else {
+                Told::Waiting(reason.clone())
+            };
             told.insert(id.clone(), word);
         }
         let sources = self.engine.sources();
-        let incomplete = sources.iter().filter_map(|source| {
-            Some((source.name.to_string(), source.incomplete.as_ref()?.to_string()))
-        });
+        let incomplete = sources
+            .iter()
+            .filter_map(|source| Some((source.name.to_string(), source.incomplete.as_ref()?.to_string())));
         Pass {
             ending,
             told,
             unhealthy: self.unhealthy(),
             diagnostics: sources.iter().flat_map(|source| source.catalog.diagnostics()).collect(),
             incomplete: incomplete.collect(),
-            revision: sources.first().and_then(|s| s.head.as_ref()).map(ToString::to_string).unwrap_or_default(),
+            revision: sources
+                .first()
+                .and_then(|s| s.head.as_ref())
+                .map(ToString::to_string)
+                .unwrap_or_default(),
             readable: sources.iter().any(|source| source.head.is_some()),
         }
     }

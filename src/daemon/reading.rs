@@ -5,31 +5,31 @@ use std::sync::Arc;
 
 use crate::engine::{Desired, FileFacts, Held, Place, SourceId, Understood};
 use crate::manifest::{self, Scopes};
-use crate::object::{Diagnostic, GroupKind};
+use crate::object::GroupKind;
 
 /// How the files of one source are read.
 #[derive(Clone, Debug)]
-pub struct Dialect {
+pub(super) struct Dialect {
     /// Number of the source.
-    pub source: SourceId,
+    pub(super) source: SourceId,
     /// Id of its inventory.
-    pub applyset: Arc<str>,
+    pub(super) applyset: Arc<str>,
     /// Namespace of objects that name none.
-    pub namespace: Arc<str>,
+    pub(super) namespace: Arc<str>,
 }
 
 /// What was read, and which kinds' scopes were not known, so that it must be read again when they are.
 #[derive(Debug)]
-pub struct Read {
+pub(super) struct Read {
     /// What the engine keeps.
-    pub facts: FileFacts,
+    pub(super) facts: FileFacts,
     /// Kinds that neither the server nor a definition in the source knows.
-    pub unknown: BTreeSet<GroupKind>,
+    pub(super) unknown: BTreeSet<GroupKind>,
 }
 
 impl Dialect {
     /// Reads one file.
-    pub fn read(&self, file: &Arc<str>, bytes: &[u8], blob: [u8; 20], scopes: &mut Scopes) -> Read {
+    pub(super) fn read(&self, file: &Arc<str>, bytes: &[u8], blob: [u8; 20], scopes: &mut Scopes) -> Read {
         let reading = manifest::read(file, bytes);
         let mut facts = FileFacts { diagnostics: reading.diagnostics, ..FileFacts::default() };
         if !reading.understood {
@@ -56,10 +56,5 @@ impl Dialect {
         }
         facts.objects.shrink_to_fit();
         Read { facts, unknown }
-    }
-
-    /// A file that is refused unread.
-    pub fn refused(diagnostic: Diagnostic) -> FileFacts {
-        FileFacts { diagnostics: vec![diagnostic], understood: Understood::Partly, ..FileFacts::default() }
     }
 }

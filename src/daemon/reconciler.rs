@@ -1,7 +1,6 @@
 //! The loop.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -70,7 +69,6 @@ pub struct Reconciler {
     listener: mpsc::UnboundedSender<(ObjectId, Told)>,
     until: Until,
     channels: Channels,
-    random: RandomState,
 }
 
 struct Timers {
@@ -138,7 +136,6 @@ impl Reconciler {
             listener,
             until,
             channels: Channels { events, from_tasks, from_informers, from_scalers },
-            random: RandomState::new(),
         }
     }
 
@@ -188,7 +185,9 @@ impl Reconciler {
         }
         let depth = self.queue.depth();
         let started = self.read.len() == self.places.len() && self.watched.is_known();
-        let quiet = depth.ready == 0 && depth.processing == 0 && self.ledgers.iter().all(|ledger| ledger.call == Call::None);
+        let quiet = depth.ready == 0
+            && depth.processing == 0
+            && self.ledgers.iter().all(|ledger| ledger.call == Call::None);
         let healthy = !matches!(self.until, Until::Healthy(_)) || self.unhealthy().is_empty();
         (started && quiet && healthy && !self.is_moving()).then_some(Ending::Settled)
     }
@@ -218,7 +217,8 @@ impl Reconciler {
             self.process(id, now, &mut batch);
         }
         self.ask(batch);
-        let confirm = self.engine.sources().iter().enumerate().any(|(source, _)| self.waits_for_person(source));
+        let confirm =
+            self.engine.sources().iter().enumerate().any(|(source, _)| self.waits_for_person(source));
         match (confirm, self.timers.confirmation) {
             (true, None) => self.timers.confirmation = Some(now + CONFIRMATION),
             (false, _) => self.timers.confirmation = None,
@@ -227,7 +227,8 @@ impl Reconciler {
     }
 
     fn waits_for_person(&self, source: SourceId) -> bool {
-        self.until == Until::Stopped && self.engine.judgements(source).any(|(_, j)| matches!(j, Judgement::Confirm(_)))
+        self.until == Until::Stopped
+            && self.engine.judgements(source).any(|(_, j)| matches!(j, Judgement::Confirm(_)))
     }
 
     fn on_time(&mut self, now: Instant) {
@@ -239,7 +240,7 @@ impl Reconciler {
             });
         }
         if self.timers.resync <= now {
-            self.timers.resync = now + self.resync.mul_f64(0.9 + 0.2 * self.jitter());
+            self.timers.resync = now + self.resync.mul_f64(0.9 + 0.2 * super::random());
             self.engine.mark_all();
             self.reread_parents();
         }
@@ -251,12 +252,6 @@ impl Reconciler {
             self.timers.confirmation = None;
             self.reread_parents();
         }
-    }
-
-    fn jitter(&self) -> f64 {
-        let mut hasher = self.random.build_hasher();
-        hasher.write_u128(Instant::now().elapsed().as_nanos() ^ u128::from(self.queue.depth().delayed as u64));
-        (hasher.finish() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
     fn happened(&mut self, event: Event) {
@@ -303,7 +298,9 @@ impl Reconciler {
     }
 
     fn informed(&mut self, event: InformerEvent<Live>) {
-        if matches!(&event.news, News::Gone(..) | News::Synced) || matches!(&event.news, News::Seen(_, live) if live.finished) {
+        if matches!(&event.news, News::Gone(..) | News::Synced)
+            || matches!(&event.news, News::Seen(_, live) if live.finished)
+        {
             self.tidy_later();
         }
         self.watched.informed(event, &mut self.engine);
@@ -311,15 +308,17 @@ impl Reconciler {
 
     /// A question about an object had no answer: it is asked again later.
     fn put_off(&mut self, id: &ObjectId, why: &Arc<str>) {
-        let wait = self.queue.backoff(id, self.jitter());
+        let wait = self.queue.backoff(id, super::random());
         self.open.insert(id.clone(), Reason::Retrying(why.clone(), wait));
         self.queue.add_at(id.clone(), Instant::now() + wait);
     }
 
     fn was_read(&mut self, source: SourceId, reading: Reading, unknown: BTreeSet<GroupKind>) {
         let facts = || reading.files.iter().filter_map(|(_, facts)| facts.as_ref());
-        let gvks: BTreeSet<_> = facts().flat_map(|facts| &facts.objects).map(|desired| desired.gvk.clone()).collect();
-        let held: BTreeSet<_> = facts().flat_map(|facts| &facts.held).map(|held| held.id.group_kind()).collect();
+        let gvks: BTreeSet<_> =
+            facts().flat_map(|facts| &facts.objects).map(|desired| desired.gvk.clone()).collect();
+        let held: BTreeSet<_> =
+            facts().flat_map(|facts| &facts.held).map(|held| held.id.group_kind()).collect();
         let scalable = facts().flat_map(|facts| &facts.objects).any(|desired| desired.ceded.is_some());
         if let Some(revision) = &reading.revision {
             tracing::info!(source = %self.engine.source(source).name, %revision, files = reading.files.len(), "read");
@@ -369,7 +368,8 @@ impl Reconciler {
             }
             self.read_parent(source);
         }
-        let known: Vec<GroupKind> = self.unknown.iter().filter(|kind| scopes.get(kind).is_some()).cloned().collect();
+        let known: Vec<GroupKind> =
+            self.unknown.iter().filter(|kind| scopes.get(kind).is_some()).cloned().collect();
         if !known.is_empty() {
             self.unknown.retain(|kind| !known.contains(kind));
             for feed in self.feeds.iter().flatten() {
@@ -398,7 +398,11 @@ impl Reconciler {
         });
     }
 
-    fn parent_answered(&mut self, source: SourceId, parent: Result<Option<crate::cluster::Parent>, crate::cluster::Error>) {
+    fn parent_answered(
+        &mut self,
+        source: SourceId,
+        parent: Result<Option<crate::cluster::Parent>, crate::cluster::Error>,
+    ) {
         let ledger = &mut self.ledgers[source];
         ledger.call = Call::None;
         match parent {
@@ -413,7 +417,7 @@ impl Reconciler {
                 ledger.call = Call::Busy;
                 let (events, cluster) = (self.channels.events.clone(), self.hands.cluster.clone());
                 let (namespace, name) = (self.namespace.clone(), self.engine.source(source).name.clone());
-                let wait = Duration::from_millis(500).mul_f64(1.0 + self.jitter());
+                let wait = Duration::from_millis(500).mul_f64(1.0 + super::random());
                 tokio::spawn(async move {
                     tokio::time::sleep(wait).await;
                     let parent = cluster.parent(&namespace, &name).await;
@@ -436,7 +440,10 @@ impl Reconciler {
         for source in 0..self.ledgers.len() {
             let state = self.engine.source(source);
             let Some(known) = self.ledgers[source].parent.clone() else { continue };
-            if self.ledgers[source].call == Call::Busy || state.head.is_none() || state.writes == Writes::Observed {
+            if self.ledgers[source].call == Call::Busy
+                || state.head.is_none()
+                || state.writes == Writes::Observed
+            {
                 continue;
             }
             let tidy = match self.ledgers[source].need {
@@ -476,7 +483,9 @@ impl Reconciler {
         let state = self.engine.source(source);
         let held = state.inventory.iter().flat_map(|inventory| inventory.kinds.iter().cloned());
         state.incomplete.is_none()
-            && held.chain(state.catalog.ids().map(ObjectId::group_kind)).all(|kind| self.engine.is_synced(&kind))
+            && held
+                .chain(state.catalog.ids().map(ObjectId::group_kind))
+                .all(|kind| self.engine.is_synced(&kind))
     }
 
     /// Asks the feeds for older contents that decisions need.
@@ -496,7 +505,11 @@ impl Reconciler {
                 // A single reading has no history: what was accepted before is not known.
                 None => {
                     for (id, hash) in wanted {
-                        self.engine.resolved(&id, &crate::engine::Release { hash, revision: revision.clone() }, None);
+                        self.engine.resolved(
+                            &id,
+                            &crate::engine::Release { hash, revision: revision.clone() },
+                            None,
+                        );
                     }
                 }
             }
@@ -547,7 +560,8 @@ impl Reconciler {
     }
 
     fn kind_of(&self, id: &ObjectId) -> Option<Arc<crate::cluster::Kind>> {
-        let wanted = self.engine.entry(id).and_then(|entry| entry.want()).map(|(_, desired)| desired.gvk.clone());
+        let wanted =
+            self.engine.entry(id).and_then(|entry| entry.want()).map(|(_, desired)| desired.gvk.clone());
         wanted.and_then(|gvk| self.watched.exactly(&gvk)).or_else(|| self.watched.kind(&id.group_kind()))
     }
 
@@ -582,7 +596,8 @@ impl Reconciler {
                 if self.open.get(id) != Some(&reason) {
                     if reason.is_refusal() {
                         self.tell(id, Told::Refused(reason.clone()));
-                    } else if !matches!(reason, Reason::OwnWrite | Reason::Syncing(_) | Reason::Inventory(_)) {
+                    } else if !matches!(reason, Reason::OwnWrite | Reason::Syncing(_) | Reason::Inventory(_))
+                    {
                         tracing::debug!(object = %id, "waiting: {reason}");
                     }
                     self.open.insert(id.clone(), reason);
@@ -622,7 +637,9 @@ impl Reconciler {
             tracing::debug!(object = %id, "not carried out: {failure:?}");
         }
         let unchanged = match (&outcome, action) {
-            (Outcome::Applied(written), _) => self.engine.live(id).is_some_and(|live| live.rv == written.live.rv),
+            (Outcome::Applied(written), _) => {
+                self.engine.live(id).is_some_and(|live| live.rv == written.live.rv)
+            }
             _ => false,
         };
         self.engine.outcome(id, action, outcome, now);
@@ -636,10 +653,10 @@ impl Reconciler {
         match failure {
             Failure::Unknown(why, wait) => {
                 self.window = (self.window / 2).max(1);
-                Failure::Unknown(why, wait.max(self.queue.backoff(id, self.jitter())))
+                Failure::Unknown(why, wait.max(self.queue.backoff(id, super::random())))
             }
             Failure::Refused(why, rule, Some(wait)) => {
-                Failure::Refused(why, rule, Some(wait.max(self.queue.backoff(id, self.jitter()))))
+                Failure::Refused(why, rule, Some(wait.max(self.queue.backoff(id, super::random()))))
             }
             other => other,
         }

@@ -8,7 +8,7 @@ use super::budget::{Ask, Priority, release};
 use super::decide::{Action, Decision, Purpose, Restarts, Sight, View};
 use super::entry::{Entry, SourceId, Topic};
 use super::prune::{Guard, Judgement, Pending, judge};
-use super::state::{Engine, KindState, Served, Writes};
+use super::state::{Engine, Foresight, KindState, Served, Writes};
 use super::{Desired, Live, Owner, Prune, Reason, Want, is_workload};
 use crate::graph::Units;
 use crate::health::Status;
@@ -46,6 +46,9 @@ impl Engine {
                 return Some(Reason::Inventory(source.name.clone()));
             }
         }
+        if self.foresight == Foresight::AllDone {
+            return None;
+        }
         let namespace = ObjectId::new(&GroupKind::new("", "Namespace"), None, id.namespace()?);
         let managed = self.entries.get(&namespace).is_some_and(|entry| !entry.wants.is_empty());
         if !managed {
@@ -60,6 +63,9 @@ impl Engine {
 
     /// What stands in the way of a new content of an object.
     pub(super) fn gated(&self, source: SourceId, desired: &Desired) -> Option<Reason> {
+        if self.foresight == Foresight::AllDone {
+            return None;
+        }
         let needs = desired.needs.iter().find_map(|need| self.missing(need));
         let after = || desired.after.iter().find_map(|before| self.unhealthy(before));
         let crd = || self.definition(desired);

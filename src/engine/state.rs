@@ -107,6 +107,16 @@ pub struct Reading {
     pub incomplete: Option<Arc<str>>,
 }
 
+/// Whether what must come first has to be there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Foresight {
+    /// It has.
+    #[default]
+    Now,
+    /// It is taken for done.
+    AllDone,
+}
+
 /// All facts, and every transition.
 #[derive(Debug, Default)]
 pub struct Engine {
@@ -129,6 +139,7 @@ pub struct Engine {
     pub(super) definitions: HashMap<GroupKind, ObjectId>,
     relisting: HashMap<GroupKind, HashSet<ObjectId>>,
     dirty: Vec<ObjectId>,
+    pub(super) foresight: Foresight,
 }
 
 /// Whether the server has a kind.
@@ -146,6 +157,13 @@ impl Engine {
     /// An engine without sources.
     pub fn new(max_workloads: u32) -> Self {
         Self { max_workloads, ..Self::default() }
+    }
+
+    /// Makes it decide as if all that must come first had been done: for a plan, not for a write.
+    #[must_use]
+    pub fn foreseeing(mut self) -> Self {
+        self.foresight = Foresight::AllDone;
+        self
     }
 
     /// Adds a source and returns its number.

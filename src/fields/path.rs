@@ -47,6 +47,18 @@ impl Path {
         self.0.iter().zip(keys).all(|(element, key)| matches!(element, Element::Key(name) if &**name == *key))
     }
 
+    /// The value that it names in an object; an item that leaves a key out has that key's default.
+    pub fn find<'a>(&self, object: &'a Value) -> Option<&'a Value> {
+        self.0.iter().try_fold(object, |value, element| match element {
+            Element::Key(key) => value.get(&**key),
+            Element::Index(position) => value.get(*position),
+            Element::Value(wanted) => value.as_array()?.iter().find(|item| *item == wanted),
+            Element::Item(keys) => value.as_array()?.iter().find(|item| {
+                keys.iter().all(|(key, wanted)| item.get(&**key).is_none_or(|found| found == wanted))
+            }),
+        })
+    }
+
     /// Adds a step; for walks that go down.
     pub fn push(&mut self, element: Element) {
         self.0.push(element);

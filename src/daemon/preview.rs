@@ -1,0 +1,451 @@
+//! One dry run: the same facts, the same decisions, and the server's own answer instead of a write.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures::{StreamExt as _, stream};
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use super::act::blocking;
+use super::contents::{Bytes, Contents};
+use super::feed::read_disk;
+use super::inventory;
+use super::kinds::scopes;
+use super::reading::Dialect;
+use super::setup::SourceSetup;
+use crate::change::{self, Impact, ImpactKind};
+use crate::cluster::{
+    Cluster, Error, Fault, Force, Kind, Kinds, Looked as Found, Lookup, News, Selector, applyset_id,
+};
+use crate::engine::{
+    Action, Apply, Cover, Decision, Engine, Guard, Inventory, KindState, Looked, Lost, Plan, Planned,
+    Purpose, Reason, Release, Removal, Replicas, Served, Shared, Source, SourceId, Verdict, Verified,
+};
+use crate::fields::{self, Coverage};
+use crate::object::{GroupKind, Gvk, ObjectId, Revision};
+use crate::source::Disk;
+
+/// Server dry runs in flight at once.
+const CONCURRENCY: usize = 8;
+
+/// How long the autoscalers may take to be listed.
+const SCALERS: Duration = Duration::from_secs(10);
+
+/// The number of the only source.
+const ONLY: SourceId = 0;
+
+/// Tells what one pass over a source would do. Writes nothing to the cluster.
+///
+/// Fails when the API server cannot be asked at all.
+pub async fn preview(
+    cluster: &Cluster,
+    namespace: &str,
+    setup: &SourceSetup,
+    disk: Arc<Disk>,
+) -> Result<Plan, Error> {
+    let kinds = cluster.discover().await?;
+    let mut preview = Preview::new(cluster.clone(), namespace, setup, disk.clone(), kinds);
+    preview.read(setup, disk).await;
+    preview.list(namespace, setup).await?;
+    preview.scalers().await;
+    let decisions = preview.decide().await?;
+    let plan = preview.plan(decisions).await;
+    Ok(plan)
+}
+
+struct Preview {
+    cluster: Cluster,
+    engine: Engine,
+    contents: Contents,
+    kinds: Kinds,
+    place: String,
+    scalable: bool,
+}
+
+impl Preview {
+    fn new(cluster: Cluster, namespace: &str, setup: &SourceSetup, disk: Arc<Disk>, kinds: Kinds) -> Self {
+        let applyset: Arc<str> = applyset_id(namespace, &setup.name).into();
+        let mut engine = Engine::new(u32::MAX).foreseeing();
+        engine.add_source(Source::new(&setup.name, &applyset, setup.adopt, setup.prune, setup.radius));
+        let contents = Contents::new([(applyset, Bytes::Disk(disk))]);
+        Self { cluster, engine, contents, kinds, place: setup.place.clone(), scalable: false }
+    }
+
+    async fn read(&mut self, setup: &SourceSetup, disk: Arc<Disk>) {
+        let applyset = self.engine.source(ONLY).applyset.clone();
+        let dialect = Dialect { source: ONLY, applyset, namespace: setup.namespace.as_str().into() };
+        let scopes = scopes(Some(&self.kinds));
+        let (reading, _) = blocking(move || read_disk(&disk, &dialect, scopes)).await;
+        let facts = reading.files.iter().filter_map(|(_, facts)| facts.as_ref());
+        let desired: Vec<Shared> = facts.flat_map(|facts| &facts.objects).cloned().collect();
+        self.scalable = desired.iter().any(|desired| desired.ceded.is_some());
+        self.engine.read(ONLY, reading);
+        for gvk in desired.iter().map(|desired| desired.gvk.clone()).collect::<BTreeSet<Gvk>>() {
+            let served = match self.kinds.get(&gvk) {
+                Lookup::Served(_) => Served::Yes,
+                Lookup::Unserved { versions } => {
+                    Served::No(versions.iter().map(ToString::to_string).collect())
+                }
+                Lookup::Unknown => Served::Unknown,
+            };
+            self.engine.served(gvk, served);
+        }
+    }
+
+    /// Lists what is ours, and looks whether the rest exists.
+    async fn list(&mut self, namespace: &str, setup: &SourceSetup) -> Result<(), Error> {
+        let parent = self.cluster.parent(namespace, &setup.name).await?;
+        let mut kinds: BTreeMap<GroupKind, Arc<Kind>> = BTreeMap::new();
+        let known = inventory::read(parent.as_ref(), &self.place);
+        for held in &known.kinds {
+            match self.kinds.preferred(held) {
+                Lookup::Served(kind) => drop(kinds.insert(held.clone(), kind)),
+                Lookup::Unserved { .. } | Lookup::Unknown => {
+                    self.engine
+                        .informer(held, KindState::Blind("the server does not list this kind now".into()));
+                }
+            }
+        }
+        let declared: Vec<(ObjectId, Option<Gvk>)> = self
+            .engine
+            .entries()
+            .map(|(id, entry)| (id.clone(), entry.want().map(|(_, desired)| desired.gvk.clone())))
+            .collect();
+        for (id, gvk) in &declared {
+            if let Some(Lookup::Served(kind)) = gvk.as_ref().map(|gvk| self.kinds.get(gvk)) {
+                kinds.insert(id.group_kind(), kind);
+            } else if let Lookup::Served(kind) = self.kinds.preferred(&id.group_kind()) {
+                kinds.entry(id.group_kind()).or_insert(kind);
+            }
+        }
+        let inventory = Inventory {
+            kinds: declared.iter().map(|(id, _)| id.group_kind()).chain(known.kinds.clone()).collect(),
+            ..known
+        };
+        self.engine.inventory(ONLY, inventory);
+        let selector = Selector::PartOf([self.engine.source(ONLY).applyset.clone()].into());
+        for (group_kind, kind) in &kinds {
+            match self.cluster.list(kind, &selector).await {
+                Ok(all) => {
+                    self.engine.list_started(group_kind);
+                    all.into_iter().for_each(|(id, live)| self.engine.seen(&id, live));
+                    self.engine.list_complete(group_kind);
+                }
+                Err(error) if error.is_unreachable() => return Err(error),
+                Err(error) => self.engine.informer(group_kind, KindState::Blind(error.reason().into())),
+            }
+        }
+        Ok(())
+    }
+
+    async fn scalers(&mut self) {
+        let scaler = Gvk::new("autoscaling", "v2", "HorizontalPodAutoscaler");
+        let (true, Lookup::Served(kind)) = (self.scalable, self.kinds.get(&scaler)) else { return };
+        let (to, mut from) = mpsc::channel(64);
+        let informer = self.cluster.scalers(&kind, to);
+        let mut targets = HashMap::new();
+        let listed = async {
+            while let Some(event) = from.recv().await {
+                match event.news {
+                    News::Seen(id, scaler) => drop(targets.insert(id, scaler.target)),
+                    News::Synced | News::Failed(..) => return,
+                    News::Started | News::Gone(..) | News::Resumed => {}
+                }
+            }
+        };
+        let in_time = tokio::time::timeout(SCALERS, listed).await;
+        if in_time.is_err() {
+            tracing::warn!("the autoscalers were not listed in time; none are taken into account");
+        }
+        drop(informer);
+        self.engine.autoscaled(targets.into_values().flatten().map(|target| target.id).collect());
+    }
+
+    /// Decides about all; questions that a decision asks are answered until none is left.
+    async fn decide(&mut self) -> Result<BTreeMap<ObjectId, Decision>, Error> {
+        let now = Instant::now();
+        let mut decisions = BTreeMap::new();
+        let mut open: Vec<ObjectId> = self.engine.entries().map(|(id, _)| id.clone()).collect();
+        while !open.is_empty() {
+            let mut looks: BTreeMap<(GroupKind, Option<String>), BTreeSet<String>> = BTreeMap::new();
+            let mut again = Vec::new();
+            for id in std::mem::take(&mut open) {
+                let decision = self.engine.decide(&id, now);
+                match &decision.action {
+                    Action::Look => {
+                        let group = (id.group_kind(), id.namespace().map(str::to_owned));
+                        looks.entry(group).or_default().insert(id.name().to_owned());
+                        again.push(id);
+                    }
+                    Action::Compare(want, replicas) => {
+                        let verified = self.compare(&id, want, *replicas).await;
+                        self.engine.verified(&id, verified);
+                        again.push(id);
+                    }
+                    Action::Inspect(want, replicas) => {
+                        let verified = self.inspect(&id, want, *replicas).await?;
+                        self.engine.verified(&id, verified);
+                        again.push(id);
+                    }
+                    Action::Resolve => {
+                        self.give_up_resolving(&id);
+                        again.push(id);
+                    }
+                    _ => drop(decisions.insert(id, decision)),
+                }
+            }
+            self.look(looks).await?;
+            open = again;
+        }
+        Ok(decisions)
+    }
+
+    async fn look(
+        &mut self,
+        looks: BTreeMap<(GroupKind, Option<String>), BTreeSet<String>>,
+    ) -> Result<(), Error> {
+        for ((group_kind, namespace), names) in looks {
+            let Some(kind) = self.kind(&group_kind) else { continue };
+            let found = match self.cluster.look(&kind, namespace.as_deref(), &names).await {
+                Ok(found) => found,
+                Err(error) if error.is_unreachable() => return Err(error),
+                Err(error) => {
+                    self.engine.informer(&group_kind, KindState::Blind(error.reason().into()));
+                    continue;
+                }
+            };
+            for name in names {
+                let id = ObjectId::new(&group_kind, namespace.as_deref(), &name);
+                let looked = match found.get(&name) {
+                    Some(Found::Found(live)) => Looked::Found(live.clone()),
+                    Some(Found::Absent) | None => Looked::Absent,
+                };
+                self.engine.looked(&id, looked);
+            }
+        }
+        Ok(())
+    }
+
+    fn kind(&self, group_kind: &GroupKind) -> Option<Arc<Kind>> {
+        match self.kinds.preferred(group_kind) {
+            Lookup::Served(kind) => Some(kind),
+            Lookup::Unserved { .. } | Lookup::Unknown => None,
+        }
+    }
+
+    fn exactly(&self, gvk: &Gvk) -> Option<Arc<Kind>> {
+        match self.kinds.get(gvk) {
+            Lookup::Served(kind) => Some(kind),
+            Lookup::Unserved { .. } | Lookup::Unknown => None,
+        }
+    }
+
+    async fn content(&self, want: &Shared, replicas: Replicas) -> Option<Value> {
+        let (contents, want) = (self.contents.clone(), want.clone());
+        let release = Release { hash: hash(&want, replicas), revision: Revision::new("") };
+        blocking(move || contents.body(&want, &release, replicas)).await.ok()
+    }
+
+    async fn compare(&self, id: &ObjectId, want: &Shared, replicas: Replicas) -> Verified {
+        let shape = self.engine.shown(id).and_then(|live| live.ours.clone());
+        let content = self.content(want, replicas).await.unwrap_or_default();
+        let cover = match fields::coverage(&content, shape.as_deref()) {
+            Coverage::Whole => Cover::Whole,
+            Coverage::OnlyEmpty(_) => Cover::Empty,
+            Coverage::Lost(_) => Cover::Lost(Lost::InPlace),
+        };
+        Verified { content: hash(want, replicas), shape, cover }
+    }
+
+    /// An empty list has no path in our entry: the server's dry run tells whether anything would change.
+    async fn inspect(&self, id: &ObjectId, want: &Shared, replicas: Replicas) -> Result<Verified, Error> {
+        let shape = self.engine.shown(id).and_then(|live| live.ours.clone());
+        let shown = match self.exactly(&want.gvk) {
+            Some(kind) => self.cluster.get(&kind, id).await?,
+            None => None,
+        };
+        let content = self.content(want, replicas).await.unwrap_or_default();
+        let paths = match fields::coverage(&content, shape.as_deref()) {
+            Coverage::OnlyEmpty(paths) => paths,
+            Coverage::Whole | Coverage::Lost(_) => Vec::new(),
+        };
+        let shown = shown.unwrap_or_default();
+        let same = paths.iter().all(|path| path.find(&shown).is_none_or(super::act::is_empty));
+        let cover = if same { Cover::Whole } else { Cover::Lost(Lost::InPlace) };
+        Ok(Verified { content: hash(want, replicas), shape, cover })
+    }
+
+    fn give_up_resolving(&mut self, id: &ObjectId) {
+        let named = self.engine.unresolved();
+        for (revision, wanted) in named {
+            for (other, hash) in wanted.into_iter().filter(|(other, _)| other == id) {
+                self.engine.resolved(&other, &Release { hash, revision: revision.clone() }, None);
+            }
+        }
+    }
+
+    async fn plan(&self, decisions: BTreeMap<ObjectId, Decision>) -> Plan {
+        let source = self.engine.source(ONLY);
+        let mut planned: Vec<Planned> = stream::iter(&decisions)
+            .map(|(id, decision)| self.planned(id, decision))
+            .buffer_unordered(CONCURRENCY)
+            .filter_map(|planned| async { planned })
+            .collect()
+            .await;
+        let waves = |id: &ObjectId| {
+            self.engine.entry(id).and_then(|e| e.want()).map_or(0, |(_, desired)| desired.wave)
+        };
+        planned.sort_by_cached_key(|p| {
+            let deletion = p.verdict == Verdict::Delete;
+            let rank = i16::from(crate::graph::rank(&p.id.group_kind()));
+            (deletion, waves(&p.id), if deletion { -rank } else { rank }, p.id.clone())
+        });
+        Plan {
+            source: source.name.to_string(),
+            revision: source.head.as_ref().map(ToString::to_string).unwrap_or_default(),
+            complete: source.incomplete.is_none(),
+            objects: planned,
+            diagnostics: source.catalog.diagnostics(),
+        }
+    }
+
+    async fn planned(&self, id: &ObjectId, decision: &Decision) -> Option<Planned> {
+        let base = self.base(id)?;
+        let reason = decision.reason.as_ref();
+        match &decision.action {
+            Action::Apply(apply) => Some(self.apply(base, apply, reason).await),
+            Action::Delete(_, _, removal) => Some(self.delete(base, *removal).await),
+            Action::Nothing => Some(match reason {
+                None => base,
+                Some(Reason::Unserved(gvk, _)) if self.engine.definition_of(&gvk.group_kind()).is_some() => {
+                    self.unchecked(base, "its definition is applied first").await
+                }
+                Some(reason) => {
+                    let verdict = if reason.is_refusal() { Verdict::Refuse } else { Verdict::Wait };
+                    Planned { verdict, reason: Some(reason.to_string()), ..base }
+                }
+            }),
+            _ => None,
+        }
+    }
+
+    /// The object as it stands in the plan when nothing is to be done.
+    fn base(&self, id: &ObjectId) -> Option<Planned> {
+        let entry = self.engine.entry(id)?;
+        let want = entry.wants.first().map(|(_, want)| want);
+        let gvk = match want {
+            Some(crate::engine::Want::Object(desired)) => desired.gvk.clone(),
+            Some(crate::engine::Want::Held(held)) => held.gvk.clone(),
+            None => self.engine.live(id)?.gvk.clone(),
+        };
+        Some(Planned {
+            id: id.clone(),
+            gvk,
+            origin: want.map(|want| want.origin().clone()),
+            verdict: Verdict::Unchanged,
+            impact: Impact { kind: ImpactKind::None, pods: 0 },
+            fields: Vec::new(),
+            reason: None,
+            before: None,
+            after: None,
+        })
+    }
+
+    async fn apply(&self, base: Planned, apply: &Apply, reason: Option<&Reason>) -> Planned {
+        let Some(kind) = self.exactly(&apply.want.gvk) else { return base };
+        let release = Release { hash: hash(&apply.want, apply.replicas), revision: apply.revision.clone() };
+        let (contents, want, replicas) = (self.contents.clone(), apply.want.clone(), apply.replicas);
+        let body = match blocking(move || contents.body(&want, &release, replicas)).await {
+            Ok(body) => body,
+            Err(error) => {
+                return Planned { verdict: Verdict::Refuse, reason: Some(error.to_string()), ..base };
+            }
+        };
+        let force = if apply.guard == Guard::Absent { Force::No } else { Force::Yes };
+        let before = match apply.guard {
+            Guard::Absent => Ok(None),
+            Guard::Uid(_) | Guard::Exact(..) => self.cluster.get(&kind, &base.id).await,
+        };
+        let after = self.cluster.dry_run(&kind, &base.id, &body, &apply.guard, force).await;
+        match (before, after) {
+            (Ok(before), Ok(after)) => shown(base, before, Some(after), note(apply, reason)),
+            (_, Err(error))
+                if matches!(error.fault(), Fault::NoNamespace { .. }) && self.makes_namespace(&base.id) =>
+            {
+                self.unchecked(base, "its namespace is made first").await
+            }
+            (_, Err(error)) | (Err(error), _) => self.refused(base, apply, &error),
+        }
+    }
+
+    fn refused(&self, base: Planned, apply: &Apply, error: &Error) -> Planned {
+        let recreate = matches!(error.fault(), Fault::Immutable { .. })
+            && apply.want.traits.recreate == crate::engine::Recreate::Allowed;
+        let pods =
+            self.engine.live(&base.id).and_then(|live| live.rolling).map_or(0, |rolling| rolling.replicas);
+        let verdict = if recreate { Verdict::Recreate } else { Verdict::Refuse };
+        let kind = if recreate { ImpactKind::Recreate } else { ImpactKind::None };
+        Planned { verdict, impact: Impact { kind, pods }, reason: Some(error.reason()), ..base }
+    }
+
+    fn makes_namespace(&self, id: &ObjectId) -> bool {
+        let Some(namespace) = id.namespace() else { return false };
+        let namespace = ObjectId::new(&GroupKind::new("", "Namespace"), None, namespace);
+        self.engine.entry(&namespace).is_some_and(|entry| entry.want().is_some())
+    }
+
+    /// A creation that the server cannot check yet.
+    async fn unchecked(&self, base: Planned, why: &str) -> Planned {
+        let want =
+            self.engine.entry(&base.id).and_then(|entry| entry.want()).map(|(_, desired)| desired.clone());
+        let after = match &want {
+            Some(want) => self.content(want, Replicas::AsWritten).await,
+            None => None,
+        };
+        let note = format!("{why}; the server has not checked it");
+        Planned { verdict: Verdict::Create, ..shown(base, None, after, Some(note)) }
+    }
+
+    async fn delete(&self, base: Planned, removal: Removal) -> Planned {
+        let before = match self.kind(&base.id.group_kind()) {
+            Some(kind) => self.cluster.get(&kind, &base.id).await.ok().flatten(),
+            None => None,
+        };
+        let verdict = match removal {
+            Removal::Prune => Verdict::Delete,
+            Removal::Recreate => Verdict::Recreate,
+        };
+        let reason = Some("not wanted any more".to_owned());
+        Planned { verdict, ..shown(base, before, None, reason) }
+    }
+}
+
+fn hash(want: &Shared, replicas: Replicas) -> crate::object::Hash {
+    match replicas {
+        Replicas::AsWritten => want.hash,
+        Replicas::Left | Replicas::Shown(_) => want.ceded.unwrap_or(want.hash),
+    }
+}
+
+fn note(apply: &Apply, reason: Option<&Reason>) -> Option<String> {
+    let own = match apply.purpose {
+        Purpose::Adopt => Some("it exists and is taken over".to_owned()),
+        Purpose::Transfer => Some("it is taken over from another source".to_owned()),
+        Purpose::Repair => Some("somebody changed it".to_owned()),
+        Purpose::Create | Purpose::Change => None,
+    };
+    own.or_else(|| reason.map(ToString::to_string))
+}
+
+/// What differs between the live object and the server's answer.
+fn shown(base: Planned, before: Option<Value>, after: Option<Value>, reason: Option<String>) -> Planned {
+    let fields = change::fields(&base.id, before.as_ref(), after.as_ref());
+    let impact = change::impact(&base.id.group_kind(), before.as_ref(), after.as_ref());
+    let verdict = if before.is_none() { Verdict::Create } else { Verdict::Configure };
+    let presentable =
+        |value: Option<Value>| value.map(|value| Arc::new(change::presentable(&base.id, &value)));
+    let (before, after) = (presentable(before), presentable(after));
+    Planned { verdict, impact, fields, reason, before, after, ..base }
+}

@@ -1,0 +1,4 @@
+//! The program against a real control plane.
+
+mod support;
+mod thread;
