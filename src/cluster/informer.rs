@@ -210,7 +210,7 @@ impl<P: Project> Follower<P> {
         if self.stream_faults < STREAM_FAULTS {
             match self.list_by_stream().await? {
                 Err(error) if matches!(error.fault(), Fault::Invalid { .. }) => {
-                    self.stream_faults = STREAM_FAULTS
+                    self.stream_faults = STREAM_FAULTS;
                 }
                 // Some servers ignore the parameter, and then never send the end.
                 Err(error) if matches!(error.fault(), Fault::Timeout { .. }) => {
@@ -264,7 +264,10 @@ impl<P: Project> Follower<P> {
                 Some(token) => next = Some(token.to_owned()),
                 // Without a version the watch begins at the newest state, as the best that can be done.
                 None => {
-                    return Ok(Ok(Listed { version: meta.resource_version.unwrap_or_default(), watch: None }));
+                    return Ok(Ok(Listed {
+                        version: meta.resource_version.unwrap_or_default(),
+                        watch: None,
+                    }));
                 }
             }
         }

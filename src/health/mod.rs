@@ -59,8 +59,3 @@ impl Health {
         self.status == Status::Current
     }
 }
-
-/// Stub.
-pub fn of(_: &serde_json::Value) -> Health {
-    Health::current()
-}
