@@ -11,10 +11,11 @@ use serde::de::DeserializeOwned;
 use tokio::sync::{Mutex, OnceCell, RwLock};
 
 use super::classify;
-use super::connect::{Connection, Link};
+use super::connect::{Connection, LOGIN, Link};
 use super::error::{Error, Fault, On};
 use super::gate::{Gate, Traffic};
 use super::interner::Interner;
+use super::watch::Patience;
 use crate::engine::Uid;
 
 /// The server that shows this header queues fairly by itself.
@@ -33,11 +34,12 @@ struct Inner {
     context: String,
     namespace: String,
     client: RwLock<kube::Client>,
-    /// When the credentials were read last; none for a client that cannot be made again.
-    renewed: Option<Mutex<Instant>>,
+    /// When the credentials were read last.
+    renewed: Mutex<Instant>,
     gate: Gate,
     interner: Arc<Interner>,
     uid: OnceCell<Uid>,
+    patience: Patience,
 }
 
 impl std::fmt::Debug for Cluster {
@@ -116,30 +118,25 @@ pub(super) fn unreadable(on: &On, error: &serde_json::Error) -> Error {
 impl Cluster {
     /// Makes a client from flags, files and environment; may run a credential plugin, calls no server.
     pub async fn connect(connection: &Connection) -> Result<Self, Error> {
-        let link = connection.open().await?;
-        Ok(Self::with(link, connection, Some(Mutex::new(Instant::now()))))
+        Self::connect_with(connection, Patience::default()).await
     }
 
-    /// A cluster behind any client, as the tests have it.
-    #[cfg(test)]
-    pub(super) fn of_client(client: kube::Client, connection: &Connection) -> Self {
-        let link = Link { client, context: "test".to_owned(), namespace: "default".to_owned() };
-        Self::with(link, connection, None)
-    }
-
-    fn with(link: Link, connection: &Connection, renewed: Option<Mutex<Instant>>) -> Self {
-        Self {
+    /// Makes a client whose watches are given up sooner or later than usual.
+    pub(super) async fn connect_with(connection: &Connection, patience: Patience) -> Result<Self, Error> {
+        let Link { client, context, namespace } = connection.open(LOGIN).await?;
+        Ok(Self {
             inner: Arc::new(Inner {
                 connection: connection.clone(),
-                context: link.context,
-                namespace: link.namespace,
-                client: RwLock::new(link.client),
-                renewed,
+                context,
+                namespace,
+                client: RwLock::new(client),
+                renewed: Mutex::new(Instant::now()),
                 gate: Gate::new(connection),
                 interner: Arc::default(),
                 uid: OnceCell::new(),
+                patience,
             }),
-        }
+        })
     }
 
     /// The name of the context, for messages; `in-cluster` in a pod.
@@ -183,6 +180,11 @@ impl Cluster {
     #[cfg(test)]
     pub(super) fn gate(&self) -> &Gate {
         &self.inner.gate
+    }
+
+    /// How long watches last and may be silent.
+    pub(super) fn patience(&self) -> Patience {
+        self.inner.patience
     }
 
     /// The deadline of each call.
@@ -245,13 +247,15 @@ impl Cluster {
     /// Reads the credentials again after a 401: a token, a certificate or the kubeconfig itself may have
     /// been replaced, or a plugin's token may have run out.
     async fn renew_if_refused(&self, error: &Error) {
-        let (Fault::Unauthorized, Some(renewed)) = (error.fault(), &self.inner.renewed) else { return };
-        let mut renewed = renewed.lock().await;
+        if *error.fault() != Fault::Unauthorized {
+            return;
+        }
+        let mut renewed = self.inner.renewed.lock().await;
         if renewed.elapsed() < RENEWAL {
             return;
         }
         *renewed = Instant::now();
-        match self.inner.connection.open().await {
+        match self.inner.connection.open(LOGIN).await {
             Ok(link) => *self.inner.client.write().await = link.client,
             Err(error) => tracing::warn!(%error, "the credentials cannot be read again"),
         }

@@ -53,12 +53,13 @@ pub(super) fn transport(error: &kube::Error, on: On) -> Error {
     Error::new(on, fault)
 }
 
-/// A credential plugin's trouble. Its standard output is not shown: it may hold a token.
+/// A credential plugin's trouble. Its command line and its standard output are not shown: they may hold
+/// a password or a token.
 pub(super) fn credentials(error: &kube::client::AuthError) -> String {
     match error {
-        kube::client::AuthError::AuthExecRun { cmd, out } => {
+        kube::client::AuthError::AuthExecRun { out, .. } => {
             let said = String::from_utf8_lossy(&out.stderr);
-            format!("the credential plugin {cmd} failed ({}): {}", out.status, cut(said.trim()))
+            format!("the credential plugin failed ({}): {}", out.status, cut(said.trim()))
         }
         kube::client::AuthError::AuthExecParse(_) => {
             "the credential plugin's answer cannot be read".to_owned()
@@ -110,6 +111,15 @@ fn is_schema_refusal(message: &str) -> bool {
     message.starts_with("failed to create typed patch object")
         || message.starts_with("failed to create manager for existing fields")
         || message.starts_with("failed to convert")
+}
+
+/// The fields in `failed to create typed patch object (shop/web; apps/v1, Kind=Deployment): .spec.x: …`;
+/// several come as indented lines.
+fn schema_faults(message: &str) -> Vec<Wrong> {
+    let Some((_, faults)) = message.split_once("): ") else { return Vec::new() };
+    let lines = faults.lines().map(str::trim).filter(|line| line.starts_with('.'));
+    let parts = lines.filter_map(|line| line.split_once(": "));
+    parts.map(|(field, text)| Wrong { field: field.to_owned(), message: cut(text).to_owned() }).collect()
 }
 
 fn denied(status: &Status, causes: &[StatusCause], on: &On) -> Fault {
@@ -178,18 +188,20 @@ fn refused(status: &Status, causes: &[StatusCause], on: &On) -> Fault {
             message: spoken(status, on, "a webhook that the server must ask does not answer"),
         };
     }
-    let fields = causes
+    let mut fields: Vec<Wrong> = causes
         .iter()
-        .map(|cause| Wrong {
-            field: cause.field.clone(),
-            message: if on.is_secret() { String::new() } else { cut(&cause.message).to_owned() },
-        })
-        .fold(Vec::new(), |mut known: Vec<Wrong>, wrong| {
-            if !known.contains(&wrong) {
-                known.push(wrong);
-            }
-            known
-        });
+        .map(|cause| Wrong { field: cause.field.clone(), message: cut(&cause.message).to_owned() })
+        .collect();
+    if fields.is_empty() {
+        fields = schema_faults(&status.message);
+    }
+    // The API server often names one fault twice.
+    fields.dedup();
+    if on.is_secret() {
+        for wrong in &mut fields {
+            wrong.message.clear();
+        }
+    }
     let message = spoken(status, on, "");
     if is_fixed(&status.message) || causes.iter().any(|cause| is_fixed(&cause.message)) {
         Fault::Immutable { fields, message }

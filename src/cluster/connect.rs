@@ -11,6 +11,8 @@ use super::error::{Error, Fault, On};
 
 /// A TCP and TLS handshake that takes longer than this fails, whatever the deadline of the call.
 const HANDSHAKE: Duration = Duration::from_secs(10);
+/// A credential plugin may ask a person to log in, but not for ever.
+pub(super) const LOGIN: Duration = Duration::from_secs(60);
 
 /// Where the API server is and how hard it may be asked.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,7 +57,7 @@ pub(super) struct Link {
 
 impl Connection {
     /// Makes a client; reads files and may run a credential plugin, but calls no server.
-    pub(super) async fn open(&self) -> Result<Link, Error> {
+    pub(super) async fn open(&self, patience: Duration) -> Result<Link, Error> {
         let (mut config, context) = self.config().await?;
         // The retries of the client would hide up to 15 attempts in one call, and its read timeout would
         // cut quiet watches.
@@ -66,7 +68,7 @@ impl Connection {
         // Runs the credential plugin, which may hang.
         let made =
             tokio::task::spawn_blocking(move || ClientBuilder::try_from(config).map(ClientBuilder::build));
-        let client = match tokio::time::timeout(self.timeout, made).await {
+        let client = match tokio::time::timeout(patience, made).await {
             Ok(Ok(Ok(client))) => client,
             Ok(Ok(Err(kube::Error::Auth(error)))) => return Err(wrong(classify::credentials(&error))),
             Ok(Ok(Err(error))) => return Err(wrong(classify::chain(&error))),

@@ -210,7 +210,7 @@ impl<P: Project> Follower<P> {
         if self.stream_faults < STREAM_FAULTS {
             match self.list_by_stream().await? {
                 Err(error) if matches!(error.fault(), Fault::Invalid { .. }) => {
-                    self.stream_faults = STREAM_FAULTS
+                    self.stream_faults = STREAM_FAULTS;
                 }
                 // Some servers ignore the parameter, and then never send the end.
                 Err(error) if matches!(error.fault(), Fault::Timeout { .. }) => {

@@ -50,7 +50,7 @@ impl Cluster {
 }
 
 /// The entries with those of client-side apply merged into ours; none where there is nothing to merge.
-fn migrated(entries: &[Value]) -> Option<Vec<Value>> {
+pub(super) fn migrated(entries: &[Value]) -> Option<Vec<Value>> {
     let (theirs, mut kept): (Vec<Value>, Vec<Value>) = entries.iter().cloned().partition(is_client_side);
     let first = theirs.first()?.clone();
     let fields = theirs.iter().fold(Value::Object(Map::new()), |sum, entry| union(sum, &entry["fieldsV1"]));
@@ -102,9 +102,4 @@ fn union(left: Value, right: &Value) -> Value {
         sum.insert(key.clone(), merged);
     }
     Value::Object(sum)
-}
-
-#[cfg(test)]
-pub(super) fn migrated_for_test(entries: &[Value]) -> Option<Vec<Value>> {
-    migrated(entries)
 }

@@ -16,12 +16,27 @@ use super::informer::Selector;
 use super::kinds::Kind;
 use super::path;
 
-/// The server ends each watch within this time, less jitter. Some load balancers cut at five minutes.
-const LIFETIME: Duration = Duration::from_secs(290);
-/// How long after its end a watch without a word counts as dead.
-const GRACE: Duration = Duration::from_secs(5);
-/// The server sends a bookmark about every minute; once one was seen, this much silence means dead.
-const SILENCE: Duration = Duration::from_secs(150);
+/// How long a watch may last, and be silent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Patience {
+    /// The server ends each watch within this time, less jitter. Some load balancers cut at five minutes.
+    pub(super) lifetime: Duration,
+    /// How long after its end a watch without a word counts as dead.
+    pub(super) grace: Duration,
+    /// The server sends a bookmark about every minute; once one was seen, this much silence means dead.
+    pub(super) silence: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self {
+            lifetime: Duration::from_secs(290),
+            grace: Duration::from_secs(5),
+            silence: Duration::from_secs(150),
+        }
+    }
+}
+
 /// An event larger than any object that etcd stores is no event.
 const LONGEST_LINE: usize = 64 << 20;
 
@@ -77,8 +92,10 @@ pub(super) struct Watch {
     lines: Pin<Box<dyn AsyncBufRead + Send>>,
     on: On,
     line: Vec<u8>,
-    bookmarks: bool,
-    patience: Duration,
+    heard_bookmark: bool,
+    patience: Patience,
+    /// How long it may be silent now.
+    limit: Duration,
 }
 
 impl Cluster {
@@ -90,7 +107,8 @@ impl Cluster {
         start: &Start,
     ) -> Result<Watch, Error> {
         let on = On::Kind(kind.gvk.group_kind());
-        let seconds = jittered(LIFETIME).as_secs().to_string();
+        let patience = self.patience();
+        let seconds = jittered(patience.lifetime).as_secs().max(1).to_string();
         let mut parameters =
             vec![("watch", "true"), ("allowWatchBookmarks", "true"), ("timeoutSeconds", &seconds)];
         match start {
@@ -105,11 +123,11 @@ impl Cluster {
         let url = path::query(path::collection(kind, None), &parameters);
         let lines = Box::pin(self.stream(url, &on).await?);
         // Until its list has ended, a watch that says nothing is a server that does not know this form.
-        let patience = match start {
-            Start::After(_) => LIFETIME + GRACE,
+        let limit = match start {
+            Start::After(_) => patience.lifetime + patience.grace,
             Start::All => self.timeout(),
         };
-        Ok(Watch { lines, on, line: Vec::new(), bookmarks: false, patience })
+        Ok(Watch { lines, on, line: Vec::new(), heard_bookmark: false, patience, limit })
     }
 }
 
@@ -159,21 +177,22 @@ impl Watch {
 
     fn heard_bookmark(&mut self, ends_list: bool) {
         // The bookmark that ends the list proves nothing about later ones.
-        self.bookmarks |= !ends_list;
-        self.patience = if self.bookmarks { SILENCE } else { LIFETIME + GRACE };
+        self.heard_bookmark |= !ends_list;
+        let Patience { lifetime, grace, silence } = self.patience;
+        self.limit = if self.heard_bookmark { silence } else { lifetime + grace };
     }
 
     /// Reads one line; false at the end of the stream.
     async fn read_line(&mut self) -> Result<bool, Error> {
         self.line.clear();
         loop {
-            let chunk = match tokio::time::timeout(self.patience, self.lines.fill_buf()).await {
+            let chunk = match tokio::time::timeout(self.limit, self.lines.fill_buf()).await {
                 Ok(Ok(chunk)) => chunk,
                 Ok(Err(error)) => {
                     let reason = format!("the watch broke: {}", classify::chain(&error));
                     return Err(Error::new(self.on.clone(), Fault::Unreachable { reason }));
                 }
-                Err(_) => return Err(Error::new(self.on.clone(), Fault::Timeout { after: self.patience })),
+                Err(_) => return Err(Error::new(self.on.clone(), Fault::Timeout { after: self.limit })),
             };
             if chunk.is_empty() {
                 return Ok(!self.line.is_empty());

@@ -393,7 +393,10 @@ impl<'de: 'a, 'a> Deserialize<'de> for Marks<'a> {
                 while let Some(key) = map.next_key::<Text<'de>>()? {
                     let own = [RELEASE_ANNOTATION, REVISION_ANNOTATION];
                     match own.iter().chain(&owner::MARKS).find(|known| **known == key.0) {
-                        Some(known) => marks.push((*known, part(Some(map.next_value::<&'de RawValue>()?)))),
+                        Some(known) => {
+                            let value = map.next_value::<&'de RawValue>()?;
+                            marks.extend(serde_json::from_str(value.get()).ok().map(|text| (*known, text)));
+                        }
                         None => drop(map.next_value::<IgnoredAny>()?),
                     }
                 }

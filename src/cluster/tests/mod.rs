@@ -1,1 +1,10 @@
-
+mod calls;
+mod classify;
+mod connect;
+mod double;
+mod informer;
+mod owner;
+mod parent;
+mod reclaim;
+mod rolling;
+mod wire;

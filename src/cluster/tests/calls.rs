@@ -1,0 +1,345 @@
+//! Verbs, URLs, bodies, deadlines and the gate, byte by byte.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::double::{Asked, Double, Reply, config_maps, kind};
+use crate::cluster::watch::Patience;
+use crate::cluster::{
+    Connection, Deleted, Fault, Force, Guard, Kinds, Looked, Lookup, Propagation, Scope, Selector,
+};
+use crate::engine::{Rv, Uid};
+use crate::object::{Class, GroupKind, Gvk, ObjectId};
+
+fn id(name: &str) -> ObjectId {
+    ObjectId::new(&GroupKind::new("", "ConfigMap"), Some("shop"), name)
+}
+
+fn uid() -> Uid {
+    Uid("u-1".into())
+}
+
+fn ok(body: &Value) -> Reply {
+    Reply::Whole(200, "", body.to_string())
+}
+
+fn not_found(name: &str) -> Reply {
+    let status = json!({ "kind": "Status", "code": 404, "reason": "NotFound", "details": { "name": name, "kind": "configmaps" } });
+    Reply::Whole(404, "", status.to_string())
+}
+
+fn object(name: &str) -> Value {
+    json!({ "metadata": { "name": name, "namespace": "shop", "uid": "u-1", "resourceVersion": "7" } })
+}
+
+#[tokio::test]
+async fn an_apply_carries_manager_strictness_and_guard() {
+    let double = Double::start(|_, _| {
+        Reply::Whole(201, "warning: 299 - \"v1 \\\"x\\\" is old\"\r\n", object("a").to_string())
+    })
+    .await;
+    let body = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "a", "uid": "old", "resourceVersion": "1" }, "data": { "k": "v" } });
+    let exact = Guard::Exact(uid(), Rv(7));
+    let applied = double.cluster.apply(&config_maps(), &id("a"), &body, &exact, Force::Yes).await.unwrap();
+    assert!(applied.created);
+    assert_eq!((applied.live.uid, applied.live.rv), (uid(), Rv(7)));
+    assert_eq!(applied.warnings, [r#"v1 "x" is old"#]);
+    double.cluster.apply(&config_maps(), &id("a"), &body, &Guard::Uid(uid()), Force::No).await.unwrap();
+    double.cluster.dry_run(&config_maps(), &id("a"), &body, &Guard::Create, Force::No).await.unwrap();
+    let asked = double.asked();
+    let check = |asked: &Asked, query: &str, metadata: Value| {
+        assert_eq!(asked.method, "PATCH");
+        assert_eq!(
+            asked.path,
+            format!("/api/v1/namespaces/shop/configmaps/a?fieldManager=rhumb&fieldValidation=Strict{query}")
+        );
+        assert!(asked.head.contains("content-type: application/apply-patch+yaml"), "{}", asked.head);
+        let sent: Value = serde_json::from_str(&asked.body).unwrap();
+        assert_eq!(sent["metadata"], metadata);
+        assert_eq!(sent["data"], json!({ "k": "v" }));
+    };
+    check(&asked[0], "&force=true", json!({ "name": "a", "uid": "u-1", "resourceVersion": "7" }));
+    check(&asked[1], "", json!({ "name": "a", "uid": "u-1" }));
+    check(&asked[2], "&dryRun=All", json!({ "name": "a" }));
+}
+
+#[tokio::test]
+async fn urls_of_all_sorts_of_objects() {
+    let double = Double::start(|_, _| not_found("x")).await;
+    let deployments = kind("apps/v1", "Deployment", "deployments");
+    let roles = kind("rbac.authorization.k8s.io/v1", "ClusterRole", "clusterroles");
+    let namespaces = kind("v1", "Namespace", "namespaces");
+    let of = |group: &str, kind: &str, namespace, name| {
+        ObjectId::new(&GroupKind::new(group, kind), namespace, name)
+    };
+    let absent =
+        double.cluster.get(&deployments, &of("apps", "Deployment", Some("shop"), "web")).await.unwrap();
+    assert_eq!(absent, None);
+    double
+        .cluster
+        .get(&roles, &of("rbac.authorization.k8s.io", "ClusterRole", None, "system:a b/ü"))
+        .await
+        .unwrap();
+    double.cluster.get(&namespaces, &of("", "Namespace", None, "shop")).await.unwrap();
+    let paths: Vec<String> = double.asked().into_iter().map(|asked| asked.path).collect();
+    assert_eq!(
+        paths,
+        [
+            "/apis/apps/v1/namespaces/shop/deployments/web",
+            "/apis/rbac.authorization.k8s.io/v1/clusterroles/system:a%20b%2F%C3%BC",
+            "/api/v1/namespaces/shop",
+        ]
+    );
+    assert!(double.asked()[0].head.contains("authorization: Bearer t"));
+}
+
+#[tokio::test]
+async fn a_delete_names_incarnation_and_version() {
+    let terminating = json!({ "kind": "ConfigMap", "metadata": { "name": "a", "uid": "u-1", "deletionTimestamp": "2026-01-01T00:00:00Z" } });
+    let gone = json!({ "kind": "Status", "status": "Success" });
+    let stale =
+        json!({ "kind": "Status", "code": 409, "reason": "Conflict", "message": "Precondition failed" });
+    let other = json!({ "metadata": { "name": "a", "uid": "u-2" } });
+    let double = Double::start(move |number, _| match number {
+        0 => ok(&gone),
+        1 => ok(&terminating),
+        2 => not_found("a"),
+        3 | 5 => Reply::Whole(409, "", stale.to_string()),
+        4 => ok(&object("a")),
+        _ => ok(&other),
+    })
+    .await;
+    let delete = || async {
+        double.cluster.delete(&config_maps(), &id("a"), &uid(), Rv(7), Propagation::Orphan).await
+    };
+    assert_eq!(delete().await.unwrap(), Deleted::Gone);
+    assert_eq!(delete().await.unwrap(), Deleted::Accepted);
+    assert_eq!(delete().await.unwrap(), Deleted::Gone);
+    // Still this incarnation: the version has moved on.
+    assert_eq!(*delete().await.unwrap_err().fault(), Fault::Stale);
+    // Another one: this one is gone, and the other is left alone.
+    assert_eq!(delete().await.unwrap(), Deleted::Gone);
+    let asked = double.asked();
+    let sent: Value = serde_json::from_str(&asked[0].body).unwrap();
+    assert_eq!(asked[0].method, "DELETE");
+    assert_eq!(sent["preconditions"], json!({ "uid": "u-1", "resourceVersion": "7" }));
+    assert_eq!(sent["propagationPolicy"], "Orphan");
+    let methods: Vec<&str> = asked.iter().map(|asked| asked.method.as_str()).collect();
+    assert_eq!(methods, ["DELETE", "DELETE", "DELETE", "DELETE", "GET", "DELETE", "GET"]);
+}
+
+#[tokio::test]
+async fn a_refusal_is_asked_for_once() {
+    for code in [429, 500, 503, 504] {
+        let double =
+            Double::start(move |_, _| Reply::Whole(code, "retry-after: 2\r\n", "busy".to_owned())).await;
+        let error = double.cluster.get(&config_maps(), &id("a")).await.unwrap_err();
+        assert_eq!(error.class(), Class::Transient);
+        assert_eq!(double.asked().len(), 1, "{code}");
+        assert_eq!(error.retry_after().is_some(), code == 429);
+    }
+}
+
+#[tokio::test]
+async fn silence_is_bounded_and_the_next_call_works() {
+    let double = Double::start(|number, _| match number {
+        0 => Reply::Silence,
+        1 => Reply::Held("{\"metadata\":".to_owned()),
+        _ => ok(&object("a")),
+    })
+    .await;
+    for _ in 0..2 {
+        let since = Instant::now();
+        let error = double.cluster.get(&config_maps(), &id("a")).await.unwrap_err();
+        assert_eq!(*error.fault(), Fault::Timeout { after: Duration::from_millis(500) });
+        assert_eq!(error.to_string(), "ConfigMap shop/a: no answer within 0.5 s");
+        assert!(since.elapsed() < Duration::from_secs(5));
+    }
+    assert!(double.cluster.get(&config_maps(), &id("a")).await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn no_server_and_no_json_are_told() {
+    let double = Double::start(|_, _| Reply::Whole(200, "", "<html>hunter2</html>".to_owned())).await;
+    let error = double.cluster.get(&config_maps(), &id("a")).await.unwrap_err();
+    assert_eq!(error.to_string(), "ConfigMap shop/a: the answer cannot be read (line 1, column 1)");
+    let nobody = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let text = super::double::kubeconfig_text("x", &format!("http://{nobody}"), "");
+    std::fs::write(double.kubeconfig(), text).unwrap();
+    let connection = Connection { kubeconfig: Some(double.kubeconfig()), ..Connection::default() };
+    let cluster = crate::cluster::Cluster::connect(&connection).await.unwrap();
+    let error = cluster.get(&config_maps(), &id("a")).await.unwrap_err();
+    assert!(error.is_unreachable());
+    assert!(error.to_string().starts_with("ConfigMap shop/a: the API server cannot be reached: "), "{error}");
+    assert!(error.to_string().contains("refused"), "{error}");
+}
+
+#[tokio::test]
+async fn credentials_are_read_again_after_a_401() {
+    let double = Double::start(|_, asked| {
+        if asked.head.contains("Bearer new") {
+            ok(&object("a"))
+        } else {
+            Reply::Whole(401, "", "{}".to_owned())
+        }
+    })
+    .await;
+    let text = std::fs::read_to_string(double.kubeconfig()).unwrap().replace("token: t", "token: new");
+    std::fs::write(double.kubeconfig(), text).unwrap();
+    let deadline = Instant::now() + Duration::from_secs(20);
+    // The first renewal waits for its turn after the connection was made.
+    while let Err(error) = double.cluster.get(&config_maps(), &id("a")).await {
+        assert_eq!(*error.fault(), Fault::Unauthorized);
+        assert!(Instant::now() < deadline);
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+#[tokio::test]
+async fn the_rate_limit_holds_until_the_server_queues() {
+    let slow = Connection { qps: 10.0, burst: 1, timeout: Duration::from_secs(5), ..Connection::default() };
+    let double = Double::start_with(slow, Patience::default(), |number, _| {
+        let header = if number < 4 { "" } else { "x-kubernetes-pf-flowschema-uid: f\r\n" };
+        Reply::Whole(200, header, object("a").to_string())
+    })
+    .await;
+    let since = Instant::now();
+    for _ in 0..5 {
+        double.cluster.get(&config_maps(), &id("a")).await.unwrap();
+    }
+    assert!(since.elapsed() >= Duration::from_millis(390), "{:?}", since.elapsed());
+    assert!(!double.cluster.gate().limits());
+    let since = Instant::now();
+    for _ in 0..20 {
+        double.cluster.get(&config_maps(), &id("a")).await.unwrap();
+    }
+    assert!(since.elapsed() < Duration::from_millis(1900), "{:?}", since.elapsed());
+}
+
+#[tokio::test]
+async fn a_look_asks_singly_or_by_list() {
+    let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
+    let double = Double::start(|_, asked| {
+        let name = asked.path.rsplit('/').next().unwrap_or_default();
+        match name.split('?').next().unwrap_or_default() {
+            "configmaps" => ok(&json!({ "metadata": { "resourceVersion": "9" }, "items": [object("a"), object("c"), object("z")] })),
+            "a" => ok(&object("a")),
+            other => not_found(other),
+        }
+    })
+    .await;
+    let cluster = &double.cluster;
+    let look = |wanted: BTreeSet<String>| async move {
+        let looked = cluster.look(&config_maps(), Some("shop"), &wanted).await.unwrap();
+        let found = |looked: Looked| if let Looked::Found(live) = looked { Some(live.rv) } else { None };
+        looked.into_iter().map(|(name, looked)| (name, found(looked))).collect::<Vec<_>>()
+    };
+    let seen = |name: &str, there: bool| (name.to_owned(), there.then_some(Rv(7)));
+    assert_eq!(look(names(&["a", "b"])).await, [seen("a", true), seen("b", false)]);
+    let single = double.asked();
+    assert_eq!(single.len(), 2);
+    assert!(single[0].head.contains("as=PartialObjectMetadata;"));
+    assert_eq!(look(names(&["a", "b", "c"])).await, [seen("a", true), seen("b", false), seen("c", true)]);
+    let list = &double.asked()[2..];
+    assert_eq!(list.len(), 1);
+    assert_eq!(list[0].path, "/api/v1/namespaces/shop/configmaps?limit=500");
+    assert!(list[0].head.contains("as=PartialObjectMetadataList;"));
+}
+
+#[tokio::test]
+async fn a_look_gives_up_a_long_list() {
+    let double = Double::start(|_, asked| {
+        if asked.path.contains('?') {
+            ok(&json!({ "metadata": { "continue": "next", "remainingItemCount": 5000 }, "items": [object("a")] }))
+        } else {
+            not_found(asked.path.rsplit('/').next().unwrap_or_default())
+        }
+    })
+    .await;
+    let names = ["a", "b", "c", "d"].map(str::to_owned).into_iter().collect();
+    let looked = double.cluster.look(&config_maps(), Some("shop"), &names).await.unwrap();
+    assert_eq!(looked.values().filter(|looked| **looked == Looked::Absent).count(), 3);
+    assert_eq!(double.asked().len(), 4);
+}
+
+#[tokio::test]
+async fn a_kind_that_is_not_served_is_no_absent_object() {
+    let double = Double::start(|_, _| Reply::Whole(404, "", "404 page not found\n".to_owned())).await;
+    let names: BTreeSet<String> = BTreeSet::from(["a".to_owned()]);
+    let looked = double.cluster.look(&config_maps(), Some("shop"), &names).await;
+    assert_eq!(*looked.unwrap_err().fault(), Fault::NoKind);
+    assert_eq!(*double.cluster.get(&config_maps(), &id("a")).await.unwrap_err().fault(), Fault::NoKind);
+}
+
+#[tokio::test]
+async fn a_list_reads_pages_and_starts_again_when_it_expires() {
+    let double = Double::start(|number, _| match number {
+        0 => ok(&json!({ "metadata": { "continue": "t/1" }, "items": [object("a")] })),
+        1 => Reply::Whole(410, "", "{}".to_owned()),
+        2 => ok(&json!({ "metadata": { "continue": "t/2" }, "items": [object("a"), 5] })),
+        _ => ok(&json!({ "metadata": { "resourceVersion": "9" }, "items": [object("b")] })),
+    })
+    .await;
+    let members = Selector::PartOf(BTreeSet::from(["applyset-a-v1".into(), "applyset-b-v1".into()]));
+    let listed = double.cluster.list(&config_maps(), &members).await.unwrap();
+    let names: Vec<&str> = listed.iter().map(|(id, _)| id.name()).collect();
+    assert_eq!(names, ["a", "b"]);
+    let selector =
+        "&labelSelector=applyset.kubernetes.io%2Fpart-of%20in%20%28applyset-a-v1%2Capplyset-b-v1%29";
+    let asked = double.asked();
+    assert_eq!(asked[0].path, format!("/api/v1/configmaps?limit=500{selector}"));
+    assert_eq!(asked[3].path, format!("/api/v1/configmaps?limit=500{selector}&continue=t%2F2"));
+}
+
+/// An aggregated document with one group per triple of group, version and freshness.
+fn document(groups: &[(&str, &str, &str)]) -> Value {
+    let resource = |group: &str, version: &str| json!({ "resource": "things", "responseKind": { "group": group, "version": version, "kind": "Thing" }, "scope": "Namespaced", "verbs": ["get", "patch"] });
+    let items: Vec<Value> = groups
+        .iter()
+        .map(|(group, versions, freshness)| {
+            let versions: Vec<Value> = versions
+                .split(',')
+                .map(|version| {
+                    let resources =
+                        if *freshness == "Stale" { json!([]) } else { json!([resource(group, version)]) };
+                    json!({ "version": version, "freshness": freshness, "resources": resources })
+                })
+                .collect();
+            json!({ "metadata": { "name": group }, "versions": versions })
+        })
+        .collect();
+    json!({ "kind": "APIGroupDiscoveryList", "items": items })
+}
+
+#[tokio::test]
+async fn discovery_tells_unknown_from_unserved() {
+    let double = Double::start(|_, asked| match asked.path.as_str() {
+        "/api" => ok(&document(&[("", "v1", "Current")])),
+        _ => ok(&document(&[("x.io", "v2,v1", "Current"), ("metrics.k8s.io", "v1beta1", "Stale")])),
+    })
+    .await;
+    let kinds: Kinds = double.cluster.discover().await.unwrap();
+    let get = |api_version: &str, kind: &str| kinds.get(&Gvk::from_api_version(api_version, kind));
+    let Lookup::Served(thing) = get("x.io/v1", "Thing") else { panic!() };
+    assert_eq!((&*thing.plural, thing.scope, thing.allows("patch")), ("things", Scope::Namespaced, true));
+    assert!(matches!(get("v1", "Thing"), Lookup::Served(_)));
+    assert_eq!(get("x.io/v1alpha1", "Thing"), Lookup::Unserved { versions: vec!["v2".into(), "v1".into()] });
+    assert_eq!(get("x.io/v1", "Other"), Lookup::Unserved { versions: vec![] });
+    assert_eq!(get("y.io/v1", "Thing"), Lookup::Unserved { versions: vec![] });
+    assert_eq!(get("metrics.k8s.io/v1beta1", "PodMetrics"), Lookup::Unknown);
+    assert_eq!(kinds.preferred(&GroupKind::new("metrics.k8s.io", "PodMetrics")), Lookup::Unknown);
+    let Lookup::Served(thing) = kinds.preferred(&GroupKind::new("x.io", "Thing")) else { panic!() };
+    assert_eq!(&*thing.gvk.version, "v2");
+    assert_eq!(kinds.scopes().count(), 2);
+    assert_eq!(kinds.unknown_groups(), BTreeSet::from(["metrics.k8s.io"]));
+    assert!(double.asked()[0].head.contains("as=APIGroupDiscoveryList"));
+}
+
+#[tokio::test]
+async fn a_server_without_aggregated_discovery_is_named() {
+    let double = Double::start(|_, _| ok(&json!({ "kind": "APIGroupList", "groups": [] }))).await;
+    let error = double.cluster.discover().await.unwrap_err();
+    assert!(error.to_string().contains("Kubernetes 1.27 or later"), "{error}");
+}

@@ -1,0 +1,216 @@
+//! Real answers of a 1.36 API server, and what they mean.
+
+use std::time::Duration;
+
+use crate::cluster::classify::answer;
+use crate::cluster::{Claim, Denial, Error, Fault, On, Retry, Wrong};
+use crate::object::{Class, GroupKind, ObjectId};
+
+fn config_map() -> On {
+    On::Object(ObjectId::new(&GroupKind::new("", "ConfigMap"), Some("shop"), "a"))
+}
+
+fn secret() -> On {
+    On::Object(ObjectId::new(&GroupKind::new("", "Secret"), Some("shop"), "s"))
+}
+
+/// A `Status`; `rest` holds more of its fields.
+fn status(code: u16, reason: &str, message: &str, rest: &str) -> Vec<u8> {
+    let message = serde_json::to_string(message).unwrap();
+    format!(
+        r#"{{"kind":"Status","apiVersion":"v1","metadata":{{}},"status":"Failure","message":{message},"reason":"{reason}","code":{code}{rest}}}"#
+    )
+    .into_bytes()
+}
+
+fn check(code: u16, body: &[u8], class: Class, retry: Retry, expected: &Fault) -> Error {
+    let error = answer(code, None, body, config_map());
+    assert_eq!(error.fault(), expected);
+    assert_eq!((error.class(), error.retry()), (class, retry), "{error}");
+    error
+}
+
+#[test]
+fn conflicts_tell_version_from_manager() {
+    let gone = r#"Operation cannot be fulfilled on configmaps "a": uid mismatch: the provided object specified uid 123, and no existing object was found"#;
+    let details = r#","details":{"name":"a","kind":"configmaps"}"#;
+    check(409, &status(409, "Conflict", gone, details), Class::Conflict, Retry::Decide, &Fault::Stale);
+    let modified = r#"Operation cannot be fulfilled on configmaps "a": the object has been modified; please apply your changes to the latest version and try again"#;
+    check(409, &status(409, "Conflict", modified, details), Class::Conflict, Retry::Decide, &Fault::Stale);
+    let other = r#"ConfigMap "a" is invalid: metadata.uid: Invalid value: "123": field is immutable"#;
+    let cause = r#","details":{"name":"a","kind":"ConfigMap","causes":[{"reason":"FieldValueInvalid","message":"Invalid value: \"123\": field is immutable","field":"metadata.uid"}]}"#;
+    check(422, &status(422, "Invalid", other, cause), Class::Conflict, Retry::Decide, &Fault::Stale);
+    let owned = r#"Apply failed with 2 conflicts: conflicts with "kubectl-create" using v1: …"#;
+    let causes = r#","details":{"causes":[{"reason":"FieldManagerConflict","message":"conflict with \"kubectl-create\" using v1","field":".data.a"},{"reason":"FieldManagerConflict","message":"conflict with \"kubectl-create\" using v1","field":".data.b"}]}"#;
+    let claim = |field: &str| Claim { manager: "kubectl-create".to_owned(), field: field.to_owned() };
+    let error = check(
+        409,
+        &status(409, "Conflict", owned, causes),
+        Class::Conflict,
+        Retry::Slowly,
+        &Fault::Owned { claims: vec![claim(".data.a"), claim(".data.b")] },
+    );
+    assert_eq!(
+        error.to_string(),
+        r#"ConfigMap shop/a: it exists already, with other values in .data.a, .data.b owned by "kubectl-create""#
+    );
+}
+
+#[test]
+fn missing_things_are_told_apart() {
+    let check_missing = |body: &[u8], expected: &Fault| {
+        assert_eq!(answer(404, None, body, config_map()).fault(), expected);
+    };
+    let of = |kind: &str, name: &str| format!(r#","details":{{"name":"{name}","kind":"{kind}"}}"#);
+    check_missing(
+        &status(404, "NotFound", r#"namespaces "none" not found"#, &of("namespaces", "none")),
+        &Fault::NoNamespace { namespace: "none".to_owned() },
+    );
+    check_missing(&status(404, "NotFound", "", &of("configmaps", "a")), &Fault::NoObject);
+    let generic = "the server could not find the requested resource";
+    check_missing(&status(404, "NotFound", generic, r#","details":{}"#), &Fault::NoKind);
+    check_missing(b"404 page not found\n", &Fault::NoKind);
+    let namespace = On::Object(ObjectId::new(&GroupKind::new("", "Namespace"), None, "none"));
+    let body = status(404, "NotFound", "", &of("namespaces", "none"));
+    assert_eq!(*answer(404, None, &body, namespace).fault(), Fault::NoObject);
+}
+
+#[test]
+fn an_unknown_field_is_no_trouble_of_the_server() {
+    let message = "failed to create typed patch object (shop/a; /v1, Kind=ConfigMap): .dta: field not declared in schema";
+    let field = Wrong { field: ".dta".to_owned(), message: "field not declared in schema".to_owned() };
+    let body = status(500, "", message, "");
+    let expected = Fault::Invalid { fields: vec![field], message: message.to_owned() };
+    check(500, &body, Class::Invalid, Retry::Slowly, &expected);
+    let two = "failed to create typed patch object (/w; apps/v1, Kind=Deployment): errors:\n  .spec.a: field not declared in schema\n  .spec.b: field not declared in schema";
+    let error = answer(500, None, &status(500, "", two, ""), config_map());
+    let Fault::Invalid { fields, .. } = error.fault() else { panic!("{error}") };
+    assert_eq!(fields.iter().map(|f| f.field.as_str()).collect::<Vec<_>>(), [".spec.a", ".spec.b"]);
+}
+
+#[test]
+fn what_is_set_at_creation_is_final() {
+    let immutable = [
+        r#"Deployment.apps "web" is invalid: spec.selector: Invalid value: {}: field is immutable"#,
+        r#"StatefulSet.apps "db" is invalid: spec: Forbidden: updates to statefulset spec for fields other than 'replicas', 'ordinals' are forbidden"#,
+        r#"Service "web" is invalid: spec.clusterIPs[0]: Invalid value: ["10.0.0.9"]: may not change once set"#,
+        r#"RoleBinding.rbac.authorization.k8s.io "r" is invalid: roleRef: Invalid value: {}: cannot change roleRef"#,
+        r#"PersistentVolumeClaim "c" is invalid: spec: Forbidden: spec is immutable after creation except resources.requests"#,
+        r#"StorageClass.storage.k8s.io "s" is invalid: parameters: Forbidden: updates to parameters are forbidden."#,
+        r#"ConfigMap "a" is invalid: data: Forbidden: field is immutable when `immutable` is set"#,
+    ];
+    for message in immutable {
+        let expected = Fault::Immutable { fields: vec![], message: message.to_owned() };
+        check(422, &status(422, "Invalid", message, ""), Class::Invalid, Retry::Never, &expected);
+    }
+    let message = r#"Deployment.apps "web" is invalid: spec.replicas: Invalid value: -1: must be greater than or equal to 0"#;
+    let cause = r#","details":{"causes":[{"reason":"FieldValueInvalid","message":"Invalid value: -1: must be greater than or equal to 0","field":"spec.replicas"}]}"#;
+    let field = Wrong {
+        field: "spec.replicas".to_owned(),
+        message: "Invalid value: -1: must be greater than or equal to 0".to_owned(),
+    };
+    let expected = Fault::Invalid { fields: vec![field], message: message.to_owned() };
+    check(422, &status(422, "Invalid", message, cause), Class::Invalid, Retry::Slowly, &expected);
+}
+
+#[test]
+fn denials_name_their_guard() {
+    let check_denied = |message: &str, rest: &str, by: Denial, retry: Retry| {
+        let body = status(403, "Forbidden", message, rest);
+        check(403, &body, Class::Forbidden, retry, &Fault::Denied { by, message: message.to_owned() });
+    };
+    check_denied(
+        r#"configmaps "a" is forbidden: User "dev" cannot patch resource "configmaps" in API group "" in the namespace "shop""#,
+        "",
+        Denial::Rbac,
+        Retry::Slowly,
+    );
+    check_denied(
+        r#"pods "x" is forbidden: exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1"#,
+        "",
+        Denial::Quota,
+        Retry::Slowly,
+    );
+    check_denied(
+        r#"configmaps "a" is forbidden: unable to create new content in namespace shop because it is being terminated"#,
+        r#","details":{"causes":[{"reason":"NamespaceTerminating","message":"namespace shop is being terminated","field":"metadata.namespace"}]}"#,
+        Denial::Terminating,
+        Retry::Soon,
+    );
+    check_denied(
+        r#"admission webhook "no.example.com" denied the request: no"#,
+        "",
+        Denial::Admission,
+        Retry::Slowly,
+    );
+}
+
+#[test]
+fn overload_outage_and_webhooks_are_retried_in_their_own_pace() {
+    let hook = r#"Internal error occurred: failed calling webhook "w.example.com": failed to call webhook: Post "https://w.x.svc:443/?timeout=10s": service "w" not found"#;
+    let expected = Fault::Webhook { message: hook.to_owned() };
+    check(500, &status(500, "InternalError", hook, ""), Class::Invalid, Retry::Slowly, &expected);
+    let leader = "etcdserver: leader changed";
+    let expected = Fault::Server { code: 500, message: leader.to_owned() };
+    let error = check(500, &status(500, "", leader, ""), Class::Transient, Retry::Soon, &expected);
+    assert_eq!(error.to_string(), "ConfigMap shop/a: etcdserver: leader changed (status 500)");
+    check(
+        401,
+        &status(401, "Unauthorized", "Unauthorized", ""),
+        Class::Forbidden,
+        Retry::Soon,
+        &Fault::Unauthorized,
+    );
+    check(410, &status(410, "Expired", "too old", ""), Class::Transient, Retry::Soon, &Fault::Expired);
+    let ahead = r#","details":{"causes":[{"reason":"ResourceVersionTooLarge","message":"Too large resource version"}],"retryAfterSeconds":1}"#;
+    check(504, &status(504, "Timeout", "", ahead), Class::Transient, Retry::Soon, &Fault::Expired);
+    let busy = |header: Option<&str>, body: &[u8]| answer(429, header, body, config_map()).retry_after();
+    assert_eq!(busy(Some("3"), b"Too many requests, please try again later."), Some(Duration::from_secs(3)));
+    assert_eq!(busy(Some("86400"), b""), Some(Duration::from_secs(60)));
+    assert_eq!(busy(Some("Wed, 21 Oct 2026 07:28:00 GMT"), b""), None);
+    assert_eq!(
+        busy(None, &status(429, "", "", r#","details":{"retryAfterSeconds":7}"#)),
+        Some(Duration::from_secs(7))
+    );
+    let proxy = answer(502, None, b"<html>Bad Gateway</html>", config_map());
+    assert_eq!(proxy.class(), Class::Transient);
+}
+
+#[test]
+fn no_word_about_a_secret_holds_a_value() {
+    let bodies = [
+        status(
+            500,
+            "",
+            "failed to create typed patch object (shop/s; /v1, Kind=Secret): .data.a: expected string, got hunter2",
+            "",
+        ),
+        status(
+            422,
+            "Invalid",
+            "data[a]: Invalid value: \"hunter2\"",
+            r#","details":{"causes":[{"reason":"FieldValueInvalid","message":"hunter2","field":"data[a]"}]}"#,
+        ),
+        status(403, "Forbidden", r#"admission webhook "x" denied the request: hunter2 is weak"#, ""),
+        status(400, "BadRequest", "hunter2", ""),
+        status(500, "", "failed calling webhook: hunter2", ""),
+        status(500, "", "hunter2", ""),
+        status(409, "Conflict", "please try again hunter2", ""),
+        b"hunter2".to_vec(),
+    ];
+    for body in bodies {
+        for code in [400, 403, 404, 409, 422, 429, 500, 503] {
+            let error = answer(code, None, &body, secret());
+            let said = format!("{error} {error:?} {}", error.reason());
+            assert!(!said.contains("hunter2"), "{code}: {said}");
+            assert!(said.contains("Secret shop/s"), "{said}");
+        }
+    }
+    let wrong = answer(
+        422,
+        None,
+        &status(422, "Invalid", "x", r#","details":{"causes":[{"message":"m","field":"data[a]"}]}"#),
+        secret(),
+    );
+    assert!(wrong.reason().contains("refuses data[a]"), "{wrong}");
+}

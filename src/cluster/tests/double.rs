@@ -1,0 +1,160 @@
+//! An HTTP server that answers from a script, so that every byte of an exchange is the test's.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::cluster::watch::Patience;
+use crate::cluster::{Cluster, Connection, Kind, Scope};
+use crate::object::Gvk;
+
+/// One request as it came.
+#[derive(Clone, Debug)]
+pub(super) struct Asked {
+    pub(super) method: String,
+    pub(super) path: String,
+    pub(super) head: String,
+    pub(super) body: String,
+}
+
+/// What is answered.
+#[derive(Clone)]
+pub(super) enum Reply {
+    /// A status, more header lines, and a body.
+    Whole(u16, &'static str, String),
+    /// These lines, then the end of the stream.
+    Lines(String),
+    /// These lines, and then silence.
+    Held(String),
+    /// Nothing at all.
+    Silence,
+}
+
+pub(super) type Script = dyn Fn(usize, &Asked) -> Reply + Send + Sync;
+
+/// A running double.
+pub(super) struct Double {
+    pub(super) cluster: Cluster,
+    asked: Arc<Mutex<Vec<Asked>>>,
+    dir: tempfile::TempDir,
+}
+
+impl Double {
+    pub(super) async fn start(script: impl Fn(usize, &Asked) -> Reply + Send + Sync + 'static) -> Self {
+        let short = Connection { timeout: Duration::from_millis(500), ..Connection::default() };
+        Self::start_with(short, Patience::default(), script).await
+    }
+
+    pub(super) async fn start_with(
+        connection: Connection,
+        patience: Patience,
+        script: impl Fn(usize, &Asked) -> Reply + Send + Sync + 'static,
+    ) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let kubeconfig = dir.path().join("config");
+        std::fs::write(&kubeconfig, kubeconfig_text("double", &format!("http://{address}"), "token: t"))
+            .unwrap();
+        let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
+        let log = asked.clone();
+        let script: Arc<Script> = Arc::new(script);
+        tokio::spawn(async move {
+            while let Ok((socket, _)) = listener.accept().await {
+                tokio::spawn(serve(socket, log.clone(), script.clone()));
+            }
+        });
+        let connection = Connection { kubeconfig: Some(kubeconfig), ..connection };
+        let cluster = Cluster::connect_with(&connection, patience).await.unwrap();
+        Self { cluster, asked, dir: dir }
+    }
+
+    pub(super) fn asked(&self) -> Vec<Asked> {
+        self.asked.lock().unwrap().clone()
+    }
+
+    pub(super) fn kubeconfig(&self) -> PathBuf {
+        self.dir.path().join("config")
+    }
+}
+
+async fn serve(mut socket: TcpStream, log: Arc<Mutex<Vec<Asked>>>, script: Arc<Script>) {
+    while let Some(asked) = read(&mut socket).await {
+        let number = {
+            let mut log = log.lock().unwrap();
+            log.push(asked.clone());
+            log.len() - 1
+        };
+        let chunked =
+            "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n";
+        let chunk = |text: &str| {
+            if text.is_empty() { String::new() } else { format!("{:x}\r\n{text}\r\n", text.len()) }
+        };
+        match script(number, &asked) {
+            Reply::Whole(status, headers, body) => {
+                let text =
+                    format!("HTTP/1.1 {status} X\r\n{headers}content-length: {}\r\n\r\n{body}", body.len());
+                socket.write_all(text.as_bytes()).await.unwrap();
+            }
+            Reply::Lines(lines) => {
+                let text = format!("{chunked}{}0\r\n\r\n", chunk(&lines));
+                socket.write_all(text.as_bytes()).await.unwrap();
+            }
+            Reply::Held(lines) => {
+                let text = format!("{chunked}{}", chunk(&lines));
+                socket.write_all(text.as_bytes()).await.unwrap();
+                let _ = socket.read_u8().await;
+                return;
+            }
+            Reply::Silence => {
+                let _ = socket.read_u8().await;
+                return;
+            }
+        }
+    }
+}
+
+async fn read(socket: &mut TcpStream) -> Option<Asked> {
+    let mut text = Vec::new();
+    let end = loop {
+        if let Some(end) = text.windows(4).position(|four| four == b"\r\n\r\n") {
+            break end;
+        }
+        text.push(socket.read_u8().await.ok()?);
+    };
+    let head = String::from_utf8(text[..end].to_vec()).unwrap();
+    let length = head
+        .lines()
+        .filter_map(|line| line.split_once(": "))
+        .find(|(name, _)| name.eq_ignore_ascii_case("content-length"))
+        .map_or(0, |(_, value)| value.parse().unwrap());
+    let mut body = vec![0; length];
+    socket.read_exact(&mut body).await.ok()?;
+    let mut words = head.split(' ');
+    let method = words.next()?.to_owned();
+    let path = words.next()?.to_owned();
+    Some(Asked { method, path, head, body: String::from_utf8(body).unwrap() })
+}
+
+pub(super) fn kubeconfig_text(name: &str, server: &str, user: &str) -> String {
+    format!(
+        "apiVersion: v1\nkind: Config\ncurrent-context: {name}\n\
+         clusters: [{{name: {name}, cluster: {{server: \"{server}\"}}}}]\n\
+         users: [{{name: {name}, user: {{{user}}}}}]\n\
+         contexts: [{{name: {name}, context: {{cluster: {name}, user: {name}}}}}]\n"
+    )
+}
+
+/// A kind as discovery would give it.
+pub(super) fn kind(api_version: &str, kind: &str, plural: &str) -> Arc<Kind> {
+    let verbs = ["get", "list", "watch", "patch", "delete"].into_iter().map(Arc::from).collect();
+    let scope = if kind == "Namespace" { Scope::Cluster } else { Scope::Namespaced };
+    Arc::new(Kind { gvk: Gvk::from_api_version(api_version, kind), plural: plural.into(), scope, verbs })
+}
+
+pub(super) fn config_maps() -> Arc<Kind> {
+    kind("v1", "ConfigMap", "configmaps")
+}

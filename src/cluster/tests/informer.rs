@@ -1,0 +1,254 @@
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tokio::sync::mpsc::{self, Receiver};
+
+use super::double::{Asked, Double, Reply, config_maps};
+use crate::cluster::watch::Patience;
+use crate::cluster::{Connection, Fault, Informer, InformerEvent, News, Selector};
+
+fn object(name: &str, version: u64) -> Value {
+    json!({ "metadata": { "name": name, "namespace": "shop", "uid": "u", "resourceVersion": version.to_string() } })
+}
+
+fn event(what: &str, object: &Value) -> String {
+    format!("{}\n", json!({ "type": what, "object": object }))
+}
+
+fn seen(name: &str, version: u64) -> String {
+    event("ADDED", &object(name, version))
+}
+
+fn bookmark(version: u64, annotations: &Value) -> String {
+    event(
+        "BOOKMARK",
+        &json!({ "metadata": { "resourceVersion": version.to_string(), "annotations": annotations } }),
+    )
+}
+
+fn end_of_list(version: u64) -> String {
+    bookmark(version, &json!({ "k8s.io/initial-events-end": "true" }))
+}
+
+fn is_streaming(asked: &Asked) -> bool {
+    asked.path.contains("sendInitialEvents=true")
+}
+
+fn inform(double: &Double) -> (Informer, Receiver<InformerEvent>) {
+    let (sink, events) = mpsc::channel(64);
+    (double.cluster.informer(&config_maps(), Selector::All, sink), events)
+}
+
+/// The next so many pieces of news, in words.
+async fn told(events: &mut Receiver<InformerEvent>, count: usize) -> Vec<String> {
+    let mut words = Vec::new();
+    while words.len() < count {
+        let event = tokio::time::timeout(Duration::from_secs(20), events.recv()).await;
+        let Ok(Some(event)) = event else { panic!("no news after {words:?}") };
+        words.push(match event.news {
+            News::Started => "started".to_owned(),
+            News::Seen(id, live) => format!("seen {}@{}", id.name(), live.rv),
+            News::Gone(id, rv) => format!("gone {}@{rv}", id.name()),
+            News::Synced => "synced".to_owned(),
+            News::Failed(error, _) => format!("failed {}", error.class()),
+            News::Resumed => "resumed".to_owned(),
+        });
+    }
+    words
+}
+
+#[tokio::test]
+async fn a_streaming_list_goes_over_into_its_watch() {
+    let double = Double::start(|_, _| {
+        let gone = event("DELETED", &object("a", 12));
+        Reply::Held([seen("a", 3), seen("b", 5), end_of_list(10), seen("c", 11), gone].concat())
+    })
+    .await;
+    let (informer, mut events) = inform(&double);
+    let expected = ["started", "seen a@3", "seen b@5", "synced", "seen c@11", "gone a@12"];
+    assert_eq!(told(&mut events, 6).await, expected);
+    let asked = double.asked();
+    assert_eq!(asked.len(), 1);
+    for part in
+        ["watch=true", "allowWatchBookmarks=true", "resourceVersionMatch=NotOlderThan", "timeoutSeconds="]
+    {
+        assert!(asked[0].path.contains(part), "{}", asked[0].path);
+    }
+    assert!(!asked[0].path.contains("resourceVersion="), "the newest state, not any: {}", asked[0].path);
+    drop(informer);
+    assert!(events.recv().await.is_none());
+}
+
+#[tokio::test]
+async fn pages_where_the_server_has_no_streaming_lists() {
+    let page = |next: &str, name: &str| json!({ "metadata": { "resourceVersion": "9", "continue": next }, "items": [object(name, 2)] });
+    let double = Double::start(move |_, asked| {
+        if is_streaming(asked) {
+            Reply::Whole(
+                422,
+                "",
+                json!({ "code": 422, "message": "sendInitialEvents is forbidden" }).to_string(),
+            )
+        } else if asked.path.contains("watch=true") {
+            Reply::Held(seen("c", 12))
+        } else if asked.path.contains("continue=") {
+            Reply::Whole(200, "", page("", "b").to_string())
+        } else {
+            Reply::Whole(200, "", page("more", "a").to_string())
+        }
+    })
+    .await;
+    let (informer, mut events) = inform(&double);
+    assert_eq!(told(&mut events, 5).await, ["started", "seen a@2", "seen b@2", "synced", "seen c@12"]);
+    assert!(
+        double.asked()[3].path.contains("resourceVersion=9&")
+            || double.asked()[3].path.ends_with("resourceVersion=9")
+    );
+    // It does not ask for what was refused once.
+    informer.relist();
+    assert_eq!(told(&mut events, 4).await, ["started", "seen a@2", "seen b@2", "synced"]);
+    assert_eq!(double.asked().iter().filter(|asked| is_streaming(asked)).count(), 1);
+}
+
+#[tokio::test]
+async fn a_server_that_never_ends_its_list_is_read_in_pages() {
+    let double = Double::start(|_, asked| {
+        if asked.path.contains("watch=true") {
+            Reply::Held(String::new())
+        } else {
+            Reply::Whole(
+                200,
+                "",
+                json!({ "metadata": { "resourceVersion": "9" }, "items": [object("a", 2)] }).to_string(),
+            )
+        }
+    })
+    .await;
+    let (_informer, mut events) = inform(&double);
+    let expected =
+        ["started", "failed transient", "started", "failed transient", "started", "seen a@2", "synced"];
+    assert_eq!(told(&mut events, 7).await, expected);
+}
+
+#[tokio::test]
+async fn a_watch_goes_on_after_its_end_and_lists_again_after_410() {
+    let double = Double::start(|number, asked| match number {
+        0 => Reply::Lines([seen("a", 3), end_of_list(10), bookmark(20, &json!({}))].concat()),
+        1 => {
+            assert!(asked.path.contains("resourceVersion=20"), "{}", asked.path);
+            Reply::Lines(seen("a", 21))
+        }
+        2 => {
+            assert!(asked.path.contains("resourceVersion=21"), "{}", asked.path);
+            Reply::Held(event("ERROR", &json!({ "kind": "Status", "code": 410, "reason": "Expired" })))
+        }
+        _ => Reply::Held([seen("b", 30), end_of_list(31)].concat()),
+    })
+    .await;
+    let (_informer, mut events) = inform(&double);
+    let expected =
+        ["started", "seen a@3", "synced", "seen a@21", "failed transient", "started", "seen b@30", "synced"];
+    assert_eq!(told(&mut events, 8).await, expected);
+    assert!(is_streaming(&double.asked()[3]));
+}
+
+#[tokio::test]
+async fn a_410_at_the_start_of_a_watch_lists_again() {
+    let double = Double::start(|number, _| match number {
+        0 => Reply::Lines([seen("a", 3), end_of_list(10)].concat()),
+        1 => Reply::Whole(410, "", json!({ "code": 410, "reason": "Gone" }).to_string()),
+        _ => Reply::Held(end_of_list(31)),
+    })
+    .await;
+    let (_informer, mut events) = inform(&double);
+    assert_eq!(
+        told(&mut events, 6).await,
+        ["started", "seen a@3", "synced", "failed transient", "started", "synced"]
+    );
+}
+
+#[tokio::test]
+async fn watches_that_are_cut_at_once_are_not_asked_for_in_a_loop() {
+    let double = Double::start(|number, _| match number {
+        0 => Reply::Lines(end_of_list(10)),
+        _ => Reply::Lines(String::new()),
+    })
+    .await;
+    let (_informer, mut events) = inform(&double);
+    told(&mut events, 2).await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let asked = double.asked().len();
+    assert!((2..=5).contains(&asked), "{asked} watches in two seconds");
+}
+
+#[tokio::test]
+async fn a_silent_watch_is_given_up_and_resumed() {
+    let patience = Patience {
+        lifetime: Duration::from_secs(100),
+        grace: Duration::from_secs(100),
+        silence: Duration::from_millis(300),
+    };
+    let double = Double::start_with(Connection::default(), patience, |number, _| match number {
+        // Only a bookmark after the list shows that this server sends them.
+        0 => Reply::Held([end_of_list(10), bookmark(11, &json!({}))].concat()),
+        _ => Reply::Held(seen("a", 12)),
+    })
+    .await;
+    let since = Instant::now();
+    let (_informer, mut events) = inform(&double);
+    assert_eq!(told(&mut events, 5).await, ["started", "synced", "failed transient", "resumed", "seen a@12"]);
+    assert!(since.elapsed() < Duration::from_secs(10));
+    assert!(double.asked()[1].path.contains("resourceVersion=11"));
+}
+
+#[tokio::test]
+async fn one_object_that_cannot_be_read_holds_up_nothing() {
+    let odd = event("ADDED", &json!({ "metadata": { "name": 5 }, "spec": "text" }));
+    let double = Double::start(move |_, _| {
+        let unordered = format!("{{\"object\":{},\"type\":\"ADDED\"}}\n", object("b", 4));
+        Reply::Held(
+            [odd.clone(), event("ADDED", &json!(null)), seen("a", 3), unordered, end_of_list(10)].concat(),
+        )
+    })
+    .await;
+    let (_informer, mut events) = inform(&double);
+    assert_eq!(told(&mut events, 4).await, ["started", "seen a@3", "seen b@4", "synced"]);
+}
+
+#[tokio::test]
+async fn a_forbidden_kind_fails_and_recovers_by_itself() {
+    let double = Double::start(|number, _| match number {
+        0 => Reply::Whole(403, "", json!({ "code": 403, "message": "no" }).to_string()),
+        _ => Reply::Held(end_of_list(10)),
+    })
+    .await;
+    let (sink, mut events) = mpsc::channel(64);
+    let sets = BTreeSet::from(["applyset-a-v1".into()]);
+    let _informer = double.cluster.informer(&config_maps(), Selector::PartOf(sets), sink);
+    let first = events.recv().await.unwrap();
+    assert!(matches!(first.news, News::Started));
+    let Some(InformerEvent { news: News::Failed(error, wait), .. }) = events.recv().await else { panic!() };
+    assert!(matches!(error.fault(), Fault::Denied { .. }));
+    assert_eq!(error.to_string(), "ConfigMap: no");
+    assert!((Duration::from_millis(400)..=Duration::from_millis(800)).contains(&wait), "{wait:?}");
+    assert_eq!(told(&mut events, 2).await, ["started", "synced"]);
+    assert!(
+        double.asked()[0]
+            .path
+            .contains("labelSelector=applyset.kubernetes.io%2Fpart-of%20in%20%28applyset-a-v1%29")
+    );
+}
+
+#[tokio::test]
+async fn a_relist_is_done_on_demand() {
+    let double =
+        Double::start(|number, _| Reply::Held([seen("a", 3 + number as u64), end_of_list(10)].concat()))
+            .await;
+    let (informer, mut events) = inform(&double);
+    assert_eq!(told(&mut events, 3).await, ["started", "seen a@3", "synced"]);
+    informer.relist();
+    assert_eq!(told(&mut events, 3).await, ["started", "seen a@4", "synced"]);
+    drop(events);
+    drop(informer);
+}

@@ -1,0 +1,100 @@
+use serde_json::{Value, json};
+
+use super::wire::live_of;
+use crate::engine::Owner;
+
+const SET: &str = "applyset-x-v1";
+
+fn fields(manager: &str, operation: &str, owns_label: bool) -> Value {
+    let labels =
+        if owns_label { json!({ "f:applyset.kubernetes.io/part-of": {} }) } else { json!({ "f:app": {} }) };
+    json!({ "manager": manager, "operation": operation, "fieldsType": "FieldsV1", "fieldsV1": { "f:metadata": { "f:labels": labels } } })
+}
+
+fn check(labels: Value, annotations: Value, references: Value, entries: &[Value], expected: &Owner) {
+    let object = json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {
+            "name": "a", "namespace": "shop", "uid": "u", "resourceVersion": "7", "labels": labels,
+            "annotations": annotations, "ownerReferences": references, "managedFields": entries,
+        },
+    });
+    assert_eq!(live_of(&object.to_string()).unwrap().1.owner, *expected, "{object}");
+}
+
+#[test]
+fn a_label_is_ours_only_where_our_entry_owns_it() {
+    let label = || json!({ "applyset.kubernetes.io/part-of": SET });
+    let owner = |entries: &[Value], expected: Owner| check(label(), json!({}), json!([]), entries, &expected);
+    owner(&[fields("rhumb", "Apply", true)], Owner::Ours(SET.into()));
+    owner(&[fields("kubectl", "Apply", true), fields("rhumb", "Apply", true)], Owner::Ours(SET.into()));
+    owner(&[fields("rhumb", "Apply", false)], Owner::Labelled(SET.into()));
+    owner(&[fields("rhumb", "Update", true)], Owner::Labelled(SET.into()));
+    owner(&[fields("kubectl", "Apply", true)], Owner::Labelled(SET.into()));
+    owner(&[], Owner::Labelled(SET.into()));
+    // The entry without the label: somebody took it off.
+    check(json!({}), json!({}), json!([]), &[fields("rhumb", "Apply", false)], &Owner::Nobody);
+}
+
+#[test]
+fn marks_of_others_are_named() {
+    let foreign = |labels: Value, annotations: Value, words: &str| {
+        check(labels.clone(), annotations.clone(), json!([]), &[], &Owner::Foreign(words.into()));
+        // They count for more than a label that may be a copy.
+        let mut with_label = labels.clone();
+        with_label["applyset.kubernetes.io/part-of"] = json!(SET);
+        check(with_label.clone(), annotations.clone(), json!([]), &[], &Owner::Foreign(words.into()));
+        // They count for less than a label that we own: somebody stuck them on later.
+        check(
+            with_label,
+            annotations,
+            json!([]),
+            &[fields("rhumb", "Apply", true)],
+            &Owner::Ours(SET.into()),
+        );
+    };
+    foreign(
+        json!({ "kustomize.toolkit.fluxcd.io/name": "apps", "kustomize.toolkit.fluxcd.io/namespace": "flux-system" }),
+        json!({}),
+        "Flux Kustomization flux-system/apps",
+    );
+    foreign(
+        json!({ "helm.toolkit.fluxcd.io/name": "db", "helm.toolkit.fluxcd.io/namespace": "shop" }),
+        json!({}),
+        "Flux HelmRelease shop/db",
+    );
+    foreign(
+        json!({}),
+        json!({ "argocd.argoproj.io/tracking-id": "shop:apps/Deployment:shop/web" }),
+        "Argo CD Application shop",
+    );
+    foreign(json!({ "argocd.argoproj.io/instance": "shop" }), json!({}), "Argo CD Application shop");
+    foreign(
+        json!({ "app.kubernetes.io/managed-by": "Helm" }),
+        json!({ "meta.helm.sh/release-name": "web", "meta.helm.sh/release-namespace": "shop" }),
+        "Helm release shop/web",
+    );
+    foreign(json!({}), json!({ "configmanagement.gke.io/managed": "enabled" }), "Config Sync");
+    foreign(json!({}), json!({ "configsync.gke.io/resource-id": "_configmap_shop_a" }), "Config Sync");
+    foreign(json!({ "kapp.k14s.io/app": "1700000000" }), json!({}), "kapp app 1700000000");
+}
+
+#[test]
+fn words_that_only_resemble_a_mark_are_none() {
+    let nobody =
+        |labels: Value, annotations: Value| check(labels, annotations, json!([]), &[], &Owner::Nobody);
+    nobody(json!({ "app.kubernetes.io/managed-by": "Helm" }), json!({}));
+    nobody(json!({ "app.kubernetes.io/managed-by": "us" }), json!({ "meta.helm.sh/release-name": "web" }));
+    nobody(json!({}), json!({ "configmanagement.gke.io/managed": "disabled" }));
+    nobody(json!(null), json!("text"));
+    nobody(json!({ "argocd.argoproj.io/instance": 5 }), json!([]));
+}
+
+#[test]
+fn what_a_controller_makes_is_never_ours() {
+    let by = |controller: bool| json!([{ "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-123", "uid": "u", "controller": controller }]);
+    let label = || json!({ "applyset.kubernetes.io/part-of": SET });
+    let ours = [fields("rhumb", "Apply", true)];
+    check(label(), json!({}), by(true), &ours, &Owner::Foreign("ReplicaSet shop/web-123".into()));
+    check(label(), json!({}), by(false), &ours, &Owner::Ours(SET.into()));
+}

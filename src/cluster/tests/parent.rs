@@ -1,0 +1,125 @@
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+
+use super::double::{Double, Reply};
+use crate::cluster::{Fault, Parent, applyset_id};
+use crate::engine::{Rv, Uid};
+use crate::object::GroupKind;
+
+#[test]
+fn the_id_is_that_of_kep_3659() {
+    // printf %s web.rhumb-system.ConfigMap. | openssl dgst -sha256 -binary | basenc --base64url | tr -d =
+    assert_eq!(applyset_id("rhumb-system", "web"), "applyset-BC8kkurJigrvgsN2y_k8zTtU2-lI5ZzcBFXVK3IdkS0-v1");
+}
+
+fn stored(annotations: &Value, data: &Value) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "data": data,
+        "metadata": { "name": "web", "namespace": "rhumb-system", "uid": "u-1", "resourceVersion": "7", "annotations": annotations },
+    })
+}
+
+fn parent() -> Parent {
+    Parent {
+        known: Some((Uid("u-1".into()), Rv(7))),
+        tooling: "rhumb/v1".to_owned(),
+        kinds: [GroupKind::new("apps", "Deployment"), GroupKind::new("", "ConfigMap")].into(),
+        namespaces: ["shop".to_owned()].into(),
+        annotations: [("rhumb.dev/source".to_owned(), "url".to_owned())].into(),
+        data: [("finished".to_owned(), "x".to_owned())].into(),
+    }
+}
+
+const ANNOTATIONS: &str = r#"{"applyset.kubernetes.io/tooling":"rhumb/v1","applyset.kubernetes.io/contains-group-kinds":"ConfigMap,Deployment.apps","applyset.kubernetes.io/additional-namespaces":"shop","rhumb.dev/source":"url","example.com/mine":"stays"}"#;
+
+#[tokio::test]
+async fn a_parent_is_read_and_only_its_difference_written() {
+    let annotations: Value = serde_json::from_str(ANNOTATIONS).unwrap();
+    let object = stored(&annotations, &json!({ "finished": "x" }));
+    let double = Double::start(move |_, _| Reply::Whole(200, "", object.to_string())).await;
+    let read = double.cluster.parent("rhumb-system", "web").await.unwrap().unwrap();
+    assert_eq!(read, parent());
+    assert!(!read.is_foreign());
+    // Nothing to write: no call.
+    assert_eq!(
+        double.cluster.save_parent("rhumb-system", "web", Some(&read), &parent()).await.unwrap(),
+        read
+    );
+    assert_eq!(double.asked().len(), 1);
+    let mut after = parent();
+    after.kinds.remove(&GroupKind::new("", "ConfigMap"));
+    after.annotations = [("rhumb.dev/confirmed".to_owned(), "yes".to_owned())].into();
+    after.data.clear();
+    double.cluster.save_parent("rhumb-system", "web", Some(&read), &after).await.unwrap();
+    let asked = &double.asked()[1];
+    assert_eq!(
+        (asked.method.as_str(), asked.path.as_str()),
+        ("PATCH", "/api/v1/namespaces/rhumb-system/configmaps/web?fieldManager=rhumb")
+    );
+    let sent: Value = serde_json::from_str(&asked.body).unwrap();
+    let expected = json!({
+        "metadata": {
+            "uid": "u-1", "resourceVersion": "7",
+            "labels": { "applyset.kubernetes.io/id": applyset_id("rhumb-system", "web") },
+            "annotations": {
+                "applyset.kubernetes.io/contains-group-kinds": "Deployment.apps",
+                "rhumb.dev/confirmed": "yes", "rhumb.dev/source": null,
+            },
+        },
+        "data": { "finished": null },
+    });
+    assert_eq!(sent, expected);
+}
+
+#[tokio::test]
+async fn a_parent_of_another_tool_is_known_as_such() {
+    let object = stored(&json!({ "applyset.kubernetes.io/tooling": "kubectl/v1.36" }), &json!(null));
+    let double = Double::start(move |_, _| Reply::Whole(200, "", object.to_string())).await;
+    let read = double.cluster.parent("rhumb-system", "web").await.unwrap().unwrap();
+    assert!(read.is_foreign());
+    assert!(read.kinds.is_empty() && read.data.is_empty());
+}
+
+#[tokio::test]
+async fn a_missing_namespace_is_made_with_the_parent() {
+    let there = Arc::new(Mutex::new(false));
+    let status = |code: u16, name: &str, kind: &str| {
+        json!({ "kind": "Status", "code": code, "message": "m", "details": { "name": name, "kind": kind } })
+            .to_string()
+    };
+    let double = Double::start(move |_, asked| {
+        let mut there = there.lock().unwrap();
+        match (asked.method.as_str(), asked.path.as_str(), *there) {
+            ("POST", "/api/v1/namespaces?fieldManager=rhumb", _) => {
+                *there = true;
+                // Somebody else was faster.
+                Reply::Whole(409, "", status(409, "rhumb-system", "namespaces"))
+            }
+            ("POST", _, true) => Reply::Whole(201, "", stored(&json!({}), &json!({})).to_string()),
+            ("POST", _, false) => Reply::Whole(404, "", status(404, "rhumb-system", "namespaces")),
+            _ => Reply::Whole(404, "", status(404, "web", "configmaps")),
+        }
+    })
+    .await;
+    assert_eq!(double.cluster.parent("rhumb-system", "web").await.unwrap(), None);
+    let made = double.cluster.save_parent("rhumb-system", "web", None, &parent()).await.unwrap();
+    assert_eq!(made.known, Some((Uid("u-1".into()), Rv(7))));
+    assert_eq!(double.asked().len(), 4);
+}
+
+#[tokio::test]
+async fn a_parent_that_somebody_else_wrote_is_stale() {
+    for (code, name) in [(409, "web"), (404, "web")] {
+        let double = Double::start(move |_, _| {
+            let status =
+                json!({ "kind": "Status", "code": code, "details": { "name": name, "kind": "configmaps" } });
+            Reply::Whole(code, "", status.to_string())
+        })
+        .await;
+        let after = Parent { data: [("k".to_owned(), "v".to_owned())].into(), ..parent() };
+        let error =
+            double.cluster.save_parent("rhumb-system", "web", Some(&parent()), &after).await.unwrap_err();
+        assert_eq!(*error.fault(), Fault::Stale);
+    }
+}

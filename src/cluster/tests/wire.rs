@@ -1,0 +1,153 @@
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::double::{config_maps, kind};
+use crate::cluster::interner::Interner;
+use crate::cluster::wire::{Form, Lens, Project, ScalerLens};
+use crate::engine::{Live, Owner, Release, RollPhase, Rv};
+use crate::object::ObjectId;
+
+pub(super) fn live_of(text: &str) -> Option<(ObjectId, Live)> {
+    let lens = Lens::new(&config_maps(), &Arc::default(), Form::Whole);
+    lens.project(text).map(|seen| (seen.id, seen.record))
+}
+
+/// A Deployment as the server sends it, with what a reader must skip.
+const DEPLOYMENT: &str = r#"{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","namespace":"shop",
+"uid":"0c2f1d5e-1b1f-4a52-9c35-1f6c8f2b7a10","resourceVersion":"4711","generation":3,"creationTimestamp":"2026-01-01T10:00:00Z",
+"labels":{"app":"web","applyset.kubernetes.io/part-of":"applyset-x-v1"},
+"annotations":{"deployment.kubernetes.io/revision":"2","rhumb.dev/release":"00112233445566778899aabbccddeeff@0123456789012345678901234567890123456789","note":"a \"quoted\" \\ text"},
+"managedFields":[
+{"manager":"rhumb","operation":"Apply","apiVersion":"apps/v1","time":"2026-01-01T10:00:00Z","fieldsType":"FieldsV1","fieldsV1":{"f:metadata":{"f:labels":{"f:applyset.kubernetes.io/part-of":{}}},"f:spec":{"f:template":{}}}},
+{"manager":"hpa","operation":"Update","apiVersion":"apps/v1","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{"f:replicas":{}}},"subresource":"scale"},
+{"manager":"kube-controller-manager","operation":"Update","apiVersion":"apps/v1","fieldsType":"FieldsV1","fieldsV1":{"f:status":{"f:replicas":{}}},"subresource":"status"}]},
+"spec":{"replicas":3,"strategy":{"type":"RollingUpdate"},"template":{"spec":{"containers":[{"name":"c","image":"i"}]}}},
+"status":{"observedGeneration":3,"replicas":4,"updatedReplicas":1,"readyReplicas":3,"availableReplicas":3}}"#;
+
+#[test]
+fn a_deployment_becomes_a_record() {
+    let interner: Arc<Interner> = Arc::default();
+    let lens = Lens::new(&kind("apps/v1", "Deployment", "deployments"), &interner, Form::Whole);
+    let seen = lens.project(DEPLOYMENT).unwrap();
+    assert_eq!(seen.id.to_string(), "Deployment shop/web");
+    let live = seen.record;
+    assert_eq!(&*live.uid.0, "0c2f1d5e-1b1f-4a52-9c35-1f6c8f2b7a10");
+    assert_eq!((seen.rv, live.rv), (Rv(4711), Rv(4711)));
+    assert_eq!(live.owner, Owner::Ours("applyset-x-v1".into()));
+    let release = "00112233445566778899aabbccddeeff@0123456789012345678901234567890123456789";
+    assert_eq!(live.release, Release::parse(release));
+    let ours =
+        r#"{"f:metadata":{"f:labels":{"f:applyset.kubernetes.io/part-of":{}}},"f:spec":{"f:template":{}}}"#;
+    assert_eq!(live.ours.as_deref(), Some(ours));
+    let others: Vec<(&str, &str)> = live.others.iter().map(|m| (&*m.name, &*m.subresource)).collect();
+    assert_eq!(others, [("hpa", "scale"), ("kube-controller-manager", "status")]);
+    assert!(live.replicas_ceded);
+    assert!(!live.deleting && !live.finished);
+    let rolling = live.rolling.unwrap();
+    assert_eq!((rolling.replicas, rolling.updated, rolling.available), (3, 1, 3));
+    assert_eq!(rolling.phase, RollPhase::Replacing);
+}
+
+#[test]
+fn equal_texts_are_kept_once_and_let_go() {
+    let interner: Arc<Interner> = Arc::default();
+    let lens = Lens::new(&kind("apps/v1", "Deployment", "deployments"), &interner, Form::Whole);
+    let one = lens.project(DEPLOYMENT).unwrap();
+    let two = lens.project(&DEPLOYMENT.replace("\"web\"", "\"api\"")).unwrap();
+    assert!(Arc::ptr_eq(one.record.ours.as_ref().unwrap(), two.record.ours.as_ref().unwrap()));
+    assert!(Arc::ptr_eq(&one.record.others, &two.record.others));
+    assert!(Arc::ptr_eq(&one.record.health.message, &two.record.health.message));
+    lens.sweep();
+    assert!(interner.len() > 0);
+    drop((one, two));
+    lens.sweep();
+    assert_eq!(interner.len(), 0);
+}
+
+#[test]
+fn hostile_shapes_cost_only_themselves() {
+    let named =
+        |rest: &str| format!(r#"{{"metadata":{{"name":"a","uid":"u","resourceVersion":"7"}}{rest}}}"#);
+    let readable = [
+        named(""),
+        named(r#","spec":"text","status":5"#),
+        named(r#","spec":null,"status":null"#),
+        named(r#","spec":[[[]]],"status":{"replicas":"three","conditions":{"a":1}}"#),
+        named(r#","spec":{"replicas":1e400},"status":[]"#),
+        named(&format!(r#","status":{}{}"#, "[".repeat(100_000), "]".repeat(100_000))),
+        named(&format!(r#","spec":{{"a":{}{}}}"#, "{\"b\":".repeat(10_000), format_args!("1{}", "}".repeat(10_000)))),
+        r#"{"metadata":{"name":"a","uid":5,"resourceVersion":7,"generation":"x","labels":[],"annotations":{"rhumb.dev/release":{}},
+            "ownerReferences":{"controller":true},"managedFields":[5,{"manager":null}],"deletionTimestamp":{}}}"#.to_owned(),
+        r#"{"metadata":{"name":"a","managedFields":[{"manager":"rhumb","operation":"Apply","fieldsV1":"text"}],"annotations":{"rhumb.dev/release":"zz@"}}}"#.to_owned(),
+    ];
+    for text in readable {
+        let (id, live) = live_of(&text).unwrap_or_else(|| panic!("{}", &text[..text.len().min(200)]));
+        assert_eq!(id.name(), "a");
+        assert_eq!((live.owner, live.release), (Owner::Nobody, None));
+    }
+    for text in [
+        "null",
+        "[]",
+        "5",
+        "{}",
+        r#"{"metadata":{}}"#,
+        r#"{"metadata":{"name":""}}"#,
+        r#"{"metadata":{"name":{}}}"#,
+        "{",
+    ] {
+        assert!(live_of(text).is_none(), "{text}");
+    }
+}
+
+#[test]
+fn escapes_in_names_and_marks_are_read() {
+    let text = r#"{"metadata":{"name":"a","namespace":"\u0073hop","labels":{"\u0061pplyset.kubernetes.io/part-of":"applyset-\u0078-v1"}}}"#;
+    let (id, live) = live_of(text).unwrap();
+    assert_eq!(id.namespace(), Some("shop"));
+    assert_eq!(live.owner, Owner::Labelled("applyset-x-v1".into()));
+}
+
+#[test]
+fn a_secret_leaves_nothing_behind() {
+    let interner: Arc<Interner> = Arc::default();
+    let lens = Lens::new(&kind("v1", "Secret", "secrets"), &interner, Form::Whole);
+    let text = r#"{"metadata":{"name":"s","namespace":"shop","annotations":{"kubectl.kubernetes.io/last-applied-configuration":"hunter2"}},"data":{"a":"hunter2"},"stringData":{"b":"hunter2"},"type":"Opaque"}"#;
+    let live = lens.project(text).unwrap().record;
+    assert!(!format!("{live:?} {interner:?}").contains("hunter2"));
+}
+
+#[test]
+fn jobs_and_pods_end() {
+    let finished = |api_version: &str, name: &str, status: serde_json::Value| {
+        let lens = Lens::new(&kind(api_version, name, "x"), &Arc::default(), Form::Whole);
+        lens.project(&json!({ "metadata": { "name": "a" }, "status": status }).to_string())
+            .unwrap()
+            .record
+            .finished
+    };
+    let condition = |name: &str, status: &str| json!({ "conditions": [{ "type": name, "status": status }] });
+    assert!(finished("batch/v1", "Job", condition("Complete", "True")));
+    assert!(finished("batch/v1", "Job", condition("Failed", "True")));
+    assert!(!finished("batch/v1", "Job", condition("Complete", "False")));
+    assert!(!finished("batch/v1", "Job", condition("Suspended", "True")));
+    assert!(!finished("example.com/v1", "Job", condition("Complete", "True")));
+    assert!(finished("v1", "Pod", json!({ "phase": "Succeeded" })));
+    assert!(!finished("v1", "Pod", json!({ "phase": "Running" })));
+}
+
+#[test]
+fn an_autoscaler_tells_its_target() {
+    let lens = ScalerLens::new(&kind("autoscaling/v2", "HorizontalPodAutoscaler", "x"), &Arc::default());
+    let target = |reference: serde_json::Value| {
+        let object = json!({ "metadata": { "name": "h", "namespace": "shop", "resourceVersion": "1" }, "spec": { "scaleTargetRef": reference } });
+        lens.project(&object.to_string()).unwrap().record.target.map(|target| target.id.resource_name())
+    };
+    assert_eq!(
+        target(json!({ "apiVersion": "apps/v1", "kind": "Deployment", "name": "web" })).as_deref(),
+        Some("deployment.apps/web")
+    );
+    assert_eq!(target(json!({ "apiVersion": "v1", "kind": "X", "name": "y" })).as_deref(), Some("x/y"));
+    assert_eq!(target(json!("text")), None);
+    assert_eq!(target(json!({ "kind": "Deployment" })), None);
+}
