@@ -1,1 +1,111 @@
-//! Bytes to objects and diagnostics.
+//! Bytes to objects and diagnostics, the way Kubernetes reads YAML and JSON.
+//!
+//! Owns kubectl's dialect (go-yaml's table of scalars, merge keys, streams of documents and of JSON values,
+//! byte order marks), the flattening of lists, the checks that need no cluster, and across files the
+//! normal form of namespaces and the search for duplicates.
+//!
+//! **Invariant:** pure. Knows no files (its callers hand it bytes), no git and no discovery (the scope of a
+//! kind comes in a [`Scopes`] table). Time, memory and stack are linear in the input, whatever the input.
+
+mod assemble;
+mod check;
+mod clean;
+mod date;
+mod decode;
+mod events;
+mod findings;
+mod json;
+mod names;
+mod number;
+mod resolve;
+mod scalar;
+mod scopes;
+mod split;
+mod text;
+mod tree;
+
+pub use assemble::{Assembled, Held, assemble};
+pub use clean::cleaned;
+pub use scopes::{Scope, Scopes};
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::object::{Diagnostic, Gvk, Origin};
+
+/// Bytes of the largest file that is read: a larger one is refused unread, by the caller, with [`too_large`].
+pub const MAX_FILE: u64 = 16 << 20;
+
+/// Levels of nesting that a document may have. kubectl stops at 10 000; every consumer of a tree that deep
+/// would need a stack to match.
+const MAX_DEPTH: usize = 1024;
+
+/// Values that one document may have: more than any object of 3 MiB, which is what an API server takes.
+const MAX_NODES: usize = 1_000_000;
+
+/// Objects that one file may hold.
+const MAX_ITEMS: usize = 20_000;
+
+/// Bytes that the aliases of one document may expand to.
+const MAX_EXPANSION: usize = 16 << 20;
+
+/// What one file holds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reading {
+    /// Its objects, in the order kubectl gives them.
+    pub items: Vec<Item>,
+    /// What is wrong or doubtful, in the order of lines.
+    pub diagnostics: Vec<Diagnostic>,
+    /// Whether every document was understood. If not, the source is Incomplete.
+    pub understood: bool,
+    /// How many of `items` stand before the first document that could not be parsed: kubectl stops there.
+    pub before_error: usize,
+}
+
+/// One document, or one item of a list, as Kubernetes reads it.
+#[derive(Clone, PartialEq)]
+pub struct Item {
+    /// Its kind and version.
+    pub gvk: Gvk,
+    /// The namespace as written.
+    pub namespace: Option<String>,
+    /// The name; empty where there is none, which makes it invalid.
+    pub name: String,
+    /// The tree exactly as read. [`cleaned`] makes what is sent of it.
+    pub body: Value,
+    /// The place of its first token.
+    pub origin: Origin,
+    /// False when a check found an error: it holds back only itself.
+    pub valid: bool,
+    /// Its position among the items of the file.
+    pub index: u32,
+}
+
+/// Leaves the body out, because it may be a Secret.
+impl fmt::Debug for Item {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Item({} {} at {})", self.gvk, self.name, self.origin)
+    }
+}
+
+/// Reads one file. Never fails: what is wrong is a diagnostic.
+pub fn read(file: &Arc<str>, bytes: &[u8]) -> Reading {
+    decode::read(file, bytes)
+}
+
+/// Reads the item at a position of a file again; none when the file has fewer.
+pub fn read_item(file: &Arc<str>, bytes: &[u8], index: u32) -> Option<Item> {
+    read(file, bytes).items.into_iter().nth(index as usize)
+}
+
+/// The finding for a file of more than [`MAX_FILE`] bytes, which is not read.
+pub fn too_large(file: &Arc<str>, size: u64) -> Diagnostic {
+    let message = format!("the file has {size} bytes; manifests are read up to {MAX_FILE} bytes");
+    Diagnostic::file_error(file.clone(), "file-too-large", message)
+        .hint("split it, or list it in .rhumbignore if it is not meant for the cluster")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,183 @@
+//! All items of a source together: namespaces in their normal form, and each object only once.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{Item, Scope, Scopes, cleaned};
+use crate::object::{Diagnostic, GroupKind, Gvk, Object, ObjectId, Origin};
+
+/// What a source wants, as far as it can be used.
+#[derive(Clone, Debug, Default)]
+pub struct Assembled {
+    /// The objects to apply, in the order of their items, with cleaned bodies.
+    pub objects: Vec<Object>,
+    /// Wanted but not usable; must never be pruned.
+    pub held: Vec<Held>,
+    /// What is wrong across items.
+    pub diagnostics: Vec<Diagnostic>,
+    /// Those of `objects` and `held` whose kind the table does not know: their namespace is as written. Once
+    /// the kind is known they may turn out to be another object.
+    pub unknown_scope: HashSet<ObjectId>,
+}
+
+/// An object that the source wants and that cannot be used.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Held {
+    /// Who it is.
+    pub id: ObjectId,
+    /// Its kind in the version that the manifest asks for.
+    pub gvk: Gvk,
+    /// Where it was read.
+    pub origin: Origin,
+    /// Why it is held back.
+    pub reason: String,
+}
+
+/// Normalises the namespaces of all items by the scope of their kinds, and finds objects that stand twice.
+///
+/// A cluster-scoped object loses its namespace, with a warning; a namespaced one without gets
+/// `default_namespace`; one of an unknown kind stays as written. An object without a name is left out: its
+/// reading was not `understood`.
+pub fn assemble(
+    items: impl IntoIterator<Item = Item>,
+    scopes: &Scopes,
+    default_namespace: &str,
+) -> Assembled {
+    let mut assembly = Assembly::new(scopes, default_namespace);
+    for item in items {
+        assembly.add(item);
+    }
+    assembly.finish()
+}
+
+struct Entry {
+    id: ObjectId,
+    gvk: Gvk,
+    origin: Origin,
+    body: Value,
+    valid: bool,
+}
+
+struct Assembly<'s> {
+    scopes: &'s Scopes,
+    default: Arc<str>,
+    entries: Vec<Entry>,
+    /// The first entry of each object.
+    first: HashMap<ObjectId, usize>,
+    /// Entries that share their object with an earlier one, by the index of that.
+    copies: HashMap<usize, Vec<usize>>,
+    kinds: HashMap<Gvk, Gvk>,
+    namespaces: HashMap<Box<str>, Arc<str>>,
+    assembled: Assembled,
+}
+
+impl<'s> Assembly<'s> {
+    fn new(scopes: &'s Scopes, default_namespace: &str) -> Self {
+        Self {
+            scopes,
+            default: default_namespace.into(),
+            entries: Vec::new(),
+            first: HashMap::new(),
+            copies: HashMap::new(),
+            kinds: HashMap::new(),
+            namespaces: HashMap::new(),
+            assembled: Assembled::default(),
+        }
+    }
+
+    fn add(&mut self, item: Item) {
+        if item.name.is_empty() {
+            return;
+        }
+        let gvk = self.kinds.entry(item.gvk.clone()).or_insert(item.gvk).clone();
+        let kind = gvk.group_kind();
+        let scope = self.scopes.get(&kind);
+        let namespace = match (scope, item.namespace.as_deref()) {
+            (Some(Scope::Cluster), written) => {
+                if let Some(written) = written {
+                    self.assembled.diagnostics.push(needless_namespace(
+                        &item.origin,
+                        &kind,
+                        &item.name,
+                        written,
+                    ));
+                }
+                Arc::from("")
+            }
+            (Some(Scope::Namespaced), None) => self.default.clone(),
+            (_, Some(written)) => self.shared(written),
+            (None, None) => Arc::from(""),
+        };
+        let mut body = cleaned(item.body);
+        set_namespace(&mut body, &namespace);
+        let id = ObjectId::shared(&kind, namespace, &item.name);
+        if scope.is_none() {
+            self.assembled.unknown_scope.insert(id.clone());
+        }
+        let index = self.entries.len();
+        let first = *self.first.entry(id.clone()).or_insert(index);
+        if first != index {
+            self.copies.entry(first).or_default().push(index);
+        }
+        self.entries.push(Entry { id, gvk, origin: item.origin, body, valid: item.valid });
+    }
+
+    fn shared(&mut self, namespace: &str) -> Arc<str> {
+        if let Some(known) = self.namespaces.get(namespace) {
+            return known.clone();
+        }
+        let shared: Arc<str> = namespace.into();
+        self.namespaces.insert(namespace.into(), shared.clone());
+        shared
+    }
+
+    fn finish(mut self) -> Assembled {
+        let mut twice: HashMap<usize, String> = HashMap::new();
+        for (first, others) in &self.copies {
+            let all: Vec<usize> = std::iter::once(*first).chain(others.iter().copied()).collect();
+            for &index in &all {
+                // Every copy names the first, and the first names the second.
+                let other = if index == *first { others.first() } else { Some(first) };
+                let (Some(entry), Some(other)) =
+                    (self.entries.get(index), other.and_then(|at| self.entries.get(*at)))
+                else {
+                    continue;
+                };
+                let reason = format!("{} stands twice: here and at {}", entry.id, other.origin);
+                let diagnostic = Diagnostic::error(entry.origin.clone(), "duplicate-object", reason.clone());
+                self.assembled.diagnostics.push(diagnostic.hint("remove one of the two: neither is applied"));
+                twice.insert(index, reason);
+            }
+        }
+        self.assembled.diagnostics.sort();
+        for (index, entry) in self.entries.into_iter().enumerate() {
+            let Entry { id, gvk, origin, body, valid } = entry;
+            let reason = match twice.remove(&index) {
+                Some(reason) => reason,
+                None if valid => {
+                    self.assembled.objects.push(Object { id, gvk, body: Arc::new(body), origin });
+                    continue;
+                }
+                None => "its manifest has an error".to_owned(),
+            };
+            self.assembled.held.push(Held { id, gvk, origin, reason });
+        }
+        self.assembled
+    }
+}
+
+fn needless_namespace(origin: &Origin, kind: &GroupKind, name: &str, namespace: &str) -> Diagnostic {
+    let message = format!("{} {name} lives in no namespace: \"{namespace}\" is left out", kind.kind);
+    Diagnostic::warning(origin.clone(), "needless-namespace", message).hint("remove metadata.namespace")
+}
+
+fn set_namespace(body: &mut Value, namespace: &str) {
+    let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) else { return };
+    if namespace.is_empty() {
+        metadata.remove("namespace");
+    } else {
+        metadata.insert("namespace".to_owned(), namespace.into());
+    }
+}

@@ -1,0 +1,35 @@
+//! What is sent of an object: the tree without what only the server writes.
+
+use serde_json::{Map, Value};
+
+/// Fields of `metadata` that the server sets.
+pub(super) const SERVER_SET: [&str; 8] = [
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "generation",
+    "managedFields",
+    "resourceVersion",
+    "selfLink",
+    "uid",
+];
+
+/// The body that is sent: without `status` and without the metadata that the server sets. Owner references
+/// stay: they are a wish.
+#[must_use]
+pub fn cleaned(mut body: Value) -> Value {
+    if let Some(object) = body.as_object_mut() {
+        object.remove("status");
+        if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+            for field in SERVER_SET {
+                metadata.remove(field);
+            }
+        }
+    }
+    body
+}
+
+/// Whether dropping a value loses nothing that anybody wrote: generators leave such husks behind.
+pub(super) fn is_husk(value: &Value) -> bool {
+    value.is_null() || value.as_object().is_some_and(Map::is_empty)
+}

@@ -1,0 +1,275 @@
+//! Documents to items: `apiVersion` and `kind`, lists taken apart, and what is refused by name.
+
+use std::borrow::Cow;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::check;
+use super::findings::{Finding, Findings};
+use super::resolve::{self, Resolved};
+use super::split::{self, Part, Splitter};
+use super::tree::{Fault, Mark, NodeId, Tree};
+use super::{Item, MAX_ITEMS, Reading, events, text};
+use crate::object::{Gvk, Origin, text_at};
+
+/// Reads the items of one file.
+pub(super) fn read(file: &Arc<str>, bytes: &[u8]) -> Reading {
+    let text = text::decoded(bytes);
+    let mut decoder = Decoder {
+        file,
+        findings: Findings::of(file),
+        items: Vec::new(),
+        understood: true,
+        before_error: None,
+        full: false,
+    };
+    decoder.file(&text);
+    let before_error = decoder.before_error.unwrap_or(decoder.items.len());
+    Reading {
+        before_error,
+        items: decoder.items,
+        understood: decoder.understood,
+        diagnostics: decoder.findings.into_diagnostics(&text),
+    }
+}
+
+struct Decoder<'f> {
+    file: &'f Arc<str>,
+    findings: Findings,
+    items: Vec<Item>,
+    understood: bool,
+    before_error: Option<usize>,
+    full: bool,
+}
+
+/// A mapping that may be an object or a list of them.
+struct Candidate {
+    body: Map<String, Value>,
+    node: NodeId,
+    /// The node after its last one.
+    end: NodeId,
+}
+
+impl Decoder<'_> {
+    fn file(&mut self, text: &str) {
+        if text.starts_with("version https://git-lfs.github.com/spec/v1") {
+            let start = Mark { line: 1, column: 1 };
+            let finding =
+                Finding::error(start, "lfs-pointer", "this is a Git LFS pointer, not the file itself");
+            return self.refuse(finding.hint(
+                "store manifests in git itself: take the file out of LFS, or list it in .rhumbignore",
+            ));
+        }
+        for part in Splitter::new(text) {
+            if self.full {
+                break;
+            }
+            self.findings.begin_document();
+            match part {
+                Part::Json(mut tree) => self.tree(&mut tree, text),
+                Part::Yaml(chunk, _) if split::is_empty(chunk) => {}
+                Part::Yaml(chunk, line) => self.yaml(chunk, line),
+                Part::Fault(fault) => self.unreadable(fault, text),
+            }
+        }
+    }
+
+    fn yaml(&mut self, chunk: &str, line: u32) {
+        // Kubernetes' line reader ends the last line where the file does not.
+        let text =
+            if chunk.ends_with('\n') { Cow::Borrowed(chunk) } else { Cow::Owned(format!("{chunk}\n")) };
+        match events::read(&text, line) {
+            Ok(mut tree) => self.tree(&mut tree, &text),
+            Err(fault) => self.unreadable(fault, &text),
+        }
+    }
+
+    fn tree(&mut self, tree: &mut Tree<'_>, text: &str) {
+        match resolve::resolve(tree, &mut self.findings) {
+            Ok(resolved) => self.document(tree, resolved),
+            Err(fault) => self.unreadable(fault, text),
+        }
+    }
+
+    /// A document of which nothing can be said.
+    fn unreadable(&mut self, fault: Fault, text: &str) {
+        if text.contains("Secret") {
+            self.findings.keep_secret();
+        }
+        self.before_error.get_or_insert(self.items.len());
+        let hint = likely_cause(text);
+        let finding = Finding::from(fault);
+        self.refuse(match hint {
+            Some(hint) => finding.hint(hint),
+            None => finding,
+        });
+    }
+
+    fn refuse(&mut self, finding: Finding) {
+        self.understood = false;
+        self.findings.add(finding);
+    }
+
+    fn document(&mut self, tree: &Tree<'_>, resolved: Resolved) {
+        let body = match resolved.value {
+            Value::Null => return,
+            Value::Object(body) => body,
+            _ => {
+                let finding = Finding::error(
+                    tree.mark(Tree::ROOT),
+                    "not-an-object",
+                    "a document must be a mapping with apiVersion and kind",
+                );
+                return self
+                    .refuse(finding.hint("list files that are no Kubernetes objects in .rhumbignore"));
+            }
+        };
+        let mut queue = VecDeque::from([Candidate { body, node: Tree::ROOT, end: tree.len() as NodeId }]);
+        while let Some(candidate) = queue.pop_front() {
+            if is_list(&candidate.body) {
+                self.list(tree, candidate, &mut queue);
+            } else {
+                self.object(tree, candidate, &resolved.duplicates);
+            }
+        }
+    }
+
+    /// Puts the items of a list at the end of the queue, as kubectl does.
+    fn list(&mut self, tree: &Tree<'_>, mut list: Candidate, queue: &mut VecDeque<Candidate>) {
+        let (kind, api_version) = (text_of(&list.body, "kind"), text_of(&list.body, "apiVersion"));
+        let items = match list.body.remove("items") {
+            Some(Value::Array(items)) => items,
+            Some(Value::Null) | None => return,
+            Some(_) => {
+                let mark = tree.locate(list.node, &["items"]);
+                return self.refuse(Finding::error(mark, "bad-list", "the items of a list must be a list"));
+            }
+        };
+        let sequence = tree.entry(list.node, "items").map(|(_, value)| tree.target(value));
+        let mut nodes = sequence.into_iter().flat_map(|sequence| tree.children(sequence)).peekable();
+        for value in items {
+            let node = nodes.next().unwrap_or(list.node);
+            let end = nodes.peek().copied().unwrap_or(list.end);
+            let Value::Object(mut body) = value else {
+                self.refuse(Finding::error(
+                    tree.mark(node),
+                    "not-an-object",
+                    "an item of a list must be a mapping",
+                ));
+                continue;
+            };
+            if text_of(&body, "kind").is_empty() && text_of(&body, "apiVersion").is_empty() && kind != "List"
+            {
+                body.insert("kind".to_owned(), kind.trim_end_matches("List").into());
+                body.insert("apiVersion".to_owned(), api_version.clone().into());
+            }
+            queue.push_back(Candidate { body, node, end });
+        }
+    }
+
+    fn object(&mut self, tree: &Tree<'_>, candidate: Candidate, duplicates: &[NodeId]) {
+        let Candidate { body, node, end } = candidate;
+        let (kind, api_version) = (text_of(&body, "kind"), text_of(&body, "apiVersion"));
+        if kind == "Secret" {
+            self.findings.keep_secret();
+        }
+        if kind.is_empty() || api_version.is_empty() {
+            return self.no_kind(tree, &body, node);
+        }
+        if self.items.len() >= MAX_ITEMS {
+            self.full = true;
+            let message = format!("the file holds more than {MAX_ITEMS} objects");
+            return self
+                .refuse(Finding::error(tree.mark(node), "too-many-objects", message).hint("split the file"));
+        }
+        let before = self.findings.errors();
+        let gvk = Gvk::from_api_version(&api_version, &kind);
+        let body = Value::Object(body);
+        let mark = tree.mark(node);
+        let subject = check::Subject { tree, node, body: &body, gvk: &gvk };
+        let verdict = check::check(&subject, &mut self.findings);
+        let doubled = self.doubled(tree, node, end, duplicates);
+        self.understood &= verdict.identified && doubled != Doubled::Identity;
+        let namespace = Some(text_at(&body, &["metadata", "namespace"]))
+            .filter(|text| !text.is_empty())
+            .map(str::to_owned);
+        self.items.push(Item {
+            namespace,
+            name: text_at(&body, &["metadata", "name"]).to_owned(),
+            origin: Origin { file: self.file.clone(), line: mark.line, column: mark.column },
+            valid: self.findings.errors() == before && doubled == Doubled::Nothing,
+            index: self.items.len() as u32,
+            gvk,
+            body,
+        });
+    }
+
+    /// Whether keys of this object stand twice. Keys outside every object of a list count for all of them.
+    fn doubled(&self, tree: &Tree<'_>, node: NodeId, end: NodeId, duplicates: &[NodeId]) -> Doubled {
+        let inside = duplicates.iter().filter(|at| **at < Tree::ROOT.max(end) && **at >= node).copied();
+        let identity = [Some(node), tree.entry(node, "metadata").map(|(_, value)| value)];
+        let mut found = Doubled::Nothing;
+        for key in inside {
+            let names = matches!(tree.text(key), "apiVersion" | "kind" | "metadata" | "name" | "namespace");
+            let near = identity
+                .iter()
+                .flatten()
+                .any(|mapping| tree.children(tree.target(*mapping)).any(|child| child == key));
+            if names && near {
+                return Doubled::Identity;
+            }
+            found = Doubled::Content;
+        }
+        found
+    }
+
+    fn no_kind(&mut self, tree: &Tree<'_>, body: &Map<String, Value>, node: NodeId) {
+        let (kind, api_version) = (text_of(body, "kind"), text_of(body, "apiVersion"));
+        let missing = match (kind.is_empty(), api_version.is_empty()) {
+            (true, true) => "apiVersion and kind are",
+            (true, false) => "kind is",
+            (false, _) => "apiVersion is",
+        };
+        let mark = tree.mark(node);
+        let finding =
+            Finding::error(mark, "no-kind", format!("{missing} missing: this is no Kubernetes object"));
+        let hint = if body.contains_key("resources") || body.contains_key("namePrefix") {
+            "this looks like a kustomization: render it with `kustomize build` and follow the result, or list the file in .rhumbignore"
+        } else if api_version == "v2" || (body.contains_key("name") && body.contains_key("version")) {
+            "this looks like a Helm chart: render it with `helm template` and follow the result, or list the file in .rhumbignore"
+        } else {
+            "add both, or list the file in .rhumbignore if it is not meant for the cluster"
+        };
+        self.refuse(finding.hint(hint));
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Doubled {
+    Nothing,
+    Content,
+    /// Which object it is, is not certain.
+    Identity,
+}
+
+fn is_list(body: &Map<String, Value>) -> bool {
+    body.get("kind").and_then(Value::as_str).is_some_and(|kind| kind.ends_with("List"))
+        && body.contains_key("items")
+}
+
+fn text_of(body: &Map<String, Value>, key: &str) -> String {
+    body.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+/// Why a text does not parse, where it looks like something else.
+fn likely_cause(text: &str) -> Option<&'static str> {
+    if text.contains("{{") {
+        return Some(
+            "`{{` looks like a template: render it first (for example with `helm template`) and follow the result, or list the file in .rhumbignore",
+        );
+    }
+    let conflict = text.lines().any(|line| line.starts_with("<<<<<<< ") || line.starts_with(">>>>>>> "));
+    conflict.then_some("the file has the marks of an unresolved git merge")
+}

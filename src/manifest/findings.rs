@@ -1,0 +1,160 @@
+//! The findings of one file, collected while it is read and turned into diagnostics at its end, when it is
+//! known which lines may be shown.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+use super::text;
+use super::tree::{Fault, Mark};
+use crate::object::{Code, Diagnostic, Origin, Severity};
+
+/// More findings than this in one file are only counted.
+const MOST: usize = 200;
+
+/// Longest part of a line that is shown, in characters.
+const EXCERPT: usize = 240;
+
+/// One finding before its file is done.
+pub(super) struct Finding {
+    mark: Mark,
+    severity: Severity,
+    code: Code,
+    message: String,
+    /// Continues the message where no Secret is at stake.
+    detail: Option<String>,
+    hint: Option<String>,
+}
+
+impl Finding {
+    pub(super) fn error(mark: Mark, code: Code, message: impl Into<String>) -> Self {
+        Self { mark, severity: Severity::Error, code, message: message.into(), detail: None, hint: None }
+    }
+
+    pub(super) fn warning(mark: Mark, code: Code, message: impl Into<String>) -> Self {
+        Self { severity: Severity::Warning, ..Self::error(mark, code, message) }
+    }
+
+    pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Adds what must not be shown of a Secret.
+    pub(super) fn detail(mut self, detail: impl Into<String>) -> Self {
+        self.detail = Some(detail.into());
+        self
+    }
+}
+
+impl From<Fault> for Finding {
+    fn from(fault: Fault) -> Self {
+        let finding = Self::error(fault.mark, fault.code, fault.message);
+        match fault.hint {
+            Some(hint) => finding.hint(hint),
+            None => finding,
+        }
+    }
+}
+
+/// The findings of a file so far.
+pub(super) struct Findings {
+    file: Arc<str>,
+    document: u32,
+    secret: HashSet<u32>,
+    list: Vec<(u32, Finding)>,
+    errors: u64,
+    left_out: u64,
+}
+
+impl Findings {
+    pub(super) fn of(file: &Arc<str>) -> Self {
+        Self {
+            file: file.clone(),
+            document: 0,
+            secret: HashSet::new(),
+            list: Vec::new(),
+            errors: 0,
+            left_out: 0,
+        }
+    }
+
+    /// Findings from here on belong to another document.
+    pub(super) fn begin_document(&mut self) {
+        self.document += 1;
+    }
+
+    /// The document is or may be a Secret: none of its lines is shown.
+    pub(super) fn keep_secret(&mut self) {
+        self.secret.insert(self.document);
+    }
+
+    pub(super) fn add(&mut self, finding: impl Into<Finding>) {
+        let finding = finding.into();
+        self.errors += u64::from(finding.severity == Severity::Error);
+        // The first error is never crowded out by warnings.
+        if self.list.len() < MOST || (finding.severity == Severity::Error && self.errors == 1) {
+            self.list.push((self.document, finding));
+        } else {
+            self.left_out += 1;
+        }
+    }
+
+    /// How many errors there are so far.
+    pub(super) fn errors(&self) -> u64 {
+        self.errors
+    }
+
+    /// The diagnostics, in the order of their lines.
+    pub(super) fn into_diagnostics(mut self, text: &str) -> Vec<Diagnostic> {
+        self.list.sort_by_key(|(_, finding)| finding.mark);
+        let excerpts = self.excerpts(text);
+        let mut diagnostics: Vec<_> = std::mem::take(&mut self.list)
+            .into_iter()
+            .map(|(document, finding)| {
+                let excerpt = excerpts.get(&finding.mark.line).copied();
+                self.diagnostic(document, finding, excerpt)
+            })
+            .collect();
+        if self.left_out > 0 {
+            let message = format!("{} more findings in this file are not shown", self.left_out);
+            let severity = if self.errors > 0 { Severity::Error } else { Severity::Warning };
+            let whole = Diagnostic::file_error(self.file.clone(), "more-findings", message);
+            diagnostics.push(Diagnostic { severity, ..whole });
+        }
+        diagnostics
+    }
+
+    fn diagnostic(&self, document: u32, finding: Finding, excerpt: Option<&str>) -> Diagnostic {
+        let Mark { line, column } = finding.mark;
+        let secret = self.secret.contains(&document);
+        let detail = finding.detail.filter(|_| !secret).unwrap_or_default();
+        Diagnostic {
+            origin: Origin { file: self.file.clone(), line, column },
+            severity: finding.severity,
+            code: finding.code,
+            message: finding.message + &detail,
+            hint: finding.hint,
+            excerpt: excerpt.filter(|_| !secret).map(|line| line.chars().take(EXCERPT).collect()),
+        }
+    }
+
+    /// The text of each line that has a finding.
+    fn excerpts<'t>(&self, text: &'t str) -> BTreeMap<u32, &'t str> {
+        let mut wanted = self.list.iter().map(|(_, finding)| finding.mark.line).peekable();
+        let mut found = BTreeMap::new();
+        if wanted.peek().is_none() {
+            return found;
+        }
+        for (line, number) in text::lines(text).zip(1..) {
+            while wanted.next_if(|want| *want < number).is_some() {}
+            match wanted.peek() {
+                Some(&want) if want == number => {
+                    found.insert(number, line);
+                }
+                Some(_) => {}
+                None => break,
+            }
+        }
+        found
+    }
+}

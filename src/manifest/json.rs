@@ -1,0 +1,260 @@
+//! JSON text to a [`Tree`], as strict as Go's `encoding/json`, on a stack of its own.
+
+use super::scalar::Tag;
+use super::tree::{Fault, Kind, Mark, NodeId, Tree};
+use super::{MAX_DEPTH, MAX_NODES};
+
+/// Reads one JSON value at the start of `text`, which stands at `mark` in its file. Returns the tree and
+/// how many bytes it took.
+pub(super) fn read(text: &str, mark: Mark) -> Result<(Tree<'_>, usize), Fault> {
+    let mut reader =
+        Reader { text, at: 0, line: mark.line, line_start: 0, column: mark.column, tree: Tree::over(text) };
+    reader.document()?;
+    Ok((reader.tree, reader.at))
+}
+
+struct Open {
+    node: NodeId,
+    last: Option<NodeId>,
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    at: usize,
+    line: u32,
+    /// Where the current line starts, and the column there.
+    line_start: usize,
+    column: u32,
+    tree: Tree<'a>,
+}
+
+impl Reader<'_> {
+    fn document(&mut self) -> Result<(), Fault> {
+        let mut open: Vec<Open> = Vec::new();
+        loop {
+            self.value(&mut open)?;
+            // Ends every collection that ends here, then goes on to the next value.
+            loop {
+                let Some(inner) = open.last() else { return Ok(()) };
+                let mapping = self.tree.kind(inner.node) == Kind::Mapping;
+                self.blanks();
+                match (self.peek(), mapping) {
+                    (Some(b','), _) => {
+                        self.at += 1;
+                        self.blanks();
+                        if mapping {
+                            self.key(&mut open)?;
+                        }
+                        break;
+                    }
+                    (Some(b'}'), true) | (Some(b']'), false) => {
+                        self.at += 1;
+                        open.pop();
+                    }
+                    _ => {
+                        return Err(self.fault(if mapping {
+                            "expected `,` or `}`"
+                        } else {
+                            "expected `,` or `]`"
+                        }));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Reads a scalar, or opens a collection down to its first value.
+    fn value(&mut self, open: &mut Vec<Open>) -> Result<(), Fault> {
+        loop {
+            self.blanks();
+            let mark = self.mark();
+            let (kind, end) = match self.peek() {
+                Some(b'{') => (Kind::Mapping, b'}'),
+                Some(b'[') => (Kind::Sequence, b']'),
+                Some(b'"') => {
+                    let node = self.string()?;
+                    self.add(node, open);
+                    return Ok(());
+                }
+                _ => {
+                    let node = self.literal()?;
+                    self.add(node, open);
+                    return Ok(());
+                }
+            };
+            self.at += 1;
+            let node = self.tree.push_collection(kind, Tag::None, mark);
+            self.add(node, open);
+            self.within_limits(open.len() + 1, mark)?;
+            self.blanks();
+            if self.peek() == Some(end) {
+                self.at += 1;
+                return Ok(());
+            }
+            open.push(Open { node, last: None });
+            if kind == Kind::Mapping {
+                self.key(open)?;
+            }
+        }
+    }
+
+    fn within_limits(&self, depth: usize, mark: Mark) -> Result<(), Fault> {
+        if depth > MAX_DEPTH {
+            return Err(Fault::new(mark, "too-deep", format!("nested more than {MAX_DEPTH} levels deep")));
+        }
+        if self.tree.len() > MAX_NODES {
+            let message = format!("the document has more than {MAX_NODES} values");
+            return Err(Fault::new(mark, "too-many-nodes", message)
+                .hint("split it: an API server takes objects of at most 3 MiB"));
+        }
+        Ok(())
+    }
+
+    fn key(&mut self, open: &mut [Open]) -> Result<(), Fault> {
+        if self.peek() != Some(b'"') {
+            return Err(self.fault("expected a key in double quotes"));
+        }
+        let key = self.string()?;
+        self.add(key, open);
+        self.blanks();
+        if self.peek() != Some(b':') {
+            return Err(self.fault("expected `:` after the key"));
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    fn add(&mut self, node: NodeId, open: &mut [Open]) {
+        if let Some(inner) = open.last_mut() {
+            self.tree.append(inner.node, inner.last, node);
+            inner.last = Some(node);
+        }
+    }
+
+    fn literal(&mut self) -> Result<NodeId, Fault> {
+        let (mark, start) = (self.mark(), self.at);
+        let rest = self.text.get(start..).unwrap_or_default();
+        let word =
+            rest.bytes().take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.')).count();
+        let word = rest.get(..word).unwrap_or_default();
+        if !matches!(word, "true" | "false" | "null") && !is_number(word) {
+            return Err(self.fault("expected a value"));
+        }
+        self.at += word.len();
+        self.within_limits(0, mark)?;
+        Ok(self.tree.push_borrowed(Kind::Literal, Tag::None, mark, start, word.len()))
+    }
+
+    fn string(&mut self) -> Result<NodeId, Fault> {
+        let mark = self.mark();
+        let start = self.at + 1;
+        let rest = self.text.get(start..).unwrap_or_default();
+        let plain = rest.bytes().take_while(|b| !matches!(b, b'"' | b'\\' | 0..=0x1F)).count();
+        self.within_limits(0, mark)?;
+        self.at = start + plain;
+        if self.peek() == Some(b'"') {
+            self.at += 1;
+            return Ok(self.tree.push_borrowed(Kind::Quoted, Tag::None, mark, start, plain));
+        }
+        let mut out = rest.get(..plain).unwrap_or_default().to_owned();
+        loop {
+            match self.peek() {
+                Some(b'"') => {
+                    self.at += 1;
+                    return Ok(self.tree.push_owned(Kind::Quoted, Tag::None, mark, out.into_boxed_str()));
+                }
+                Some(b'\\') => self.escape(&mut out)?,
+                Some(0..=0x1F) => {
+                    return Err(self.fault("a control character must be escaped inside a string"));
+                }
+                Some(_) => {
+                    let rest = self.text.get(self.at..).unwrap_or_default();
+                    let plain = rest.bytes().take_while(|b| !matches!(b, b'"' | b'\\' | 0..=0x1F)).count();
+                    out.push_str(rest.get(..plain).unwrap_or_default());
+                    self.at += plain;
+                }
+                None => return Err(self.fault("the string does not end")),
+            }
+        }
+    }
+
+    fn escape(&mut self, out: &mut String) -> Result<(), Fault> {
+        let letter = self.text.as_bytes().get(self.at + 1).copied();
+        out.push(match letter {
+            Some(c @ (b'"' | b'\\' | b'/')) => char::from(c),
+            Some(b'b') => '\u{8}',
+            Some(b'f') => '\u{c}',
+            Some(b'n') => '\n',
+            Some(b'r') => '\r',
+            Some(b't') => '\t',
+            Some(b'u') => return self.unicode(out),
+            _ => return Err(self.fault("no such escape in a string")),
+        });
+        self.at += 2;
+        Ok(())
+    }
+
+    fn unicode(&mut self, out: &mut String) -> Result<(), Fault> {
+        let Some(unit) = self.hex(self.at) else { return Err(self.fault("`\\u` needs four hex digits")) };
+        self.at += 6;
+        if (0xD800..0xDC00).contains(&unit)
+            && let Some(low @ 0xDC00..=0xDFFF) = self.hex(self.at)
+        {
+            self.at += 6;
+            let both = 0x1_0000 + ((unit - 0xD800) << 10) + (low - 0xDC00);
+            out.push(char::from_u32(both).unwrap_or(char::REPLACEMENT_CHARACTER));
+            return Ok(());
+        }
+        // Half a pair stands for no character.
+        out.push(char::from_u32(unit).unwrap_or(char::REPLACEMENT_CHARACTER));
+        Ok(())
+    }
+
+    /// The code unit of a `\uXXXX` at a place.
+    fn hex(&self, at: usize) -> Option<u32> {
+        let digits = self.text.get(at..at + 6)?.strip_prefix("\\u")?;
+        digits.bytes().all(|b| b.is_ascii_hexdigit()).then(|| u32::from_str_radix(digits, 16).ok()).flatten()
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    fn blanks(&mut self) {
+        while let Some(b @ (b' ' | b'\t' | b'\r' | b'\n')) = self.peek() {
+            self.at += 1;
+            if b == b'\n' || (b == b'\r' && self.peek() != Some(b'\n')) {
+                self.line += 1;
+                self.line_start = self.at;
+                self.column = 1;
+            }
+        }
+    }
+
+    fn mark(&self) -> Mark {
+        // Counts bytes, for the sake of linear time in files of one line.
+        Mark { line: self.line, column: self.column + (self.at - self.line_start) as u32 }
+    }
+
+    fn fault(&self, message: &str) -> Fault {
+        let message = if self.peek().is_none() { "it ends in the middle" } else { message };
+        Fault::new(self.mark(), "json-syntax", format!("this is not JSON: {message}"))
+    }
+}
+
+fn is_number(text: &str) -> bool {
+    let text = text.strip_prefix('-').unwrap_or(text);
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let (mantissa, exponent) = match text.find(['e', 'E']) {
+        Some(at) => (text.get(..at).unwrap_or_default(), text.get(at + 1..)),
+        None => (text, None),
+    };
+    let (whole, fraction) = match mantissa.split_once('.') {
+        Some((whole, fraction)) => (whole, Some(fraction)),
+        None => (mantissa, None),
+    };
+    digits(whole)
+        && (whole.len() == 1 || !whole.starts_with('0'))
+        && fraction.is_none_or(digits)
+        && exponent.is_none_or(|text| digits(text.strip_prefix(['+', '-']).unwrap_or(text)))
+}

@@ -1,0 +1,103 @@
+//! The API's own rules for names, label keys and values, and annotation keys.
+
+/// A name rule of the API.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NameRule {
+    /// RFC 1123 subdomain: what most kinds take.
+    Subdomain,
+    /// RFC 1123 subdomain of at most 52 characters, because names of Jobs are made of it.
+    CronJob,
+    /// RFC 1123 label.
+    Label,
+    /// Anything that fits into one segment of a URL.
+    PathSegment,
+}
+
+impl NameRule {
+    /// The rule for the names of a kind.
+    pub(super) fn of(group: &str, kind: &str) -> Self {
+        match (group, kind) {
+            ("", "Namespace" | "Service") | ("apps", "StatefulSet") => Self::Label,
+            ("batch", "CronJob") => Self::CronJob,
+            ("rbac.authorization.k8s.io", _)
+            | ("certificates.k8s.io", "CertificateSigningRequest" | "ClusterTrustBundle")
+            | ("networking.k8s.io", "IPAddress")
+            | ("internal.apiserver.k8s.io", _) => Self::PathSegment,
+            // Served by an API server of its own, with rules of its own.
+            (group, _) if group.ends_with("openshift.io") => Self::PathSegment,
+            _ => Self::Subdomain,
+        }
+    }
+
+    /// What is wrong with a name, if anything.
+    pub(super) fn fault(self, name: &str) -> Option<&'static str> {
+        match self {
+            Self::Subdomain => (!is_subdomain(name)).then_some(SUBDOMAIN),
+            Self::CronJob if name.len() > 52 => Some(
+                "the name of a CronJob has at most 52 characters, because the names of its Jobs are longer",
+            ),
+            Self::CronJob => (!is_subdomain(name)).then_some(SUBDOMAIN),
+            Self::Label => (!is_label(name)).then_some(LABEL),
+            Self::PathSegment => {
+                let fits = !matches!(name, "." | "..") && !name.contains(['/', '%']);
+                (!fits).then_some("a name here must not be `.` or `..`, and must not contain `/` or `%`")
+            }
+        }
+    }
+}
+
+const SUBDOMAIN: &str = "a name here has at most 253 characters: lower-case letters, digits, `-` and `.`, \
+                         and begins and ends with a letter or digit";
+
+/// The rule of [`NameRule::Label`], in words.
+pub(super) const LABEL: &str = "a name here has at most 63 characters: lower-case letters, digits and `-`, \
+                                and begins and ends with a letter or digit";
+
+/// The rule of [`label_value_fault`], in words.
+const VALUE: &str = "the value of a label has at most 63 characters: letters, digits, `-`, `_` and `.`, \
+                     and begins and ends with a letter or digit";
+
+/// Whether a text is an RFC 1123 label.
+pub(super) fn is_label(text: &str) -> bool {
+    text.len() <= 63 && is_label_form(text)
+}
+
+fn is_label_form(text: &str) -> bool {
+    let inner = text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
+    inner && !text.is_empty() && !text.starts_with('-') && !text.ends_with('-')
+}
+
+fn is_subdomain(text: &str) -> bool {
+    text.len() <= 253 && text.split('.').all(is_label_form)
+}
+
+/// What is wrong with the key of a label (or, in lower case, of an annotation), if anything.
+pub(super) fn key_fault(key: &str) -> Option<&'static str> {
+    let (prefix, name) = match key.split_once('/') {
+        Some((prefix, name)) => (Some(prefix), name),
+        None => (None, key),
+    };
+    if prefix.is_some_and(|prefix| !is_subdomain(prefix)) {
+        return Some("the part of a key before `/` must be a domain name in lower case");
+    }
+    if !is_qualified(name) {
+        return Some(
+            "the name of a key has 1 to 63 characters: letters, digits, `-`, `_` and `.`, and begins and ends \
+             with a letter or digit; one `/` may separate a domain before it",
+        );
+    }
+    None
+}
+
+/// What is wrong with the value of a label, if anything.
+pub(super) fn label_value_fault(value: &str) -> Option<&'static str> {
+    (!value.is_empty() && !is_qualified(value)).then_some(VALUE)
+}
+
+fn is_qualified(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let ends = [bytes.first(), bytes.last()];
+    text.len() <= 63
+        && ends.iter().all(|end| end.is_some_and(u8::is_ascii_alphanumeric))
+        && bytes.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
+}

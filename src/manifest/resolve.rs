@@ -1,0 +1,503 @@
+//! A [`Tree`] to a JSON value, as Kubernetes makes it: plain scalars by their table, merge keys in document
+//! order, keys as text, aliases expanded within bounds. Works on a stack of its own.
+
+use std::collections::{HashMap, HashSet};
+
+use serde_json::{Map, Number, Value};
+
+use super::findings::{Finding, Findings};
+use super::number;
+use super::scalar::{self, Scalar, Tag};
+use super::tree::{Fault, Kind, NodeId, Tree};
+use super::{MAX_DEPTH, MAX_EXPANSION};
+
+/// What a document says.
+pub(super) struct Resolved {
+    pub(super) value: Value,
+    /// Keys that stand twice in one mapping: the later of the two.
+    pub(super) duplicates: Vec<NodeId>,
+}
+
+/// Resolves a whole document.
+pub(super) fn resolve(tree: &mut Tree<'_>, findings: &mut Findings) -> Result<Resolved, Fault> {
+    if tree.is_empty() {
+        return Ok(Resolved { value: Value::Null, duplicates: Vec::new() });
+    }
+    let mut resolver = Resolver {
+        tree,
+        findings,
+        stack: Vec::new(),
+        depth: 0,
+        active: HashSet::new(),
+        budget: AliasBudget::default(),
+        duplicates: Vec::new(),
+    };
+    let value = resolver.run()?;
+    Ok(Resolved { value, duplicates: resolver.duplicates })
+}
+
+/// How many duplicate keys of one document are traced to their first place.
+const TRACED: usize = 20;
+
+/// Work that is not done yet. A value that is done goes to the frame on top.
+enum Frame {
+    Sequence {
+        next: Option<NodeId>,
+        out: Vec<Value>,
+    },
+    Mapping(Box<Mapping>),
+    /// A mapping merged into the one at `into`.
+    Merge {
+        next: Option<NodeId>,
+        into: usize,
+        key: Option<String>,
+    },
+    /// Mappings merged into the one at `into`, the last of them first.
+    MergeList {
+        left: Vec<NodeId>,
+        into: usize,
+    },
+    /// An alias whose target is being read.
+    AliasEnd {
+        alias: NodeId,
+    },
+}
+
+struct Mapping {
+    node: NodeId,
+    next: Option<NodeId>,
+    key: Option<String>,
+    out: Map<String, Value>,
+    /// The keys that the mapping has itself, kept only once something was merged into it.
+    own: Option<HashMap<String, NodeId>>,
+}
+
+struct Resolver<'t, 'a, 'f> {
+    tree: &'t mut Tree<'a>,
+    findings: &'f mut Findings,
+    stack: Vec<Frame>,
+    /// Collections open around the current node.
+    depth: usize,
+    /// Aliases being expanded.
+    active: HashSet<NodeId>,
+    budget: AliasBudget,
+    duplicates: Vec<NodeId>,
+}
+
+impl Resolver<'_, '_, '_> {
+    fn run(&mut self) -> Result<Value, Fault> {
+        let mut done = self.enter(Tree::ROOT)?;
+        loop {
+            if let Some(value) = done.take() {
+                match self.give(value) {
+                    Some(value) => return Ok(value),
+                    None => continue,
+                }
+            }
+            done = self.step()?;
+        }
+    }
+
+    /// Hands a finished value to the frame on top; returns it when there is none left.
+    fn give(&mut self, value: Value) -> Option<Value> {
+        loop {
+            match self.stack.last_mut() {
+                None => return Some(value),
+                Some(Frame::AliasEnd { alias }) => {
+                    let alias = *alias;
+                    self.stack.pop();
+                    self.leave_alias(alias);
+                }
+                Some(Frame::Sequence { out, .. }) => {
+                    out.push(value);
+                    return None;
+                }
+                Some(Frame::Mapping(mapping)) => {
+                    if let Some(key) = mapping.key.take() {
+                        mapping.out.insert(key, value);
+                    }
+                    return None;
+                }
+                Some(Frame::Merge { into, key, .. }) => {
+                    let (into, key) = (*into, key.take());
+                    if let (Some(Frame::Mapping(mapping)), Some(key)) = (self.stack.get_mut(into), key) {
+                        mapping.out.insert(key, value);
+                    }
+                    return None;
+                }
+                // Gives nothing itself: its mappings write into the one below.
+                Some(Frame::MergeList { .. }) => return None,
+            }
+        }
+    }
+
+    /// Does the next piece of work of the frame on top. Returns a value when one is done.
+    fn step(&mut self) -> Result<Option<Value>, Fault> {
+        match self.stack.last_mut() {
+            Some(Frame::Sequence { next: Some(child), .. }) => {
+                let child = *child;
+                let after = self.tree.next(child);
+                if let Some(Frame::Sequence { next, .. }) = self.stack.last_mut() {
+                    *next = after;
+                }
+                self.enter(child)
+            }
+            Some(Frame::Mapping(mapping)) if mapping.next.is_some() => {
+                let (key, into) = (mapping.next, self.stack.len() - 1);
+                self.entry(key, into)
+            }
+            Some(Frame::Merge { next: next @ Some(_), into, .. }) => {
+                let (key, into) = (*next, *into);
+                self.entry(key, into)
+            }
+            Some(Frame::MergeList { left, into }) if !left.is_empty() => {
+                let into = *into;
+                match left.pop() {
+                    Some(source) => self.merge_one(source, into).map(|()| None),
+                    None => Ok(None),
+                }
+            }
+            _ => Ok(self.finish()),
+        }
+    }
+
+    /// Ends the frame on top.
+    fn finish(&mut self) -> Option<Value> {
+        match self.stack.pop() {
+            Some(Frame::Sequence { out, .. }) => {
+                self.depth -= 1;
+                Some(Value::Array(out))
+            }
+            Some(Frame::Mapping(mapping)) => {
+                self.depth -= 1;
+                Some(Value::Object(mapping.out))
+            }
+            Some(Frame::Merge { .. } | Frame::MergeList { .. }) => {
+                // An alias that named the merged mapping ends with it.
+                while let Some(&Frame::AliasEnd { alias }) = self.stack.last() {
+                    self.stack.pop();
+                    self.leave_alias(alias);
+                }
+                None
+            }
+            Some(Frame::AliasEnd { .. }) | None => None,
+        }
+    }
+
+    /// Reads a key and enters its value, on behalf of the mapping at `into`.
+    fn entry(&mut self, key: Option<NodeId>, into: usize) -> Result<Option<Value>, Fault> {
+        let Some(key) = key else { return Ok(None) };
+        let Some(value) = self.tree.next(key) else { return Ok(None) };
+        let after = self.tree.next(value);
+        match self.stack.last_mut() {
+            Some(Frame::Mapping(mapping)) => mapping.next = after,
+            Some(Frame::Merge { next, .. }) => *next = after,
+            _ => {}
+        }
+        if self.tree.is_merge(key) {
+            self.begin_merge(value, into)?;
+            return Ok(None);
+        }
+        let text = self.key(key)?;
+        self.note_own(key, &text);
+        match self.stack.last_mut() {
+            Some(Frame::Mapping(mapping)) => mapping.key = Some(text),
+            Some(Frame::Merge { key, .. }) => *key = Some(text),
+            _ => {}
+        }
+        self.enter(value)
+    }
+
+    /// Remembers a key that the mapping on top has itself, and reports it when it had it before.
+    fn note_own(&mut self, key: NodeId, text: &str) {
+        let Some(Frame::Mapping(mapping)) = self.stack.last_mut() else { return };
+        let twice = match &mut mapping.own {
+            Some(own) => own.insert(text.to_owned(), key).is_some(),
+            None => mapping.out.contains_key(text),
+        };
+        if !twice {
+            return;
+        }
+        let node = mapping.node;
+        let mark = self.tree.mark(key);
+        let mut message = format!("key \"{text}\" stands twice in this mapping");
+        if self.duplicates.len() < TRACED
+            && let Some(first) = self.first_of(node, key, text)
+        {
+            message = format!(
+                "{message}: first in line {}, again in line {}",
+                self.tree.mark(first).line,
+                mark.line
+            );
+        }
+        if self.duplicates.len() < TRACED * 10 {
+            self.duplicates.push(key);
+        }
+        let finding = Finding::error(mark, "duplicate-key", message)
+            .hint("remove one of the two: kubectl would silently use the later");
+        self.findings.add(finding);
+    }
+
+    fn first_of(&self, mapping: NodeId, before: NodeId, text: &str) -> Option<NodeId> {
+        let keys = self.tree.children(mapping).step_by(2).take_while(|key| *key != before);
+        keys.filter(|key| !self.tree.is_merge(*key))
+            .find(|key| self.plain_key(*key).is_some_and(|k| k == text))
+    }
+
+    /// The text of a key that has already been read once.
+    fn plain_key(&self, key: NodeId) -> Option<String> {
+        let target = self.tree.target(key);
+        key_text(self.scalar(target).ok()?, self.tree.text(target))
+    }
+
+    fn begin_merge(&mut self, value: NodeId, into: usize) -> Result<(), Fault> {
+        if let Some(Frame::Mapping(mapping)) = self.stack.get_mut(into)
+            && mapping.own.is_none()
+        {
+            // Only what this mapping has itself can be there: nothing was merged before.
+            let node = mapping.node;
+            mapping.own = Some(mapping.out.keys().map(|key| (key.clone(), node)).collect());
+        }
+        if self.tree.kind(value) == Kind::Sequence {
+            let left: Vec<_> = self.tree.children(value).collect();
+            self.stack.push(Frame::MergeList { left, into });
+            return Ok(());
+        }
+        self.merge_one(value, into)
+    }
+
+    fn merge_one(&mut self, source: NodeId, into: usize) -> Result<(), Fault> {
+        let target = self.tree.target(source);
+        if self.tree.kind(target) != Kind::Mapping {
+            return Err(Fault::new(
+                self.tree.mark(source),
+                "bad-merge",
+                "`<<` merges a mapping, or a list of mappings, and this is neither",
+            ));
+        }
+        if target != source {
+            self.enter_alias(source)?;
+        }
+        self.spend(target, 0)?;
+        self.stack.push(Frame::Merge { next: self.tree.first(target), into, key: None });
+        Ok(())
+    }
+
+    /// Starts a node: a scalar is done at once, a collection becomes a frame.
+    fn enter(&mut self, node: NodeId) -> Result<Option<Value>, Fault> {
+        let target = self.tree.target(node);
+        if target != node {
+            self.enter_alias(node)?;
+        }
+        match self.tree.kind(target) {
+            Kind::Sequence => {
+                self.open(target)?;
+                self.stack.push(Frame::Sequence { next: self.tree.first(target), out: Vec::new() });
+                Ok(None)
+            }
+            Kind::Mapping => {
+                self.open(target)?;
+                let next = self.tree.first(target);
+                let mapping = Mapping { node: target, next, key: None, out: Map::new(), own: None };
+                self.stack.push(Frame::Mapping(Box::new(mapping)));
+                Ok(None)
+            }
+            _ => self.value(target).map(Some),
+        }
+    }
+
+    fn open(&mut self, node: NodeId) -> Result<(), Fault> {
+        self.spend(node, 640)?;
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            let message = format!("nested more than {MAX_DEPTH} levels deep");
+            return Err(Fault::new(self.tree.mark(node), "too-deep", message));
+        }
+        Ok(())
+    }
+
+    fn enter_alias(&mut self, alias: NodeId) -> Result<(), Fault> {
+        self.spend(alias, 0)?;
+        if !self.active.insert(alias) {
+            return Err(Fault::new(
+                self.tree.mark(alias),
+                "alias-cycle",
+                "the anchor of this alias contains itself",
+            ));
+        }
+        self.budget.depth += 1;
+        self.stack.push(Frame::AliasEnd { alias });
+        Ok(())
+    }
+
+    fn leave_alias(&mut self, alias: NodeId) {
+        self.active.remove(&alias);
+        self.budget.depth -= 1;
+    }
+
+    fn spend(&mut self, node: NodeId, bytes: usize) -> Result<(), Fault> {
+        if self.budget.spend(bytes) {
+            return Ok(());
+        }
+        let message = "the aliases of this document expand to far more than it holds";
+        Err(Fault::new(self.tree.mark(node), "alias-bomb", message).hint("write the repeated parts out"))
+    }
+
+    /// The value of a scalar.
+    fn value(&mut self, node: NodeId) -> Result<Value, Fault> {
+        let scalar = self.scalar(node)?;
+        self.warn(node, &scalar);
+        let bytes = if matches!(scalar, Scalar::Text) { self.tree.text(node).len() } else { 0 };
+        self.spend(node, bytes)?;
+        Ok(match scalar {
+            Scalar::Null => Value::Null,
+            Scalar::Bool(truth) => Value::Bool(truth),
+            Scalar::Int(int) => Value::Number(int.into()),
+            Scalar::Uint(uint) => Number::from_f64(uint as f64).map_or(Value::Null, Value::Number),
+            Scalar::Float(float) => {
+                let literal = self.tree.kind(node) == Kind::Literal;
+                let number = if literal { number::json_literal(float) } else { number::json(float) };
+                Value::Number(number.ok_or_else(|| self.not_finite(node))?)
+            }
+            Scalar::Text => Value::String(self.text_of(node)),
+            Scalar::Bytes(bytes) => Value::String(number::lossy(&bytes)),
+        })
+    }
+
+    fn text_of(&mut self, node: NodeId) -> String {
+        // A node outside every alias and anchor is read once; an anchored one may be read again.
+        if self.budget.depth == 0 && !self.tree.is_shared(node) {
+            self.tree.take_text(node)
+        } else {
+            self.tree.text(node).to_owned()
+        }
+    }
+
+    fn not_finite(&self, node: NodeId) -> Fault {
+        Fault::new(self.tree.mark(node), "not-finite", "infinity and NaN are no values of JSON")
+            .hint("quote it if text is meant")
+    }
+
+    fn scalar(&self, node: NodeId) -> Result<Scalar, Fault> {
+        let (text, tag) = (self.tree.text(node), self.tree.tag(node));
+        match self.tree.kind(node) {
+            Kind::Literal => number::literal(text).ok_or_else(|| {
+                Fault::new(self.tree.mark(node), "number-range", "the number is out of range")
+            }),
+            Kind::Quoted if tag == Tag::None => Ok(Scalar::Text),
+            _ => scalar::resolve(tag, text).map_err(|mismatch| {
+                Fault::new(self.tree.mark(node), "bad-tag", mismatch.0)
+                    .hint("remove the tag, or write a value that fits it")
+            }),
+        }
+    }
+
+    /// The text of a key, as JSON needs it.
+    fn key(&mut self, key: NodeId) -> Result<String, Fault> {
+        let target = self.tree.target(key);
+        let aliased = target != key;
+        if aliased {
+            self.spend(key, 0)?;
+        }
+        let mark = self.tree.mark(key);
+        if matches!(self.tree.kind(target), Kind::Sequence | Kind::Mapping) {
+            return Err(Fault::new(mark, "bad-key", "a list or mapping cannot be a key"));
+        }
+        self.budget.depth += usize::from(aliased);
+        let spent = self.spend(key, self.tree.text(target).len());
+        self.budget.depth -= usize::from(aliased);
+        spent?;
+        let scalar = self.scalar(target)?;
+        let unfit = Fault::new(mark, "bad-key", "null, and numbers beyond 63 bits, cannot be keys")
+            .hint("quote the key");
+        self.warn(target, &scalar);
+        key_text(scalar, self.tree.text(target)).ok_or(unfit)
+    }
+
+    /// Warns of what other readers of YAML take for something else.
+    fn warn(&mut self, node: NodeId, scalar: &Scalar) {
+        if self.tree.kind(node) != Kind::Plain || self.tree.tag(node) != Tag::None || self.budget.depth > 0 {
+            return;
+        }
+        let text = self.tree.text(node);
+        let mark = self.tree.mark(node);
+        let finding = match scalar {
+            Scalar::Bool(truth) if scalar::is_old_boolean(text) => Finding::warning(
+                mark,
+                "old-boolean",
+                "an unquoted yes, no, on, off, y or n is a boolean here",
+            )
+            .detail(format!(": `{text}` is read as {truth}"))
+            .hint("write true or false, or quote it: other readers, kustomize among them, take it for text"),
+            Scalar::Int(int) if scalar::is_leading_zero(text) && !self.is_mode() => {
+                Finding::warning(mark, "leading-zero", "a leading zero makes this number octal")
+                    .detail(format!(": `{text}` is read as {int}"))
+                    .hint("quote it if text is meant, or write the number in decimal")
+            }
+            Scalar::Float(float) if scalar::is_leading_zero(text) => {
+                Finding::warning(mark, "leading-zero", "a number with a leading zero that is not octal")
+                    .detail(format!(": `{text}` is read as {float}"))
+                    .hint("quote it if text is meant")
+            }
+            _ => return,
+        };
+        self.findings.add(finding);
+    }
+
+    /// Whether the scalar is the value of a field that holds a file mode.
+    fn is_mode(&self) -> bool {
+        let key = match self.stack.last() {
+            Some(Frame::Mapping(mapping)) => mapping.key.as_deref(),
+            Some(Frame::Merge { key, .. }) => key.as_deref(),
+            _ => None,
+        };
+        key.is_some_and(|key| key == "mode" || key.ends_with("Mode"))
+    }
+}
+
+fn key_text(scalar: Scalar, text: &str) -> Option<String> {
+    Some(match scalar {
+        Scalar::Null | Scalar::Uint(_) => return None,
+        Scalar::Bool(truth) => truth.to_string(),
+        Scalar::Int(int) => int.to_string(),
+        Scalar::Float(float) => number::key(float),
+        Scalar::Text => text.to_owned(),
+        Scalar::Bytes(bytes) => number::lossy(&bytes),
+    })
+}
+
+/// Keeps the part of a document that comes out of aliases in proportion, by the rule of kubectl's YAML
+/// library; and in bytes, where that rule would allow hundreds of megabytes.
+#[derive(Default)]
+struct AliasBudget {
+    /// Aliases around the current node.
+    depth: usize,
+    reads: u64,
+    aliased: u64,
+    bytes: usize,
+}
+
+impl AliasBudget {
+    const LOW: u64 = 400_000;
+    const HIGH: u64 = 4_000_000;
+
+    /// Counts one node. False when the document asks for too much.
+    fn spend(&mut self, bytes: usize) -> bool {
+        self.reads += 1;
+        if self.depth > 0 {
+            self.aliased += 1;
+            self.bytes += bytes + 32;
+        }
+        let ratio = self.aliased as f64 / self.reads as f64;
+        let excessive = self.aliased > 100 && self.reads > 1000 && ratio > Self::allowed(self.reads);
+        !excessive && self.bytes <= MAX_EXPANSION
+    }
+
+    fn allowed(reads: u64) -> f64 {
+        match reads {
+            0..=Self::LOW => 0.99,
+            Self::HIGH.. => 0.10,
+            _ => 0.99 - 0.89 * ((reads - Self::LOW) as f64 / (Self::HIGH - Self::LOW) as f64),
+        }
+    }
+}

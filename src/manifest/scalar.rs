@@ -1,0 +1,263 @@
+//! What a plain scalar means: the resolution table of the YAML library that kubectl reads with.
+
+/// The explicit tag of a scalar.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tag {
+    /// None was written.
+    None,
+    /// `!`, which asks for a string.
+    NonSpecific,
+    Str,
+    Bool,
+    Int,
+    Float,
+    Null,
+    Timestamp,
+    Binary,
+    Merge,
+    /// Any other: the text is taken as it is.
+    Other,
+}
+
+impl Tag {
+    /// Reads the full form of a tag.
+    pub(super) fn named(full: &str) -> Self {
+        let Some(core) = full.strip_prefix("tag:yaml.org,2002:") else {
+            return if full == "!" { Self::NonSpecific } else { Self::Other };
+        };
+        match core {
+            "str" => Self::Str,
+            "bool" => Self::Bool,
+            "int" => Self::Int,
+            "float" => Self::Float,
+            "null" => Self::Null,
+            "timestamp" => Self::Timestamp,
+            "binary" => Self::Binary,
+            "merge" => Self::Merge,
+            _ => Self::Other,
+        }
+    }
+
+    const fn short(self) -> &'static str {
+        match self {
+            Self::Str => "!!str",
+            Self::Bool => "!!bool",
+            Self::Int => "!!int",
+            Self::Float => "!!float",
+            Self::Null => "!!null",
+            Self::Timestamp => "!!timestamp",
+            Self::Binary => "!!binary",
+            Self::Merge => "!!merge",
+            Self::None | Self::NonSpecific | Self::Other => "!",
+        }
+    }
+}
+
+/// A resolved scalar. Text stands for the scalar's own text.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Scalar {
+    Null,
+    Bool(bool),
+    Int(i64),
+    /// Above `i64::MAX`.
+    Uint(u64),
+    Float(f64),
+    /// The text as it stands.
+    Text,
+    /// Decoded bytes of a `!!binary`.
+    Bytes(Vec<u8>),
+}
+
+/// Why a scalar cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Mismatch(pub(super) String);
+
+/// Resolves a scalar by its tag and text; `quoted` scalars without a tag are text.
+pub(super) fn resolve(tag: Tag, text: &str) -> Result<Scalar, Mismatch> {
+    match tag {
+        Tag::None => Ok(untagged(text, Dates::Tried).0),
+        Tag::NonSpecific | Tag::Str | Tag::Merge | Tag::Other => Ok(Scalar::Text),
+        Tag::Binary => base64(text)
+            .map(Scalar::Bytes)
+            .ok_or_else(|| Mismatch("the !!binary value is not valid base64".to_owned())),
+        Tag::Bool | Tag::Int | Tag::Float | Tag::Null | Tag::Timestamp => {
+            let dates = if tag == Tag::Timestamp { Dates::Tried } else { Dates::Skipped };
+            let (scalar, found) = untagged(text, dates);
+            match (scalar, found) {
+                (scalar, found) if found == tag => Ok(scalar),
+                (Scalar::Int(int), Tag::Int) if tag == Tag::Float => Ok(Scalar::Float(int as f64)),
+                (_, found) => Err(Mismatch(format!("a {} cannot be read as {}", found.short(), tag.short()))),
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Dates {
+    Tried,
+    Skipped,
+}
+
+/// Whether a plain word is one of those that YAML 1.1 takes for a boolean and YAML 1.2 for text.
+pub(super) fn is_old_boolean(text: &str) -> bool {
+    matches!(
+        text,
+        "y" | "Y"
+            | "yes"
+            | "Yes"
+            | "YES"
+            | "on"
+            | "On"
+            | "ON"
+            | "n"
+            | "N"
+            | "no"
+            | "No"
+            | "NO"
+            | "off"
+            | "Off"
+            | "OFF"
+    )
+}
+
+/// Whether a plain number has a leading zero that makes it octal to Kubernetes, decimal or text to others.
+pub(super) fn is_leading_zero(text: &str) -> bool {
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let mut digits = digits.bytes().filter(|&b| b != b'_');
+    digits.next() == Some(b'0')
+        && digits.next().is_some_and(|b| b.is_ascii_digit())
+        && digits.all(|b| b.is_ascii_digit())
+}
+
+fn untagged(text: &str, dates: Dates) -> (Scalar, Tag) {
+    let Some(&first) = text.as_bytes().first() else { return (Scalar::Null, Tag::Null) };
+    if let Some(known) = word(text) {
+        return known;
+    }
+    match first {
+        b'.' => decimal(text).map_or((Scalar::Text, Tag::Str), |float| (Scalar::Float(float), Tag::Float)),
+        b'+' | b'-' | b'0'..=b'9' => {
+            if dates == Dates::Tried && super::date::is_timestamp(text) {
+                return (Scalar::Text, Tag::Timestamp);
+            }
+            number(&text.replace('_', ""))
+        }
+        _ => (Scalar::Text, Tag::Str),
+    }
+}
+
+fn word(text: &str) -> Option<(Scalar, Tag)> {
+    Some(match text {
+        "y" | "Y" | "yes" | "Yes" | "YES" | "true" | "True" | "TRUE" | "on" | "On" | "ON" => {
+            (Scalar::Bool(true), Tag::Bool)
+        }
+        "n" | "N" | "no" | "No" | "NO" | "false" | "False" | "FALSE" | "off" | "Off" | "OFF" => {
+            (Scalar::Bool(false), Tag::Bool)
+        }
+        "~" | "null" | "Null" | "NULL" => (Scalar::Null, Tag::Null),
+        ".nan" | ".NaN" | ".NAN" => (Scalar::Float(f64::NAN), Tag::Float),
+        ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" => (Scalar::Float(f64::INFINITY), Tag::Float),
+        "-.inf" | "-.Inf" | "-.INF" => (Scalar::Float(f64::NEG_INFINITY), Tag::Float),
+        _ => return None,
+    })
+}
+
+/// A number whose underscores are already gone.
+fn number(plain: &str) -> (Scalar, Tag) {
+    if let Some(int) = integer(plain) {
+        return (int, Tag::Int);
+    }
+    if let Some(float) = decimal(plain) {
+        return (Scalar::Float(float), Tag::Float);
+    }
+    // Reached by forms such as `0b-1`, which the base-0 reader refuses: the sign belongs to the digits.
+    let binary = match (plain.strip_prefix("0b"), plain.strip_prefix("-0b")) {
+        (Some(digits), _) => signed(digits, 2),
+        (None, Some(digits)) if !digits.starts_with(['+', '-']) => signed(digits, 2).map(i64::wrapping_neg),
+        _ => None,
+    };
+    binary.map_or((Scalar::Text, Tag::Str), |int| (Scalar::Int(int), Tag::Int))
+}
+
+fn signed(digits: &str, radix: u32) -> Option<i64> {
+    i64::from_str_radix(digits, radix).ok()
+}
+
+/// An integer in any base: `0x`, `0o`, `0b` and a leading zero choose it.
+fn integer(plain: &str) -> Option<Scalar> {
+    let (sign, magnitude) = match plain.as_bytes().first()? {
+        b'-' => (Some('-'), plain.get(1..)?),
+        b'+' => (Some('+'), plain.get(1..)?),
+        _ => (None, plain),
+    };
+    let (radix, digits) = match magnitude.as_bytes() {
+        [b'0', b'x' | b'X', ..] => (16, magnitude.get(2..)?),
+        [b'0', b'o' | b'O', ..] => (8, magnitude.get(2..)?),
+        [b'0', b'b' | b'B', ..] => (2, magnitude.get(2..)?),
+        [b'0', _, ..] => (8, magnitude.get(1..)?),
+        _ => (10, magnitude),
+    };
+    if !digits.bytes().next()?.is_ascii_alphanumeric() {
+        return None;
+    }
+    let value = u64::from_str_radix(digits, radix).ok()?;
+    match (sign, i64::try_from(value)) {
+        (Some('-'), Ok(int)) => Some(Scalar::Int(-int)),
+        (Some('-'), Err(_)) => (value == i64::MIN.unsigned_abs()).then_some(Scalar::Int(i64::MIN)),
+        (_, Ok(int)) => Some(Scalar::Int(int)),
+        (None, Err(_)) => Some(Scalar::Uint(value)),
+        (Some(_), Err(_)) => None,
+    }
+}
+
+/// `[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?`, finite.
+fn decimal(plain: &str) -> Option<f64> {
+    let unsigned = plain.strip_prefix(['+', '-']).unwrap_or(plain);
+    let (mantissa, exponent) = match unsigned.find(['e', 'E']) {
+        Some(at) => (unsigned.get(..at)?, Some(unsigned.get(at + 1..)?)),
+        None => (unsigned, None),
+    };
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
+    let exponent_fits = exponent.is_none_or(|text| {
+        let text = text.strip_prefix(['+', '-']).unwrap_or(text);
+        !text.is_empty() && digits(text)
+    });
+    let fits =
+        digits(whole) && digits(fraction) && !(whole.is_empty() && fraction.is_empty()) && exponent_fits;
+    fits.then(|| plain.parse::<f64>().ok()).flatten().filter(|float| float.is_finite())
+}
+
+/// Standard base64 with padding; line breaks inside are skipped.
+fn base64(text: &str) -> Option<Vec<u8>> {
+    let clean: Vec<u8> = text.bytes().filter(|b| !matches!(b, b'\r' | b'\n')).collect();
+    if clean.len() % 4 != 0 {
+        return None;
+    }
+    let padding = clean.iter().rev().take_while(|&&b| b == b'=').count();
+    if padding > 2 {
+        return None;
+    }
+    let digits = clean.get(..clean.len() - padding)?;
+    let mut out = Vec::with_capacity(clean.len() / 4 * 3);
+    for group in digits.chunks(4) {
+        let mut bits = 0u32;
+        for &digit in group {
+            bits = (bits << 6) | sextet(digit)?;
+        }
+        bits <<= 6 * (4 - group.len() as u32);
+        out.extend_from_slice(bits.to_be_bytes().get(1..group.len())?);
+    }
+    Some(out)
+}
+
+fn sextet(digit: u8) -> Option<u32> {
+    Some(u32::from(match digit {
+        b'A'..=b'Z' => digit - b'A',
+        b'a'..=b'z' => digit - b'a' + 26,
+        b'0'..=b'9' => digit - b'0' + 52,
+        b'+' => 62,
+        b'/' => 63,
+        _ => return None,
+    }))
+}

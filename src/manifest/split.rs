@@ -1,0 +1,161 @@
+//! A file's text to its documents, as kubectl's reader splits it: a file that begins with `{` is a stream of
+//! JSON values, any other is cut at lines that begin with `---`.
+
+use super::json;
+use super::text;
+use super::tree::{Fault, Mark, Tree};
+
+/// Kubernetes looks this far for the first brace.
+const SNIFFED: usize = 4096;
+
+/// One document, or what stands in the place of one.
+pub(super) enum Part<'a> {
+    Json(Tree<'a>),
+    /// A text for the YAML parser, and the line it begins in.
+    Yaml(&'a str, u32),
+    Fault(Fault),
+}
+
+/// The documents of a file, one after the other.
+pub(super) struct Splitter<'a> {
+    text: &'a str,
+    at: usize,
+    line: u32,
+    mode: Mode,
+}
+
+#[derive(Clone, Copy)]
+enum Mode {
+    /// With the number of values read so far.
+    Json(u32),
+    Yaml,
+    /// A separator was not understood: up to the next one.
+    Lost,
+    Done,
+}
+
+impl<'a> Splitter<'a> {
+    pub(super) fn new(text: &'a str) -> Self {
+        let head = text.get(..text.floor_char_boundary(SNIFFED)).unwrap_or(text);
+        let mode = if head.trim_start().starts_with('{') { Mode::Json(0) } else { Mode::Yaml };
+        Self { text, at: 0, line: 1, mode }
+    }
+
+    fn rest(&self) -> &'a str {
+        self.text.get(self.at..).unwrap_or_default()
+    }
+
+    fn advance(&mut self, bytes: usize) {
+        let passed = self.rest().get(..bytes).unwrap_or_default();
+        self.line += text::line_breaks(passed);
+        self.at += bytes;
+    }
+
+    fn json(&mut self, read: u32) -> Option<Part<'a>> {
+        let blanks = self.rest().bytes().take_while(|b| matches!(b, b' ' | b'\t' | b'\r' | b'\n')).count();
+        if blanks == self.rest().len() {
+            self.mode = Mode::Done;
+            return None;
+        }
+        let start = self.rest().get(blanks..).unwrap_or_default();
+        let line = self.line + text::line_breaks(self.rest().get(..blanks).unwrap_or_default());
+        let line_start =
+            self.text.get(..self.at + blanks).unwrap_or_default().rfind(['\n', '\r']).map_or(0, |at| at + 1);
+        let mark = Mark { line, column: (self.at + blanks - line_start) as u32 + 1 };
+        match json::read(start, mark) {
+            Ok((tree, len)) => {
+                self.advance(blanks + len);
+                self.mode = Mode::Json(read + 1);
+                Some(Part::Json(tree))
+            }
+            Err(fault) if read > 1 || self.is_json_only(&fault) => {
+                self.mode = Mode::Done;
+                Some(Part::Fault(fault))
+            }
+            Err(_) => {
+                self.to_yaml();
+                self.next()
+            }
+        }
+    }
+
+    /// After one value at most, what is not JSON may still be YAML: after the blanks up to the end of the
+    /// line.
+    fn to_yaml(&mut self) {
+        let rest = self.rest();
+        let line_end = rest.find('\n').map_or(rest.len(), |end| end + 1);
+        let blank = rest.get(..line_end).is_some_and(|line| line.trim().is_empty());
+        let blanks = if blank { line_end } else { rest.len() - rest.trim_start().len() };
+        self.advance(blanks);
+        self.mode = Mode::Yaml;
+    }
+
+    /// What no YAML reader could make sense of either, and whose fault is better told in JSON's terms.
+    fn is_json_only(&self, fault: &Fault) -> bool {
+        fault.code != "json-syntax" || self.rest().len() < 4
+    }
+
+    fn yaml(&mut self) -> Option<Part<'a>> {
+        let (start, first_line) = (self.at, self.line);
+        let mut lines = 0;
+        while self.at < self.text.len() {
+            let (here, number) = (self.at, self.line);
+            let line = self.rest().split_inclusive('\n').next().unwrap_or_default();
+            self.advance(line.len());
+            if let Some(after) = line.strip_prefix("---") {
+                let after = after.trim();
+                if !after.is_empty() && !after.starts_with('#') {
+                    self.mode = Mode::Lost;
+                    return Some(Part::Fault(bad_separator(number)));
+                }
+                if lines > 0 {
+                    return Some(Part::Yaml(self.text.get(start..here).unwrap_or_default(), first_line));
+                }
+            }
+            lines += 1;
+        }
+        self.mode = Mode::Done;
+        (lines > 0).then(|| Part::Yaml(self.text.get(start..).unwrap_or_default(), first_line))
+    }
+
+    fn skip_to_separator(&mut self) {
+        while self.at < self.text.len() && !self.rest().starts_with("---") {
+            let line = self.rest().split_inclusive('\n').next().unwrap_or_default().len();
+            self.advance(line);
+        }
+        self.mode = Mode::Yaml;
+    }
+}
+
+impl<'a> Iterator for Splitter<'a> {
+    type Item = Part<'a>;
+
+    fn next(&mut self) -> Option<Part<'a>> {
+        match self.mode {
+            Mode::Json(read) => self.json(read),
+            Mode::Yaml => self.yaml(),
+            Mode::Lost => {
+                self.skip_to_separator();
+                self.yaml()
+            }
+            Mode::Done => None,
+        }
+    }
+}
+
+fn bad_separator(line: u32) -> Fault {
+    Fault::new(
+        Mark { line, column: 4 },
+        "bad-separator",
+        "Kubernetes reads only blanks or a comment after the `---` that separates two documents",
+    )
+    .hint("put what follows `---` on a line of its own")
+}
+
+/// Whether a text has nothing but blanks, comments and separators.
+pub(super) fn is_empty(text: &str) -> bool {
+    text.lines().all(|line| {
+        let line = line.strip_prefix("---").unwrap_or(line).trim_start_matches([' ', '\r']);
+        line.is_empty() || line.starts_with('#')
+    })
+}

@@ -1,0 +1,105 @@
+//! The dialect of YAML, case by case: `tests/yaml/*.yaml` is read as kubectl reads it.
+//!
+//! Beside each case stands what kubectl made of it: `documents`, in which `{"#num": "420"}` is a number with
+//! the text that kubectl wrote, and `error` where it stopped or complained.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rhumb::manifest::{self, Reading};
+use rhumb::object::canonical_json;
+use serde_json::{Map, Value};
+
+/// Where rhumb is stricter than kubectl on purpose, and the code of the diagnostic that says so. kubectl
+/// takes the later of two equal keys in silence (and of `1` and `'1'` either, by chance).
+const STRICTER: &[(&str, &str)] = &[("dup0", "duplicate-key"), ("dup2", "duplicate-key")];
+
+/// Warnings that kubectl does not give, by the codes that may appear in any case.
+const WARNINGS: &[&str] = &["old-boolean", "leading-zero"];
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/yaml")
+}
+
+fn read(path: &Path) -> Reading {
+    manifest::read(&Arc::from("case.yaml"), &fs::read(path).unwrap())
+}
+
+/// kubectl's reading: the documents as text, and whether it reported an error.
+fn expected(path: &Path) -> (Vec<String>, bool) {
+    let text = fs::read_to_string(path).unwrap();
+    // Too deep for the JSON reader of the test; written without blanks for that reason.
+    if path.ends_with("depth1k.json") {
+        let document = text.trim().strip_prefix(r#"{"documents":["#).unwrap().strip_suffix("]}").unwrap();
+        return (vec![document.replace(r##"{"#num":"1"}"##, "1")], false);
+    }
+    let case: Value = serde_json::from_str(&text).unwrap();
+    let documents = case["documents"].as_array().unwrap().iter().map(written).collect();
+    (documents, case.get("error").is_some())
+}
+
+fn written(value: &Value) -> String {
+    match value {
+        Value::Object(map) => match map.get("#num").and_then(Value::as_str) {
+            Some(number) if map.len() == 1 => number.to_owned(),
+            _ => object(map),
+        },
+        Value::Array(items) => format!("[{}]", items.iter().map(written).collect::<Vec<_>>().join(",")),
+        other => other.to_string(),
+    }
+}
+
+fn object(map: &Map<String, Value>) -> String {
+    let pairs: Vec<_> =
+        map.iter().map(|(key, value)| format!("{}:{}", Value::from(key.as_str()), written(value))).collect();
+    format!("{{{}}}", pairs.join(","))
+}
+
+fn difference(name: &str, path: &Path) -> Option<String> {
+    let reading = read(path);
+    let (documents, failed) = expected(&path.with_extension("json"));
+    let got: Vec<_> =
+        reading.items[..reading.before_error].iter().map(|item| canonical_json(&item.body)).collect();
+    let errors: Vec<_> = reading.diagnostics.iter().filter(|found| found.is_error()).collect();
+    if got != documents {
+        return Some(format!("{name}: read as {got:?}, by kubectl as {documents:?}; {errors:?}"));
+    }
+    match STRICTER.iter().find(|(case, _)| *case == name) {
+        Some((_, code)) => {
+            let said = errors.iter().any(|found| found.code == *code);
+            (failed || !said).then(|| format!("{name}: stands among the deviations for nothing"))
+        }
+        None if failed == errors.is_empty() => {
+            Some(format!("{name}: kubectl failed: {failed}; found {errors:?}"))
+        }
+        None => reading
+            .diagnostics
+            .iter()
+            .find(|found| !found.is_error() && !WARNINGS.contains(&found.code))
+            .map(|found| format!("{name}: unexpected {found:?}")),
+    }
+}
+
+#[test]
+fn every_case_is_read_as_kubectl_reads_it() {
+    let mut differences = Vec::new();
+    let mut cases = 0;
+    for entry in fs::read_dir(folder()).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "yaml") {
+            let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+            differences.extend(difference(&name, &path));
+            cases += 1;
+        }
+    }
+    assert!(cases > 100, "only {cases} cases found");
+    assert!(differences.is_empty(), "{} of {cases} differ:\n{}", differences.len(), differences.join("\n"));
+}
+
+#[test]
+fn every_deviation_is_a_case() {
+    for (case, _) in STRICTER {
+        assert!(folder().join(case).with_extension("yaml").exists(), "{case}");
+    }
+}
