@@ -1,11 +1,35 @@
 //! Whether an object has reached what its spec asks for, in kstatus' words.
 //!
-//! Owns [`Health`] and [`of`], a pure function of the object's own JSON tree; one file per kind.
+//! Owns [`Health`] and [`of`], a pure function of the object's own JSON tree; one file per kind that has rules
+//! of its own. A kind without one, built-in or custom, is judged by its conditions; one without conditions is
+//! current as soon as it exists.
+//!
+//! Of the spec only [`SPEC_KEYS`] are read, so that an informer need not keep the rest. No shape of a tree
+//! makes it fail: the status of a custom kind may be any JSON.
 //!
 //! **Invariant:** never fetches, never watches and knows no time.
 
+mod claim;
+mod crd;
+mod daemon_set;
+mod deployment;
+mod generic;
+mod job;
+mod pod;
+mod replica_set;
+mod signing;
+mod small;
+mod stateful_set;
+mod view;
+mod volume;
+
 use std::fmt;
 use std::sync::Arc;
+
+use serde_json::Value;
+
+use self::view::View;
+use crate::object::{GroupKind, Gvk, text_at};
 
 /// kstatus' six statuses (cli-utils `pkg/kstatus`), less `NotFound`, which no object can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -59,3 +83,64 @@ impl Health {
         self.status == Status::Current
     }
 }
+
+/// The keys of `spec` that any rule reads; `updateStrategy` whole, the others are scalars.
+pub const SPEC_KEYS: [&str; 8] =
+    ["clusterIP", "completions", "parallelism", "paused", "replicas", "suspend", "type", "updateStrategy"];
+
+/// Judges an object that carries `apiVersion` and `kind`; it needs no more of the rest than `metadata`, the
+/// [`SPEC_KEYS`] of `spec` and `status`.
+pub fn of(object: &Value) -> Health {
+    let gvk = Gvk::from_api_version(text_at(object, &["apiVersion"]), text_at(object, &["kind"]));
+    of_kind(&gvk.group_kind(), object)
+}
+
+/// Judges an object whose kind is known already, as that of a list's items.
+pub fn of_kind(kind: &GroupKind, object: &Value) -> Health {
+    let view = View::new(object);
+    if let Some(health) = generic::first(kind, &view) {
+        return health;
+    }
+    match (&*kind.group, &*kind.kind) {
+        ("", "Namespace") => small::namespace(&view),
+        ("", "Node") => small::node(&view),
+        ("", "PersistentVolume") => volume::of(&view),
+        ("", "PersistentVolumeClaim") => claim::of(&view),
+        ("", "Pod") => pod::of(&view),
+        ("" | "apps", "ReplicationController" | "ReplicaSet") => replica_set::of(&view),
+        ("", "Service") => small::service(&view),
+        ("apps", "DaemonSet") => daemon_set::of(&view),
+        ("apps", "Deployment") => deployment::of(&view),
+        ("apps", "StatefulSet") => stateful_set::of(&view),
+        ("autoscaling", "HorizontalPodAutoscaler") => small::autoscaler(&view),
+        ("batch", "CronJob") => Health::current(),
+        ("batch", "Job") => job::of(&view),
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => crd::of(&view),
+        ("apiregistration.k8s.io", "APIService") => small::api_service(&view),
+        ("certificates.k8s.io", "CertificateSigningRequest" | "PodCertificateRequest") => signing::of(&view),
+        ("flowcontrol.apiserver.k8s.io", "FlowSchema") => small::flow_schema(&view),
+        ("policy", "PodDisruptionBudget") => small::disruption_budget(&view),
+        ("storage.k8s.io", "VolumeAttachment") => volume::attachment(&view),
+        ("storagemigration.k8s.io", "StorageVersionMigration") => small::migration(&view),
+        _ => generic::conditions(&view),
+    }
+}
+
+/// Whether a Job or a Pod has ended, well or not; no other kind ever ends.
+pub fn finished(kind: &GroupKind, object: &Value) -> bool {
+    let view = View::new(object);
+    match (&*kind.group, &*kind.kind) {
+        ("batch", "Job") => job::is_finished(&view),
+        ("", "Pod") => matches!(view.status_text("phase"), "Succeeded" | "Failed"),
+        _ => false,
+    }
+}
+
+/// Whether this is the health of a claim that is bound only when a pod uses it (`WaitForFirstConsumer`): what
+/// depends on it must not wait for it, because it may be that very pod.
+pub fn waits_for_consumer(health: &Health) -> bool {
+    &*health.message == claim::WAITS_FOR_CONSUMER
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,240 @@
+//! FieldsV1 text → a flat tree, without recursion and mostly without copying.
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+
+use serde_json::{Map, Value};
+
+use super::Element;
+
+/// One entry of managedFields: which paths one manager owns.
+///
+/// Nodes lie in the order of the text, and each knows where its descendants end.
+pub(super) struct Entry<'a> {
+    nodes: Vec<Raw<'a>>,
+    /// Whether the field names in each node stand in byte order, as every API server writes them.
+    sorted: bool,
+}
+
+struct Raw<'a> {
+    key: Cow<'a, str>,
+    end: usize,
+}
+
+/// A node of an [`Entry`].
+#[derive(Clone, Copy)]
+pub(super) struct Node<'e> {
+    entry: &'e Entry<'e>,
+    index: usize,
+}
+
+/// What a node's key says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kid<'e> {
+    /// `f:name`.
+    Field(&'e str),
+    /// `k:{"name":"web"}`, as JSON text.
+    Item(&'e str),
+    /// `v:"x"`, as JSON text.
+    Value(&'e str),
+    /// `i:0`.
+    Index(usize),
+    /// `.`: the parent itself, beside what is below it.
+    Itself,
+    /// Nothing that FieldsV1 knows.
+    Foreign,
+}
+
+struct Open {
+    node: usize,
+    last_kid: Option<usize>,
+}
+
+impl<'a> Entry<'a> {
+    /// Reads FieldsV1; none when the text is not a tree of nothing but JSON objects.
+    pub(super) fn parse(text: &'a str) -> Option<Self> {
+        let mut scan = Scan { text, at: 0 };
+        let mut nodes = vec![Raw { key: Cow::Borrowed(""), end: 0 }];
+        let mut open = vec![Open { node: 0, last_kid: None }];
+        let mut sorted = true;
+        scan.expect(b'{')?;
+        while let Some(parent) = open.last_mut() {
+            if scan.peek()? == b'}' {
+                scan.at += 1;
+                let end = nodes.len();
+                nodes.get_mut(parent.node)?.end = end;
+                open.pop();
+                continue;
+            }
+            if parent.last_kid.is_some() {
+                scan.expect(b',')?;
+            }
+            let key = scan.string()?;
+            scan.expect(b':')?;
+            scan.expect(b'{')?;
+            if let Some(before) = parent.last_kid.and_then(|kid| nodes.get(kid)) {
+                sorted &= !(before.key.starts_with("f:") && key.starts_with("f:") && before.key >= key);
+            }
+            let node = nodes.len();
+            parent.last_kid = Some(node);
+            nodes.push(Raw { key, end: 0 });
+            open.push(Open { node, last_kid: None });
+        }
+        scan.is_at_end().then_some(Self { nodes, sorted })
+    }
+
+    /// The root.
+    pub(super) fn root<'e>(&'e self) -> Node<'e>
+    where
+        'a: 'e,
+    {
+        Node { entry: self, index: 0 }
+    }
+}
+
+impl<'e> Node<'e> {
+    fn key(self) -> &'e str {
+        self.entry.nodes.get(self.index).map_or("", |raw| &raw.key)
+    }
+
+    fn end(self) -> usize {
+        self.entry.nodes.get(self.index).map_or(0, |raw| raw.end)
+    }
+
+    /// Its place in the text's order, unique in its entry.
+    pub(super) fn index(self) -> usize {
+        self.index
+    }
+
+    /// Exactly `{}`: owns all that lies below it.
+    pub(super) fn is_leaf(self) -> bool {
+        self.end() == self.index + 1
+    }
+
+    /// Its children, in the order of the text.
+    pub(super) fn kids(self) -> impl Iterator<Item = Node<'e>> {
+        let (entry, end) = (self.entry, self.end());
+        let first = Some(self.index + 1).filter(|first| *first < end);
+        std::iter::successors(first, move |kid| {
+            entry.nodes.get(*kid).map(|raw| raw.end).filter(|next| *next < end)
+        })
+        .map(move |index| Node { entry, index })
+    }
+
+    /// What its key says.
+    pub(super) fn kid(self) -> Kid<'e> {
+        let key = self.key();
+        match key.split_once(':') {
+            Some(("f", name)) => Kid::Field(name),
+            Some(("k", keys)) => Kid::Item(keys),
+            Some(("v", value)) => Kid::Value(value),
+            Some(("i", index)) => index.parse().map_or(Kid::Foreign, Kid::Index),
+            _ if key == "." => Kid::Itself,
+            _ => Kid::Foreign,
+        }
+    }
+
+    /// Looks many field names up, quickest in byte order.
+    pub(super) fn fields<'n>(self) -> Fields<'e, 'n> {
+        Fields { node: self, at: self.index + 1, last: "" }
+    }
+
+    /// The child behind one step of a path.
+    pub(super) fn step(self, element: &Element) -> Option<Node<'e>> {
+        self.kids().find(|kid| match (kid.kid(), element) {
+            (Kid::Field(name), Element::Key(key)) => name == &**key,
+            (Kid::Item(text), Element::Item(keys)) => {
+                item_keys(text).is_some_and(|own| keys.iter().all(|(k, v)| own.get(&**k) == Some(v)))
+            }
+            (Kid::Value(text), Element::Value(value)) => {
+                serde_json::from_str::<Value>(text).is_ok_and(|own| own == *value)
+            }
+            (Kid::Index(own), Element::Index(index)) => own == *index,
+            _ => false,
+        })
+    }
+}
+
+/// The keys of a `k:` node.
+pub(super) fn item_keys(text: &str) -> Option<Map<String, Value>> {
+    serde_json::from_str(text).ok()
+}
+
+/// A place among a node's fields, from which look-ups in byte order are one pass over them.
+pub(super) struct Fields<'e, 'n> {
+    node: Node<'e>,
+    at: usize,
+    last: &'n str,
+}
+
+impl<'e, 'n> Fields<'e, 'n> {
+    /// The child of this field.
+    pub(super) fn get(&mut self, name: &'n str) -> Option<Node<'e>> {
+        let (entry, end) = (self.node.entry, self.node.end());
+        if !entry.sorted {
+            return self.node.kids().find(|kid| kid.kid() == Kid::Field(name));
+        }
+        if name < self.last {
+            self.at = self.node.index + 1;
+        }
+        self.last = name;
+        while self.at < end {
+            let kid = Node { entry, index: self.at };
+            if let Kid::Field(own) = kid.kid() {
+                match own.cmp(name) {
+                    Ordering::Less => {}
+                    Ordering::Equal => return Some(kid),
+                    Ordering::Greater => return None,
+                }
+            }
+            self.at = kid.end();
+        }
+        None
+    }
+}
+
+struct Scan<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Scan<'a> {
+    fn peek(&mut self) -> Option<u8> {
+        let bytes = self.text.as_bytes();
+        while bytes.get(self.at)?.is_ascii_whitespace() {
+            self.at += 1;
+        }
+        bytes.get(self.at).copied()
+    }
+
+    fn expect(&mut self, byte: u8) -> Option<()> {
+        (self.peek()? == byte).then(|| self.at += 1)
+    }
+
+    fn string(&mut self) -> Option<Cow<'a, str>> {
+        self.expect(b'"')?;
+        let start = self.at;
+        let mut escaped = false;
+        loop {
+            match self.text.as_bytes().get(self.at)? {
+                b'"' => break,
+                b'\\' => {
+                    escaped = true;
+                    self.at += 2;
+                }
+                _ => self.at += 1,
+            }
+        }
+        let end = self.at;
+        self.at += 1;
+        if escaped {
+            serde_json::from_str::<String>(self.text.get(start - 1..=end)?).ok().map(Cow::Owned)
+        } else {
+            self.text.get(start..end).map(Cow::Borrowed)
+        }
+    }
+
+    fn is_at_end(&mut self) -> bool {
+        self.peek().is_none()
+    }
+}

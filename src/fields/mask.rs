@@ -1,0 +1,79 @@
+//! Values that must never be shown.
+
+use serde_json::{Map, Value};
+
+use crate::object::GroupKind;
+
+/// Stands for a value that is not shown.
+pub const MASK: &str = "<masked>";
+/// Stands for a value that is not shown and differs from the one before.
+pub const CHANGED: &str = "<masked: changed>";
+/// The annotation in which `kubectl apply` keeps a whole copy of the manifest, Secrets included.
+pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// The fields of a Secret that hold its values.
+const SECRET_FIELDS: [&str; 2] = ["data", "stringData"];
+
+/// Returns a copy that may be shown: the values of a Secret are `<masked>`, its key names stay, and kubectl's
+/// copy of the manifest is left out.
+///
+/// Every kind called Secret counts, of whatever group: one mask too many harms nobody.
+pub fn masked(kind: &GroupKind, value: &Value) -> Value {
+    let mut shown = without_last_applied(value);
+    for field in secret_fields(kind) {
+        if let Some(values) = shown.get_mut(field) {
+            mask(values);
+        }
+    }
+    shown
+}
+
+/// Returns copies of both sides of a difference that may be shown: as [`masked`], but each value of the second
+/// that differs from the first's is `<masked: changed>`.
+pub fn masked_pair(kind: &GroupKind, before: &Value, after: &Value) -> (Value, Value) {
+    let mut shown = masked(kind, after);
+    for field in secret_fields(kind) {
+        let (Some(old), Some(new)) = (before.get(field), after.get(field)) else { continue };
+        match (old, new, shown.get_mut(field)) {
+            (Value::Object(old), Value::Object(new), Some(Value::Object(shown))) => {
+                mark_changes(old, new, shown);
+            }
+            (old, new, Some(shown)) if old != new && !shown.is_object() => *shown = CHANGED.into(),
+            _ => {}
+        }
+    }
+    (masked(kind, before), shown)
+}
+
+fn secret_fields(kind: &GroupKind) -> &'static [&'static str] {
+    if &*kind.kind == "Secret" { &SECRET_FIELDS } else { &[] }
+}
+
+fn mask(values: &mut Value) {
+    match values {
+        Value::Null => {}
+        Value::Object(values) => values.values_mut().for_each(|value| *value = MASK.into()),
+        other => *other = MASK.into(),
+    }
+}
+
+fn mark_changes(old: &Map<String, Value>, new: &Map<String, Value>, shown: &mut Map<String, Value>) {
+    for (key, value) in shown {
+        if old.get(key).is_some_and(|old| new.get(key) != Some(old)) {
+            *value = CHANGED.into();
+        }
+    }
+}
+
+fn without_last_applied(value: &Value) -> Value {
+    let mut shown = value.clone();
+    let annotations = shown.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut);
+    if let Some(annotations) = annotations
+        && annotations.remove(LAST_APPLIED).is_some()
+        && annotations.is_empty()
+        && let Some(metadata) = shown.get_mut("metadata").and_then(Value::as_object_mut)
+    {
+        metadata.remove("annotations");
+    }
+    shown
+}

@@ -1,0 +1,115 @@
+//! Properties of coverage over random trees, with an entry written as the API server writes it.
+
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+
+use super::*;
+use crate::object::canonical_json;
+
+fn scalar() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        any::<bool>().prop_map(Value::from),
+        any::<i32>().prop_map(Value::from),
+        "[a-z<\"\\\\é]{0,4}".prop_map(Value::from),
+    ]
+}
+
+/// A content without nulls and without empty lists, which leave no path or need none.
+fn content() -> impl Strategy<Value = Value> {
+    let tree = scalar().prop_recursive(4, 40, 4, |inner| {
+        prop_oneof![
+            prop::collection::btree_map("[a-z./]{1,3}", inner.clone(), 0..4)
+                .prop_map(|map| Value::Object(map.into_iter().collect())),
+            prop::collection::btree_map("[a-z]{1,3}", inner, 1..4).prop_map(|map| {
+                map.into_iter().map(|(name, value)| json!({"name": name, "value": value})).collect()
+            }),
+            prop::collection::btree_set("[a-z<]{1,3}", 1..4).prop_map(|set| set.into_iter().collect()),
+        ]
+    });
+    prop::collection::btree_map("[a-z]{1,3}", tree, 1..4)
+        .prop_map(|map| json!({"apiVersion": "v1", "kind": "X", "metadata": {"name": "x"}, "spec": map}))
+}
+
+/// The ownership tree of a value: maps and lists are granular, sets are sets.
+fn tree(value: &Value) -> Value {
+    let mut node = Map::new();
+    match value {
+        Value::Object(map) => {
+            for (key, value) in map {
+                node.insert(format!("f:{key}"), tree(value));
+            }
+        }
+        Value::Array(items) => {
+            for item in items {
+                if let Some(name) = item.get("name") {
+                    let mut kid = tree(item);
+                    kid["."] = json!({});
+                    node.insert(format!("k:{}", canonical_json(&json!({"name": name}))), kid);
+                } else {
+                    node.insert(format!("v:{}", canonical_json(item)), json!({}));
+                }
+            }
+        }
+        _ => {}
+    }
+    Value::Object(node)
+}
+
+fn entry(content: &Value) -> Value {
+    json!({"f:spec": tree(&content["spec"])})
+}
+
+/// All ways to cut one node out, with the parents that become empty, as the server does.
+fn cuts(node: &Value) -> Vec<Option<Value>> {
+    let map = node.as_object().unwrap();
+    let mut all = Vec::new();
+    for (key, kid) in map.iter().filter(|(key, _)| *key != ".") {
+        for cut in std::iter::once(None).chain(cuts(kid)) {
+            let mut rest = map.clone();
+            match cut {
+                Some(kid) => rest.insert(key.clone(), kid),
+                None => rest.remove(key),
+            };
+            all.push((!rest.is_empty()).then_some(Value::Object(rest)));
+        }
+    }
+    all
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn the_entry_of_a_content_covers_it(content in content()) {
+        let entry = entry(&content).to_string();
+        prop_assert_eq!(uncovered(&content, Some(&entry)), vec![]);
+        prop_assert_eq!(surplus(&content, &entry), vec![]);
+    }
+
+    #[test]
+    fn each_cut_is_noticed(content in content()) {
+        for cut in cuts(&entry(&content)) {
+            let entry = cut.map(|entry| entry.to_string());
+            let lost = uncovered(&content, entry.as_deref());
+            prop_assert!(!lost.is_empty(), "{:?}", entry);
+            prop_assert!(coverage(&content, entry.as_deref()) != Coverage::Whole);
+        }
+    }
+
+    #[test]
+    fn each_cut_content_leaves_a_surplus(content in content(), spared in "[a-z]{1,3}") {
+        let text = entry(&content).to_string();
+        let mut smaller = content.clone();
+        let spec = smaller["spec"].as_object_mut().unwrap();
+        let before = spec.len();
+        spec.retain(|key, _| *key == spared);
+        prop_assert_eq!(surplus(&smaller, &text).len(), before - smaller["spec"].as_object().unwrap().len());
+    }
+
+    #[test]
+    fn no_text_makes_it_fail(content in content(), text in ".{0,60}", json in "[\\[\\]{}\":,.fkvi0a\\\\]{0,40}") {
+        for entry in [&text, &json] {
+            let _ = (uncovered(&content, Some(entry)), surplus(&content, entry), owns(entry, &["spec"]));
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! CustomResourceDefinition.
+
+use super::Health;
+use super::view::{View, failed, in_progress};
+
+pub(super) fn of(view: &View<'_>) -> Health {
+    if let Some(condition) = view.condition("NamesAccepted").filter(|condition| condition.is("False")) {
+        return failed(&condition.words("its names are not accepted"));
+    }
+    match view.condition("Established") {
+        Some(condition) if condition.is("True") => Health::current(),
+        Some(condition) if condition.is("False") && condition.reason() != "Installing" => {
+            failed(&condition.words("is not established"))
+        }
+        _ => in_progress("is being installed"),
+    }
+}

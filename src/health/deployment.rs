@@ -1,0 +1,44 @@
+//! Deployment: `kubectl rollout status`, kstatus' order.
+
+use super::Health;
+use super::view::{View, failed, in_progress};
+
+pub(super) fn of(view: &View<'_>) -> Health {
+    if let Some(condition) = view.condition("Progressing")
+        && condition.reason() == "ProgressDeadlineExceeded"
+    {
+        let message =
+            condition.words("").replacen("ProgressDeadlineExceeded", "exceeded its progress deadline", 1);
+        return failed(&message);
+    }
+    let Some(missing) = missing(view) else { return Health::current() };
+    if view.spec_flag("paused") {
+        return in_progress(&format!("{missing}; its rollout is paused"));
+    }
+    match view.holds("ReplicaFailure") {
+        Some(failure) => in_progress(&format!("{missing}; {}", failure.words("pods cannot be created"))),
+        None => in_progress(&missing),
+    }
+}
+
+fn missing(view: &View<'_>) -> Option<String> {
+    let wanted = view.replicas();
+    let (all, updated) = (view.count("replicas"), view.count("updatedReplicas"));
+    let (available, ready) = (view.count("availableReplicas"), view.count("readyReplicas"));
+    if updated < wanted {
+        return Some(format!("{updated} out of {wanted} new replicas have been updated"));
+    }
+    if all > updated {
+        return Some(format!("{} old replicas are pending termination", all.saturating_sub(updated)));
+    }
+    if all > wanted {
+        return Some(format!("{} replicas are pending termination", all.saturating_sub(wanted)));
+    }
+    if available < updated {
+        return Some(format!("{available} of {updated} updated replicas are available"));
+    }
+    if ready < wanted {
+        return Some(format!("{ready} of {wanted} replicas are ready"));
+    }
+    view.holds("Available").is_none().then(|| "minimum availability is not reached".to_owned())
+}

@@ -1,0 +1,61 @@
+//! The rules that hold for every kind, and those for kinds without rules of their own.
+
+use super::Health;
+use super::small;
+use super::view::{Condition, View, failed, in_progress};
+use crate::object::GroupKind;
+
+/// Kinds whose controllers always write `observedGeneration`: without one, they have not seen the object yet.
+const ALWAYS_OBSERVED: [&str; 3] = ["DaemonSet", "Deployment", "StatefulSet"];
+
+/// The conditions that sum a custom kind up, the most telling first; the first that it has decides.
+const SUMMARIES: [&str; 6] = ["Ready", "Available", "Healthy", "Programmed", "Succeeded", "Accepted"];
+
+/// What can be said before a kind's own rules.
+pub(super) fn first(kind: &GroupKind, view: &View<'_>) -> Option<Health> {
+    if view.is_deleting() {
+        return Some(small::terminating(view));
+    }
+    let observed = view
+        .observed_generation()
+        .or_else(|| (&*kind.group == "apps" && ALWAYS_OBSERVED.contains(&&*kind.kind)).then_some(0));
+    if let (Some(generation), Some(observed)) = (view.generation(), observed)
+        && observed < generation
+    {
+        let message = format!(
+            "waiting for spec update to be observed: generation is {generation}, observed {observed}"
+        );
+        return Some(in_progress(&message));
+    }
+    if let Some(condition) = view.holds("Stalled") {
+        return Some(failed(&condition.words("stalled")));
+    }
+    view.holds("Reconciling").map(|condition| in_progress(&condition.words("reconciling")))
+}
+
+/// What the conditions of a kind without own rules say; without a telling one it is current.
+pub(super) fn conditions(view: &View<'_>) -> Health {
+    let Some((kind, condition)) =
+        SUMMARIES.iter().find_map(|kind| view.condition(kind).map(|condition| (*kind, condition)))
+    else {
+        return Health::current();
+    };
+    if let (None, Some(generation), Some(of)) =
+        (view.observed_generation(), view.generation(), condition.generation())
+        && of < generation
+    {
+        return in_progress(&format!(
+            "waiting for spec update to be observed: generation is {generation}, {kind} tells of {of}"
+        ));
+    }
+    summary(kind, condition)
+}
+
+fn summary(kind: &str, condition: Condition<'_>) -> Health {
+    match kind {
+        _ if condition.is("True") => Health::current(),
+        // Kinds that run to an end use this one, and do not try again.
+        "Succeeded" if condition.is("False") => failed(&condition.words("did not succeed")),
+        _ => in_progress(&condition.words(&format!("is not {kind} yet"))),
+    }
+}

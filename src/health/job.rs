@@ -1,0 +1,34 @@
+//! Job: current once it is complete. (kstatus calls it current once it has started; but what depends on a Job,
+//! a migration say, depends on its end.)
+
+use super::Health;
+use super::view::{View, failed, in_progress};
+
+pub(super) fn of(view: &View<'_>) -> Health {
+    if view.holds("Complete").is_some() {
+        return Health::current();
+    }
+    if let Some(condition) = view.holds("Failed") {
+        return failed(&condition.words("has failed"));
+    }
+    if let Some(condition) = view.holds("FailureTarget") {
+        return in_progress(&format!("{}; its pods are being stopped", condition.words("has failed")));
+    }
+    if view.spec_flag("suspend") {
+        return in_progress("is suspended");
+    }
+    if view.status_text("startTime").is_empty() {
+        return in_progress("has not started yet");
+    }
+    let (succeeded, active, lost) = (view.count("succeeded"), view.count("active"), view.count("failed"));
+    // With parallelism and no completions, any one pod that succeeds ends it.
+    let done = match (view.spec_number(&["completions"]), view.spec_number(&["parallelism"])) {
+        (None, Some(parallel)) if parallel > 1 => format!("{succeeded} succeeded"),
+        (completions, _) => format!("{succeeded} of {} completions", completions.unwrap_or(1)),
+    };
+    in_progress(&format!("{done}, {active} active, {lost} failed"))
+}
+
+pub(super) fn is_finished(view: &View<'_>) -> bool {
+    view.holds("Complete").or_else(|| view.holds("Failed")).is_some()
+}

@@ -1,0 +1,77 @@
+//! Pod.
+
+use serde_json::Value;
+
+use super::view::{View, failed, in_progress};
+use super::{Health, Status};
+use crate::object::{at, text_at};
+
+/// Reasons of a waiting container that do not pass while the pod stays as it is. (A registry that comes back
+/// heals an image pull; a rollout that meets one is stopped all the same.)
+const STUCK: [&str; 8] = [
+    "CrashLoopBackOff",
+    "CreateContainerConfigError",
+    "CreateContainerError",
+    "ErrImageNeverPull",
+    "ErrImagePull",
+    "ImagePullBackOff",
+    "InvalidImageName",
+    "RunContainerError",
+];
+
+pub(super) fn of(view: &View<'_>) -> Health {
+    match view.status_text("phase") {
+        "Succeeded" => Health::current(),
+        "Failed" => failed(&why_failed(view)),
+        "Unknown" => Health::new(Status::Unknown, "its node does not report"),
+        "Running" if view.holds("Ready").is_some() => Health::current(),
+        phase => stuck(view).map_or_else(|| in_progress(&pending(view, phase)), |message| failed(&message)),
+    }
+}
+
+fn containers<'a>(view: &View<'a>) -> impl Iterator<Item = &'a Value> {
+    view.status_list("initContainerStatuses").iter().chain(view.status_list("containerStatuses"))
+}
+
+fn stuck(view: &View<'_>) -> Option<String> {
+    containers(view).find_map(|container| {
+        let waiting = at(container, &["state", "waiting"])?;
+        let reason = text_at(waiting, &["reason"]);
+        let name = text_at(container, &["name"]);
+        let colon = if text_at(waiting, &["message"]).is_empty() { "" } else { ": " };
+        STUCK
+            .contains(&reason)
+            .then(|| format!("container {name} is in {reason}{colon}{}", text_at(waiting, &["message"])))
+    })
+}
+
+fn pending(view: &View<'_>, phase: &str) -> String {
+    if let Some(condition) = view.condition("PodScheduled").filter(|condition| condition.is("False")) {
+        return format!("is not scheduled: {}", condition.words("no reason given"));
+    }
+    if phase == "Running" {
+        let condition = view.condition("Ready").map(|condition| condition.words("")).unwrap_or_default();
+        let colon = if condition.is_empty() { "" } else { ": " };
+        return format!("is running but not ready{colon}{condition}");
+    }
+    let waiting = containers(view).find_map(|container| {
+        let reason = text_at(container, &["state", "waiting", "reason"]);
+        (!reason.is_empty()).then(|| format!("container {} is in {reason}", text_at(container, &["name"])))
+    });
+    waiting.unwrap_or_else(|| "has not started yet".to_owned())
+}
+
+fn why_failed(view: &View<'_>) -> String {
+    let (reason, message) = (view.status_text("reason"), view.status_text("message"));
+    if !reason.is_empty() || !message.is_empty() {
+        let colon = if reason.is_empty() || message.is_empty() { "" } else { ": " };
+        return format!("{reason}{colon}{message}");
+    }
+    let ended = containers(view).find_map(|container| {
+        let terminated = at(container, &["state", "terminated"])?;
+        let code = terminated.get("exitCode")?.as_i64().filter(|code| *code != 0)?;
+        let (name, reason) = (text_at(container, &["name"]), text_at(terminated, &["reason"]));
+        Some(format!("container {name} exited with code {code} {reason}"))
+    });
+    ended.unwrap_or_else(|| "has failed".to_owned())
+}

@@ -1,0 +1,20 @@
+//! ReplicaSet and ReplicationController: they count pods and never replace them.
+
+use super::Health;
+use super::view::{View, in_progress};
+
+pub(super) fn of(view: &View<'_>) -> Health {
+    if let Some(failure) = view.holds("ReplicaFailure") {
+        return in_progress(&failure.words("pods cannot be created"));
+    }
+    let wanted = view.replicas();
+    let (all, available) = (view.count("replicas"), view.count("availableReplicas"));
+    let missing = if available < wanted {
+        format!("{available} of {wanted} replicas are available")
+    } else if all > wanted {
+        format!("{} replicas are pending termination", all.saturating_sub(wanted))
+    } else {
+        return Health::current();
+    };
+    in_progress(&missing)
+}

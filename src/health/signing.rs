@@ -1,0 +1,16 @@
+//! CertificateSigningRequest and PodCertificateRequest.
+
+use super::Health;
+use super::view::{View, failed, in_progress};
+
+pub(super) fn of(view: &View<'_>) -> Health {
+    if let Some(condition) = view.holds("Denied").or_else(|| view.holds("Failed")) {
+        return failed(&condition.words("was denied"));
+    }
+    let issued = ["certificate", "certificateChain"].iter().any(|key| !view.status_text(key).is_empty());
+    match view.holds("Approved") {
+        _ if issued => Health::current(),
+        Some(_) => in_progress("is approved; its certificate is not issued yet"),
+        None => in_progress("waits for approval"),
+    }
+}

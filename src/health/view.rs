@@ -1,0 +1,162 @@
+//! A forgiving view of an object: what is missing or has another type than expected reads as its default.
+
+use serde_json::Value;
+
+use super::{Health, Status};
+use crate::object::{at, text_at};
+
+/// No message is longer than this many characters: it ends up in one line of a terminal, of a log, of an Event.
+const LONGEST: usize = 400;
+
+pub(super) struct View<'a> {
+    object: &'a Value,
+}
+
+/// One of `status.conditions`.
+#[derive(Clone, Copy)]
+pub(super) struct Condition<'a>(&'a Value);
+
+impl<'a> View<'a> {
+    pub(super) fn new(object: &'a Value) -> Self {
+        Self { object }
+    }
+
+    pub(super) fn generation(&self) -> Option<i64> {
+        at(self.object, &["metadata", "generation"]).and_then(number)
+    }
+
+    pub(super) fn observed_generation(&self) -> Option<i64> {
+        at(self.object, &["status", "observedGeneration"]).and_then(number)
+    }
+
+    pub(super) fn is_deleting(&self) -> bool {
+        !text_at(self.object, &["metadata", "deletionTimestamp"]).is_empty()
+    }
+
+    pub(super) fn annotation(&self, name: &str) -> &'a str {
+        text_at(self.object, &["metadata", "annotations", name])
+    }
+
+    pub(super) fn spec(&self, path: &[&str]) -> Option<&'a Value> {
+        at(self.object.get("spec")?, path)
+    }
+
+    /// A whole number of the spec, where it is set.
+    pub(super) fn spec_number(&self, path: &[&str]) -> Option<i64> {
+        self.spec(path).and_then(Value::as_i64)
+    }
+
+    pub(super) fn spec_text(&self, path: &[&str]) -> &'a str {
+        self.spec(path).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    pub(super) fn spec_flag(&self, key: &str) -> bool {
+        self.spec(&[key]).and_then(Value::as_bool).unwrap_or_default()
+    }
+
+    /// The pods asked for; the API's default is one.
+    pub(super) fn replicas(&self) -> i64 {
+        self.spec_number(&["replicas"]).unwrap_or(1)
+    }
+
+    pub(super) fn status(&self, key: &str) -> Option<&'a Value> {
+        at(self.object, &["status", key])
+    }
+
+    /// A count of the status; controllers leave zeros out.
+    pub(super) fn count(&self, key: &str) -> i64 {
+        self.status(key).and_then(Value::as_i64).unwrap_or_default()
+    }
+
+    pub(super) fn status_text(&self, key: &str) -> &'a str {
+        self.status(key).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// The items of a list of the status.
+    pub(super) fn status_list(&self, key: &str) -> &'a [Value] {
+        self.status(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// The condition of this type.
+    pub(super) fn condition(&self, kind: &str) -> Option<Condition<'a>> {
+        self.status_list("conditions").iter().find(|entry| text_at(entry, &["type"]) == kind).map(Condition)
+    }
+
+    /// The condition of this type, if it is `True`.
+    pub(super) fn holds(&self, kind: &str) -> Option<Condition<'a>> {
+        self.condition(kind).filter(|condition| condition.is("True"))
+    }
+}
+
+impl<'a> Condition<'a> {
+    pub(super) fn is(self, status: &str) -> bool {
+        text_at(self.0, &["status"]) == status
+    }
+
+    pub(super) fn reason(self) -> &'a str {
+        text_at(self.0, &["reason"])
+    }
+
+    /// The generation that it speaks of.
+    pub(super) fn generation(self) -> Option<i64> {
+        self.0.get("observedGeneration").and_then(number)
+    }
+
+    /// Its reason and message as one text; the fallback where it has neither.
+    pub(super) fn words(self, fallback: &str) -> String {
+        match (self.reason(), text_at(self.0, &["message"])) {
+            ("", "") => fallback.to_owned(),
+            (reason, "") => reason.to_owned(),
+            ("", message) => message.to_owned(),
+            (reason, message) => format!("{reason}: {message}"),
+        }
+    }
+}
+
+/// A number, or its digits: some custom kinds keep generations as text.
+fn number(value: &Value) -> Option<i64> {
+    value.as_i64().or_else(|| value.as_str()?.parse().ok())
+}
+
+/// Still worked on.
+pub(super) fn in_progress(message: &str) -> Health {
+    because(Status::InProgress, message)
+}
+
+/// Given up.
+pub(super) fn failed(message: &str) -> Health {
+    because(Status::Failed, message)
+}
+
+/// Being deleted.
+pub(super) fn terminating(message: &str) -> Health {
+    because(Status::Terminating, message)
+}
+
+fn because(status: Status, message: &str) -> Health {
+    match one_line(message).as_str() {
+        "" => Health::new(status, "no reason given"),
+        line => Health::new(status, line),
+    }
+}
+
+/// Foreign texts in one bounded line, without control characters (a terminal would obey them).
+fn one_line(text: &str) -> String {
+    let words = text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
+    let mut line = String::new();
+    let mut left = LONGEST;
+    for word in words {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        let length = word.chars().count();
+        if length >= left {
+            line.extend(word.chars().take(left));
+            line.push('…');
+            break;
+        }
+        left -= length + 1;
+        line.push_str(word);
+    }
+    line
+}

@@ -1,0 +1,28 @@
+//! PersistentVolume and VolumeAttachment.
+
+use serde_json::Value;
+
+use super::Health;
+use super::view::{View, failed, in_progress};
+use crate::object::text_at;
+
+pub(super) fn of(view: &View<'_>) -> Health {
+    match (view.status_text("phase"), view.status_text("message")) {
+        ("Failed", "") => failed("could not be reclaimed"),
+        ("Failed", message) => failed(message),
+        ("" | "Pending", _) => in_progress("Pending: is not available yet"),
+        // Released too: what its spec says is there, and who takes it next is not its concern.
+        _ => Health::current(),
+    }
+}
+
+pub(super) fn attachment(view: &View<'_>) -> Health {
+    if view.status("attached").and_then(Value::as_bool).unwrap_or_default() {
+        return Health::current();
+    }
+    match view.status("attachError").map(|error| text_at(error, &["message"])) {
+        None => in_progress("is not attached yet"),
+        // The attacher tries again for ever.
+        Some(message) => in_progress(&format!("could not be attached: {message}")),
+    }
+}
