@@ -1,3 +1,7 @@
 //! The `rhumb` command.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    rhumb::cli::main(std::env::args_os())
+}

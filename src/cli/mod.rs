@@ -1,1 +1,77 @@
 //! Subcommands and exit codes.
+//!
+//! Owns the command line, the way from flags to checked settings, what is printed where, and how each
+//! command ends. Each command has a module with a `carry_out`, which gets its arguments and checked settings.
+//!
+//! **Invariant:** only [`Terminal`] prints, and only `settings` reads the environment.
+
+mod apply;
+mod args;
+mod diff;
+mod exit;
+mod help;
+mod log;
+mod prune;
+mod run;
+mod settings;
+mod terminal;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+pub use args::{Command, CommandLine, Global, ObjectName};
+pub use exit::{CommandError, Exit};
+pub use terminal::Terminal;
+
+use args::Color;
+use log::Talk;
+
+/// Runs one command line, its first word being the program's name, and tells how it ended.
+pub fn main(words: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let line = match args::parse(words) {
+        Ok(line) => line,
+        Err(error) => return explain(&error).into(),
+    };
+    let terminal = Terminal::new(line.global.color);
+    let exit = carry_out(&line, &terminal).unwrap_or_else(|error| {
+        terminal.complain(&error);
+        error.exit
+    });
+    exit.into()
+}
+
+fn carry_out(line: &CommandLine, terminal: &Terminal) -> Result<Exit, CommandError> {
+    let global = &line.global;
+    let talk = if matches!(line.command, Command::Run(_)) { Talk::Steady } else { Talk::Quiet };
+    log::start(global, talk, terminal)?;
+    match &line.command {
+        Command::Run(args) => run::carry_out(args, settings::followed(global, args, terminal)?, terminal),
+        Command::Diff(args) => diff::carry_out(args, settings::once(global, &args.source)?, terminal),
+        Command::Apply(args) => apply::carry_out(args, settings::once(global, &args.source)?, terminal),
+        Command::Validate(_args) => Ok(Exit::Done),
+        Command::Render(_args) => Ok(Exit::Done),
+        Command::Prune { command } => {
+            let name = settings::source_name(global);
+            prune::carry_out(command, settings::connection(global), &name, terminal)
+        }
+        Command::Version(_) => {
+            terminal.print(concat!("rhumb ", env!("CARGO_PKG_VERSION"), "\n"))?;
+            Ok(Exit::Done)
+        }
+    }
+}
+
+/// Prints what clap has to say: help and version are results, the rest is wrong usage.
+fn explain(error: &clap::Error) -> Exit {
+    let terminal = Terminal::new(Color::Auto);
+    let text = error.render();
+    let coloured = |palette| match palette {
+        crate::render::Palette::Plain => text.to_string(),
+        crate::render::Palette::Colour => text.ansi().to_string(),
+    };
+    if error.use_stderr() {
+        terminal.tell(&coloured(terminal.error_palette()));
+        return Exit::Unreadable;
+    }
+    terminal.print(&coloured(terminal.palette())).map_or_else(|error| error.exit, |()| Exit::Done)
+}

@@ -17,8 +17,8 @@ impl Name {
         &self.0
     }
 
-    /// The name `default`, of sources and namespaces.
-    pub(super) fn default_name() -> Self {
+    /// The name `default`, of what is given no other.
+    pub fn unnamed() -> Self {
         Self("default".to_owned())
     }
 

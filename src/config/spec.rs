@@ -45,7 +45,7 @@ impl Default for SourceSpec {
         Self {
             git: None,
             directory: None,
-            namespace: Name::default_name(),
+            namespace: Name::unnamed(),
             prune: true,
             adopt: Adopt::default(),
             blast_radius: BlastRadius::default(),

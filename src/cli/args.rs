@@ -1,0 +1,371 @@
+//! What can be typed, and nothing of what it means.
+
+#![allow(clippy::doc_markdown, reason = "clap prints these comments as they are, backticks included")]
+
+use std::ffi::OsString;
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use super::help;
+use crate::config::{Duration, Name, TreePath};
+use crate::engine::{Adopt, BlastRadius};
+
+/// Makes a Kubernetes cluster follow a git repository, or a directory, of manifests.
+#[derive(Debug, Parser)]
+#[command(
+    name = "rhumb",
+    version,
+    about = "Makes a Kubernetes cluster follow a git repository, or a directory, of manifests",
+    after_help = help::MAIN,
+    max_term_width = 100,
+    subcommand_required = true,
+    arg_required_else_help = true,
+    disable_help_subcommand = true
+)]
+pub struct CommandLine {
+    /// What holds for each command.
+    #[command(flatten)]
+    pub global: Global,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What holds for each command.
+#[derive(Clone, Debug, Default, Args)]
+pub struct Global {
+    /// Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod's service account]
+    #[arg(long, global = true, display_order = 91, value_name = "FILE", help_heading = "Cluster")]
+    pub kubeconfig: Option<PathBuf>,
+    /// Context of the kubeconfig [default: its current one]
+    #[arg(long, global = true, display_order = 92, value_name = "NAME", help_heading = "Cluster")]
+    pub context: Option<String>,
+    /// Namespace of the sources' parent objects [default: rhumb-system]
+    #[arg(long, global = true, display_order = 93, value_name = "NAMESPACE", help_heading = "Cluster")]
+    pub system_namespace: Option<Name>,
+    /// Namespace of objects that name none [default: default]
+    #[arg(long, short, global = true, display_order = 94, value_name = "NAMESPACE", help_heading = "Source")]
+    pub namespace: Option<Name>,
+    /// Name of the source; what one source owns, no other touches [default: default]
+    #[arg(long, global = true, display_order = 95, value_name = "NAME", help_heading = "Source")]
+    pub name: Option<Name>,
+    /// Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG's state home]
+    #[arg(long, global = true, display_order = 96, value_name = "DIR", help_heading = "Source")]
+    pub state_directory: Option<PathBuf>,
+    /// Say more on standard error; -vv says each call
+    #[arg(long, short, global = true, display_order = 97, action = clap::ArgAction::Count, help_heading = "Output")]
+    pub verbose: u8,
+    /// error, warn, info, debug, trace, or RUST_LOG's directives [default: $RUST_LOG]
+    #[arg(long, global = true, display_order = 98, value_name = "LEVEL", help_heading = "Output")]
+    pub log_level: Option<String>,
+    /// Form of the log lines: text or json
+    #[arg(
+        long,
+        global = true,
+        display_order = 99,
+        value_name = "FORM",
+        value_enum,
+        default_value_t,
+        hide_possible_values = true,
+        hide_default_value = true,
+        help_heading = "Output"
+    )]
+    pub log_format: LogFormat,
+    /// When to colour: auto (not with NO_COLOR), always or never
+    #[arg(
+        long,
+        global = true,
+        display_order = 100,
+        value_name = "WHEN",
+        value_enum,
+        default_value_t,
+        hide_possible_values = true,
+        hide_default_value = true,
+        help_heading = "Output"
+    )]
+    pub color: Color,
+}
+
+/// Form of the log lines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// A line of text for each event
+    #[default]
+    Text,
+    /// A JSON object for each event
+    Json,
+}
+
+/// When to colour.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    /// On a terminal
+    #[default]
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Follow a source, or those of a configuration, until told to stop
+    #[command(after_help = help::RUN)]
+    Run(RunArgs),
+    /// Show what would change in the cluster, and write nothing
+    #[command(after_help = help::DIFF)]
+    Diff(DiffArgs),
+    /// Apply a source once
+    #[command(after_help = help::APPLY)]
+    Apply(ApplyArgs),
+    /// Check manifests without a cluster
+    #[command(after_help = help::VALIDATE)]
+    Validate(ValidateArgs),
+    /// Print manifests as Kubernetes reads them, without a cluster
+    #[command(after_help = help::RENDER)]
+    Render(RenderArgs),
+    /// See and confirm deletions that wait for a person
+    #[command(after_help = help::PRUNE, subcommand_required = true)]
+    Prune {
+        /// What to do with them.
+        #[command(subcommand)]
+        command: PruneCommand,
+    },
+    /// Print the version
+    Version(VersionArgs),
+}
+
+/// Which source, for the commands that look at one.
+#[derive(Clone, Debug, Args)]
+pub struct SourceArgs {
+    /// Directory, git repository on this host, or git URL
+    #[arg(value_name = "SOURCE")]
+    pub source: String,
+    /// Where in it.
+    #[command(flatten)]
+    pub place: PlaceArgs,
+}
+
+/// Where in a source, and what it may do.
+#[derive(Clone, Debug, Default, Args)]
+pub struct PlaceArgs {
+    /// Branch, tag or commit
+    #[arg(long = "ref", value_name = "REF", help_heading = "Source")]
+    pub reference: Option<String>,
+    /// Folder inside the source
+    #[arg(long, value_name = "PATH", help_heading = "Source")]
+    pub path: Option<TreePath>,
+    /// Whether to take over objects that exist already: never, if-unowned or always
+    #[arg(long, value_name = "POLICY", default_value_t, value_parser = adopt, hide_possible_values = true, help_heading = "Source")]
+    pub adopt: Adopt,
+    /// Deletions that need no confirmation: a count, or a share as 10% [default: 10, and at most 10%]
+    #[arg(long, value_name = "BOUND", help_heading = "Source")]
+    pub blast_radius: Option<BlastRadius>,
+}
+
+/// `rhumb run`.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// Directory, git repository on this host, or git URL
+    #[arg(value_name = "SOURCE", required_unless_present = "config")]
+    pub source: Option<String>,
+    /// Configuration file with any number of sources
+    #[arg(long, short, value_name = "FILE", conflicts_with_all = ["source", "reference", "path", "adopt", "blast_radius", "interval", "no_prune"])]
+    pub config: Option<PathBuf>,
+    /// Where in it.
+    #[command(flatten)]
+    pub place: PlaceArgs,
+    /// How often a remote repository is asked [default: 1m]
+    #[arg(long, value_name = "DURATION", help_heading = "Source")]
+    pub interval: Option<Duration>,
+    /// Delete nothing that the source no longer names
+    #[arg(long, help_heading = "Source")]
+    pub no_prune: bool,
+    /// Do everything but the writes
+    #[arg(long, help_heading = "Source")]
+    pub observe: bool,
+}
+
+/// `rhumb diff`.
+#[derive(Debug, Args)]
+pub struct DiffArgs {
+    /// Which source.
+    #[command(flatten)]
+    pub source: SourceArgs,
+    /// Form of the output: text, unified, json or name
+    #[arg(long, short, value_name = "FORM", value_enum, default_value_t, hide_possible_values = true)]
+    pub output: DiffOutput,
+}
+
+/// Form of a difference.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum DiffOutput {
+    /// A line for each object and its changed fields
+    #[default]
+    Text,
+    /// A patch of the whole objects
+    Unified,
+    /// The plan as JSON, schema rhumb.dev/plan/v1
+    Json,
+    /// The names alone
+    Name,
+}
+
+/// `rhumb apply`.
+#[derive(Debug, Args)]
+pub struct ApplyArgs {
+    /// Which source.
+    #[command(flatten)]
+    pub source: SourceArgs,
+    /// Delete what the source no longer names
+    #[arg(long)]
+    pub prune: bool,
+    /// Wait until all is healthy, at most so long [default: 10m]
+    #[arg(long, value_name = "TIMEOUT", num_args = 0..=1, require_equals = true, default_missing_value = "10m")]
+    pub wait: Option<Duration>,
+    /// Ask the server, and write nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Do not ask before deleting
+    #[arg(long, short)]
+    pub yes: bool,
+    /// Form of the output: text or json
+    #[arg(long, short, value_name = "FORM", value_enum, default_value_t, hide_possible_values = true)]
+    pub output: ApplyOutput,
+}
+
+/// Form of what was applied.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum ApplyOutput {
+    /// A line for each object, as it happens
+    #[default]
+    Text,
+    /// The plan as JSON at the end, schema rhumb.dev/plan/v1
+    Json,
+}
+
+/// `rhumb validate`.
+#[derive(Debug, Args)]
+pub struct ValidateArgs {
+    /// Directory or file, or - for standard input
+    #[arg(value_name = "PATH")]
+    pub path: PathBuf,
+}
+
+/// `rhumb render`.
+#[derive(Debug, Args)]
+pub struct RenderArgs {
+    /// Directory or file, or - for standard input
+    #[arg(value_name = "PATH")]
+    pub path: PathBuf,
+    /// Form of the output: yaml or json
+    #[arg(long, short, value_name = "FORM", value_enum, default_value_t, hide_possible_values = true)]
+    pub output: RenderOutput,
+}
+
+/// Form of what was read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum RenderOutput {
+    /// A document for each object
+    #[default]
+    Yaml,
+    /// One object with `objects` and `diagnostics`
+    Json,
+}
+
+/// What to do with deletions that wait.
+#[derive(Debug, Subcommand)]
+pub enum PruneCommand {
+    /// List the deletions that wait, each with its reason
+    List(PruneListArgs),
+    /// Confirm deletions by name
+    #[command(after_help = help::PRUNE)]
+    Confirm(PruneConfirmArgs),
+}
+
+/// `rhumb prune list`.
+#[derive(Debug, Args)]
+pub struct PruneListArgs {
+    /// Form of the output: text or name
+    #[arg(long, short, value_name = "FORM", value_enum, default_value_t, hide_possible_values = true)]
+    pub output: ListOutput,
+}
+
+/// Form of a list.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum ListOutput {
+    /// A line for each object, with its reason
+    #[default]
+    Text,
+    /// The names alone, as `prune confirm` takes them
+    Name,
+}
+
+/// `rhumb prune confirm`.
+#[derive(Debug, Args)]
+pub struct PruneConfirmArgs {
+    /// Objects, as `prune list -o name` prints them: [NAMESPACE/]KIND[.GROUP]/NAME
+    #[arg(value_name = "OBJECT", required = true)]
+    pub objects: Vec<ObjectName>,
+}
+
+/// `rhumb version`.
+#[derive(Debug, Args)]
+pub struct VersionArgs {}
+
+/// An object as people name it: `shop/deployment.apps/web`, or `namespace/shop`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ObjectName {
+    /// Its namespace, where one is named.
+    pub namespace: Option<String>,
+    /// The kind with its group, lower case: `deployment.apps`.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+}
+
+/// A text that names no object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not an object's name, as shop/deployment.apps/web or namespace/shop")]
+pub struct NotAnObjectName;
+
+impl FromStr for ObjectName {
+    type Err = NotAnObjectName;
+
+    fn from_str(text: &str) -> Result<Self, NotAnObjectName> {
+        let parts: Vec<&str> = text.split('/').collect();
+        let (namespace, kind, name) = match parts[..] {
+            [kind, name] => (None, kind, name),
+            [namespace, kind, name] => (Some(namespace.to_owned()), kind, name),
+            _ => return Err(NotAnObjectName),
+        };
+        if parts.iter().any(|part| part.is_empty()) {
+            return Err(NotAnObjectName);
+        }
+        Ok(Self { namespace, kind: kind.to_ascii_lowercase(), name: name.to_owned() })
+    }
+}
+
+impl fmt::Display for ObjectName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(namespace) = &self.namespace {
+            write!(f, "{namespace}/")?;
+        }
+        write!(f, "{}/{}", self.kind, self.name)
+    }
+}
+
+fn adopt(word: &str) -> Result<Adopt, String> {
+    let known = || Adopt::ALL.map(Adopt::word).join(", ");
+    Adopt::ALL.into_iter().find(|adopt| adopt.word() == word).ok_or_else(|| format!("none of {}", known()))
+}
+
+/// Reads a command line; help and version are "errors" too, as clap has it.
+pub(super) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<CommandLine, clap::Error> {
+    CommandLine::try_parse_from(words)
+}

@@ -1,0 +1,92 @@
+//! What `--help` says below the flags: how it works, examples, exit codes.
+
+pub(super) const MAIN: &str = "\
+Changes are applied, drift is repaired, and what a source no longer names is deleted with care.
+Every change has a budget, and every no has a reason.
+
+Examples:
+  rhumb validate deploy/           check the manifests, without a cluster
+  rhumb diff deploy/               see what would change
+  rhumb apply deploy/ --wait       change it, and wait until all is healthy
+  rhumb run https://git.example.org/shop.git --path deploy
+                                   follow the repository from now on
+
+Exit codes:
+  0   done, or no difference
+  1   something differs, waits, was refused or did not parse
+  2   wrong usage, or nothing could be read
+  3   the API server or the git server is not reachable
+  4   a guard says no: see the message for what to confirm
+  5   timed out: not all is healthy
+  78  the configuration is wrong";
+
+pub(super) const RUN: &str = "\
+SOURCE is a directory, a git repository on this host, or a git URL. Of a repository the commits are
+followed; of any other directory the files as they are. Each change is applied as soon as it may be,
+foreign changes are repaired at once, and what the source no longer names is deleted within the
+bounds of --blast-radius. A source that cannot be read deletes nothing.
+
+Examples:
+  rhumb run ./deploy                         a directory, or a repository
+  rhumb run git@git.example.org:shop.git --ref main --path deploy/production
+  rhumb run --config /etc/rhumb/rhumb.yaml   several sources, and all settings
+  rhumb run ./deploy --observe               only tell what would be done";
+
+pub(super) const DIFF: &str = "\
+The files of a path are read as they are on disk, committed or not, unless --ref names a revision.
+The server decides: what seems to differ goes through its dry run. Values of Secrets are masked.
+
+  + is created  ~ is changed  - is deleted  ± is deleted and created  ? waits  ! is refused
+
+Examples:
+  rhumb diff deploy/
+  rhumb diff deploy/ -o unified | less       the whole objects, as a patch
+  rhumb diff . --ref v1.4 --path deploy      a revision instead of the files on disk
+  rhumb diff deploy/ -o json | jq .summary
+
+Exit codes: 0 no difference, 1 something differs, 2 or more: an error.";
+
+pub(super) const APPLY: &str = "\
+The files of a path are read as they are on disk, committed or not, unless --ref names a revision.
+Each object is told as it happens: created, configured, unchanged, pruned, waiting or refused.
+Nothing is deleted without --prune.
+
+Examples:
+  rhumb apply deploy/
+  rhumb apply deploy/ --wait=5m              until all is healthy
+  rhumb apply deploy/ --prune                delete what deploy/ no longer names
+  rhumb apply deploy/ --dry-run              let the server check it
+
+Exit codes: 0 all was sent and accepted, 1 a part waits, was refused or did not parse, 2 nothing
+could be read, 3 not reachable, 4 a guard says no, 5 not healthy in time (with --wait).";
+
+pub(super) const VALIDATE: &str = "\
+Prints what is wrong with the manifests: file, line and column, the line itself, and what to do. All
+files are read (*.yaml, *.yml, *.json) except those that .rhumbignore names or that begin with a dot.
+
+Examples:
+  rhumb validate deploy/
+  rhumb validate deploy/web.yaml
+  helm template shop chart/ | rhumb validate -
+
+Exit codes: 0 no error (warnings are none), 1 errors, 2 nothing could be read.";
+
+pub(super) const RENDER: &str = "\
+Each object stands in the order of the files, with nothing added: lists are taken apart, numbers and
+booleans are what the API server would get.
+
+Examples:
+  rhumb render deploy/
+  rhumb render deploy/web.yaml -o json | jq '.objects[].metadata.name'
+
+Exit codes: 0 all was read, 1 something did not parse, 2 nothing could be read.";
+
+pub(super) const PRUNE: &str = "\
+What a source no longer names is deleted by itself within bounds (see --blast-radius of `rhumb run`).
+Beyond them, and for namespaces, custom resource definitions, volumes, StatefulSets and everything in
+kube-system, it waits until a person confirms it by name.
+
+Examples:
+  rhumb prune list --name shop
+  rhumb prune confirm --name shop shop/deployment.apps/web
+  rhumb prune list -o name | xargs rhumb prune confirm";

@@ -1,0 +1,75 @@
+//! Log lines on standard error.
+
+use tracing_subscriber::filter::EnvFilter;
+use tracing_subscriber::fmt;
+
+use super::CommandError;
+use super::args::{Global, LogFormat};
+use super::terminal::Terminal;
+use crate::render::Palette;
+
+/// kube logs whole answers of the API server there when it cannot decode them, Secrets among them.
+const SILENCED: &str = "kube_client::client=off";
+
+/// How much a command says by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Talk {
+    /// Only what a person must know: commands that run once.
+    Quiet,
+    /// Each change of state: the service.
+    Steady,
+}
+
+/// Starts logging. Flags stand before `RUST_LOG`, that before the default.
+pub(super) fn start(global: &Global, talk: Talk, terminal: &Terminal) -> Result<(), CommandError> {
+    let variable = std::env::var("RUST_LOG").ok().filter(|directives| !directives.is_empty());
+    let directives = directives(global, talk, variable);
+    let filter = EnvFilter::try_new(&directives).map_err(|error| {
+        CommandError::usage(format!("wrong log level `{directives}`: {error}"))
+            .hint("use error, warn, info, debug or trace, or directives as rhumb=debug,kube=info")
+    })?;
+    let builder = fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(terminal.error_palette() == Palette::Colour)
+        .with_target(false);
+    // Fails only when another subscriber was set before, as in tests of one process.
+    let _ = match global.log_format {
+        LogFormat::Text => builder.try_init(),
+        LogFormat::Json => builder.json().flatten_event(true).try_init(),
+    };
+    Ok(())
+}
+
+fn directives(global: &Global, talk: Talk, variable: Option<String>) -> String {
+    let levels = ["warn", "info", "debug", "trace"];
+    let steps = usize::from(global.verbose) + usize::from(talk == Talk::Steady);
+    let chosen = match (&global.log_level, global.verbose) {
+        (Some(level), _) => level.clone(),
+        (None, 0) => variable.unwrap_or_else(|| levels[steps].to_owned()),
+        (None, _) => levels[steps.min(levels.len() - 1)].to_owned(),
+    };
+    // A later directive for the same target wins: whoever asks for it by name gets it.
+    format!("{SILENCED},{chosen}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_stand_before_the_environment() {
+        fn check(level: Option<&str>, verbose: u8, variable: Option<&str>, talk: Talk, expected: &str) {
+            let global = Global { log_level: level.map(str::to_owned), verbose, ..Global::default() };
+            let found = directives(&global, talk, variable.map(str::to_owned));
+            assert_eq!(found, format!("{SILENCED},{expected}"));
+        }
+        check(None, 0, None, Talk::Quiet, "warn");
+        check(None, 0, None, Talk::Steady, "info");
+        check(None, 1, None, Talk::Quiet, "info");
+        check(None, 9, None, Talk::Steady, "trace");
+        check(None, 0, Some("rhumb=debug"), Talk::Quiet, "rhumb=debug");
+        check(None, 2, Some("error"), Talk::Quiet, "debug");
+        check(Some("error"), 2, Some("trace"), Talk::Steady, "error");
+    }
+}

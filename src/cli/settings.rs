@@ -1,0 +1,159 @@
+//! From what was typed to what it means: one checked [`Config`] for each command.
+
+use std::path::{Path, PathBuf};
+
+use super::CommandError;
+use super::args::{Global, PlaceArgs, RunArgs, SourceArgs};
+use super::exit::{Exit, plain};
+use super::terminal::Terminal;
+use crate::config::{self, Config, Environment, GitSpec, GitUrl, Mode, Name, SourceSpec};
+use crate::object::{Class, Diagnostic};
+use crate::render;
+use crate::source::{self, Place};
+
+/// The environment of this process; relative paths start at `directory`.
+pub(super) fn environment(directory: PathBuf) -> Environment {
+    let path = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    Environment {
+        directory,
+        home: path("HOME"),
+        state_directory: path("STATE_DIRECTORY"),
+        xdg_state_home: path("XDG_STATE_HOME"),
+    }
+}
+
+/// The environment with the working directory.
+fn here() -> Result<Environment, CommandError> {
+    let directory = std::env::current_dir().map_err(|error| {
+        CommandError::new(Class::Config, format!("the working directory cannot be used: {}", plain(&error)))
+    })?;
+    Ok(environment(directory))
+}
+
+/// The settings of a command that knows the cluster and a source's name, but no place.
+pub(super) fn connection(global: &Global) -> Config {
+    let mut config = Config::default();
+    override_by(&mut config, global);
+    config
+}
+
+/// The name of the source that the flags mean.
+pub(super) fn source_name(global: &Global) -> Name {
+    global.name.clone().unwrap_or_else(Name::unnamed)
+}
+
+/// The settings of a command that looks once: a path is read as it is on disk, unless a revision is named.
+pub(super) fn once(global: &Global, args: &SourceArgs) -> Result<Config, CommandError> {
+    let place = source::classify(&args.source)?;
+    let spec = match place {
+        Place::Repository(_) if args.place.reference.is_none() => on_disk(&args.source, &args.place),
+        place => by_place(place, &args.source, &args.place)?,
+    };
+    with_source(global, spec, &args.place)
+}
+
+/// The settings of `run`: a repository is followed by its commits, any other directory by its files.
+pub(super) fn followed(global: &Global, args: &RunArgs, terminal: &Terminal) -> Result<Config, CommandError> {
+    if let Some(file) = &args.config {
+        return from_file(global, args, file, terminal);
+    }
+    let text = args.source.as_deref().unwrap_or_default();
+    let mut spec = by_place(source::classify(text)?, text, &args.place)?;
+    match (&mut spec.git, args.interval) {
+        (Some(git), Some(interval)) => git.interval = interval,
+        (None, Some(_)) => {
+            return Err(CommandError::usage(format!("{text} is a directory: it is watched, not asked"))
+                .hint("leave --interval out"));
+        }
+        (_, None) => {}
+    }
+    spec.prune = !args.no_prune;
+    spec.observe = args.observe;
+    with_source(global, spec, &args.place)
+}
+
+fn by_place(place: Place, text: &str, args: &PlaceArgs) -> Result<SourceSpec, CommandError> {
+    match place {
+        Place::Remote | Place::Repository(_) => {
+            let git = GitSpec {
+                reference: args.reference.clone(),
+                path: args.path.clone().unwrap_or_default(),
+                ..GitSpec::new(GitUrl::new(text))
+            };
+            Ok(SourceSpec { git: Some(git), ..SourceSpec::default() })
+        }
+        Place::Directory(_) if args.reference.is_some() => {
+            Err(CommandError::usage(format!("{text} is no git repository, so --ref means nothing"))
+                .hint("name the repository as SOURCE and the folder with --path"))
+        }
+        Place::Directory(_) => Ok(on_disk(text, args)),
+        Place::File(_) => Err(CommandError::usage(format!("{text} is a file, and a source is a directory"))
+            .hint("name its directory; `rhumb validate` and `rhumb render` take single files")),
+    }
+}
+
+fn on_disk(text: &str, args: &PlaceArgs) -> SourceSpec {
+    let inside = args.path.clone().unwrap_or_default();
+    SourceSpec { directory: Some(Path::new(text).join(inside.as_str())), ..SourceSpec::default() }
+}
+
+fn with_source(global: &Global, spec: SourceSpec, args: &PlaceArgs) -> Result<Config, CommandError> {
+    let spec = SourceSpec {
+        namespace: global.namespace.clone().unwrap_or(spec.namespace),
+        adopt: args.adopt,
+        blast_radius: args.blast_radius.unwrap_or_default(),
+        ..spec
+    };
+    let source = spec.named(&source_name(global), &here()?);
+    let source = source.map_err(|error| CommandError::usage(error.to_string()))?;
+    let mut config = connection(global);
+    config.sources.push(source);
+    Ok(config)
+}
+
+fn from_file(
+    global: &Global,
+    args: &RunArgs,
+    file: &Path,
+    terminal: &Terminal,
+) -> Result<Config, CommandError> {
+    for (flag, given) in [("--name", global.name.is_some()), ("--namespace", global.namespace.is_some())] {
+        if given {
+            return Err(CommandError::usage(format!("{flag} cannot be used with --config"))
+                .hint("the file says it for each source"));
+        }
+    }
+    let shown = file.display().to_string();
+    let wrong = |message: String| CommandError::new(Class::Config, message).exit(Exit::BadConfiguration);
+    let text = std::fs::read_to_string(file)
+        .map_err(|error| wrong(format!("cannot read {shown}: {}", plain(&error))))?;
+    let directory = file.parent().unwrap_or(Path::new("")).to_owned();
+    let directory = here()?.resolve(&directory);
+    let read = config::read(&shown, &text, &environment(directory));
+    let mut config = read.map_err(|found: Vec<Diagnostic>| {
+        terminal.tell(&render::diagnostics(&found, terminal.error_palette()));
+        wrong(format!("{shown} is no usable configuration: {}", render::tally(&found)))
+    })?;
+    override_by(&mut config, global);
+    if args.observe {
+        config.sources.iter_mut().for_each(|source| source.mode = Mode::Observe);
+    }
+    Ok(config)
+}
+
+/// Flags stand before the file.
+fn override_by(config: &mut Config, global: &Global) {
+    let take = |flag: &Option<PathBuf>, value: &mut Option<PathBuf>| {
+        if flag.is_some() {
+            value.clone_from(flag);
+        }
+    };
+    take(&global.kubeconfig, &mut config.connection.kubeconfig);
+    take(&global.state_directory, &mut config.state_directory);
+    if global.context.is_some() {
+        config.connection.context.clone_from(&global.context);
+    }
+    if let Some(namespace) = &global.system_namespace {
+        config.namespace = namespace.to_string();
+    }
+}

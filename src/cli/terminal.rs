@@ -1,0 +1,76 @@
+//! Standard output and standard error. The only place that prints.
+
+use std::ffi::OsStr;
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal as _, Write as _};
+
+use super::CommandError;
+use super::args::Color;
+use crate::render::{Palette, Style};
+
+/// The two outputs of a command, each with its palette.
+#[derive(Debug)]
+pub struct Terminal {
+    out: Palette,
+    error: Palette,
+}
+
+impl Terminal {
+    /// The outputs of this process; colours only on a terminal and without `NO_COLOR`
+    /// (<https://no-color.org>), unless the command line says otherwise.
+    pub fn new(color: Color) -> Self {
+        let variable = std::env::var_os;
+        let wanted = variable("NO_COLOR").is_none_or(|value| value.is_empty())
+            && variable("TERM").as_deref() != Some(OsStr::new("dumb"));
+        let palette = |terminal: bool| match color {
+            Color::Always => Palette::Colour,
+            Color::Auto if wanted && terminal => Palette::Colour,
+            Color::Auto | Color::Never => Palette::Plain,
+        };
+        Self { out: palette(io::stdout().is_terminal()), error: palette(io::stderr().is_terminal()) }
+    }
+
+    /// The palette of standard output.
+    pub const fn palette(&self) -> Palette {
+        self.out
+    }
+
+    /// The palette of standard error.
+    pub const fn error_palette(&self) -> Palette {
+        self.error
+    }
+
+    /// Whether a person can be asked: input, output and error are all a terminal.
+    pub fn can_ask(&self) -> bool {
+        io::stdin().is_terminal() && io::stdout().is_terminal() && io::stderr().is_terminal()
+    }
+
+    /// Writes results to standard output, as they are.
+    ///
+    /// # Errors
+    ///
+    /// Standard output is closed or full.
+    pub fn print(&self, text: &str) -> Result<(), CommandError> {
+        let mut out = io::stdout().lock();
+        out.write_all(text.as_bytes())?;
+        out.flush()?;
+        Ok(())
+    }
+
+    /// Writes to standard error, as it is. Whoever closed it wants to hear nothing.
+    pub fn tell(&self, text: &str) {
+        let _ = io::stderr().lock().write_all(text.as_bytes());
+    }
+
+    /// Writes an error and its hints to standard error.
+    pub fn complain(&self, error: &CommandError) {
+        if error.message.is_empty() {
+            return;
+        }
+        let mut text = format!("{}: {error}\n", self.error.paint(Style::Error, "error"));
+        for hint in &error.hints {
+            let _ = writeln!(text, "{}: {hint}", self.error.paint(Style::Strong, "hint"));
+        }
+        self.tell(&text);
+    }
+}
