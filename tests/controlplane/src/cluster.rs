@@ -77,6 +77,8 @@ impl Cluster {
 
     fn try_start(shape: &Builder, programs: &Programs) -> Result<Self, Error> {
         let (root, directory, afterwards) = new_directory()?;
+        // First of all, so that the directory goes even if this process is killed in the next line.
+        let supervisor = Supervisor::start(&root, afterwards)?;
         let layout = Layout::new(root);
         let ports = Ports::reserve()?;
         let pki = Pki::new()?;
@@ -84,7 +86,7 @@ impl Cluster {
         flags::write_files(&layout, &pki, &url, shape.audit)?;
         let cluster = Self {
             probes: Probes::new(&ports, &pki.ca_pem(), &pki.user(audit::OWN_USER, &[MASTERS])?)?,
-            supervisor: Supervisor::start(layout.root(), afterwards)?,
+            supervisor,
             audit: Mutex::new(audit::Reader::new(layout.audit_log())),
             shape: shape.clone(),
             programs: programs.clone(),

@@ -4,6 +4,8 @@ mod connection;
 mod ledger;
 mod rule;
 mod serve;
+#[cfg(test)]
+mod tests;
 mod token;
 
 use std::net::{Ipv4Addr, TcpListener};
