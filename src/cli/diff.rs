@@ -1,15 +1,46 @@
 //! `rhumb diff`.
 
-use super::args::DiffArgs;
-use super::{CommandError, Exit, Terminal};
+use super::args::{DiffArgs, DiffOutput};
+use super::{CommandError, Exit, Terminal, session};
 use crate::config::Config;
-use crate::object::Class;
+use crate::daemon;
+use crate::engine::{Plan, Verdict};
+use crate::render;
 
 /// Carries the command out.
-pub(super) fn carry_out(
-    _args: &DiffArgs,
-    _config: Config,
-    _terminal: &Terminal,
-) -> Result<Exit, CommandError> {
-    Err(CommandError::new(Class::Internal, "`rhumb diff` is not part of this build"))
+pub(super) fn carry_out(args: &DiffArgs, config: Config, terminal: &Terminal) -> Result<Exit, CommandError> {
+    let plan = session::runtime()?.block_on(plan(&config))?;
+    let palette = terminal.palette();
+    let text = match args.output {
+        DiffOutput::Text => render::text(&plan, palette),
+        DiffOutput::Unified => render::unified(&plan, palette),
+        DiffOutput::Json => render::json(&plan),
+        DiffOutput::Name => render::names(&plan),
+    };
+    terminal.print(&text)?;
+    if args.output != DiffOutput::Json {
+        terminal.tell(&render::diagnostics(&plan.diagnostics, terminal.error_palette()));
+    }
+    Ok(exit(&plan))
+}
+
+/// One dry run over the only source.
+pub(super) async fn plan(config: &Config) -> Result<Plan, CommandError> {
+    let cluster = session::connect(config).await?;
+    let source = session::only(config)?;
+    let state = session::state(config, &cluster).await?;
+    let setup = session::once(&source, &state)?;
+    daemon::preview(&cluster, &config.namespace, setup).await.map_err(|error| match error {
+        daemon::PreviewError::Cluster(error) => error.into(),
+        daemon::PreviewError::Source(error) => error.into(),
+    })
+}
+
+/// kubectl's and Flux's codes: 0 no difference, 1 differences, above that trouble.
+fn exit(plan: &Plan) -> Exit {
+    if !plan.complete || plan.diagnostics.iter().any(crate::object::Diagnostic::is_error) {
+        return Exit::Unreadable;
+    }
+    let differs = plan.objects.iter().any(|planned| planned.verdict != Verdict::Unchanged);
+    if differs { Exit::Differs } else { Exit::Done }
 }

@@ -8,8 +8,9 @@ use super::args::{Global, LogFormat};
 use super::terminal::Terminal;
 use crate::render::Palette;
 
-/// kube logs whole answers of the API server there when it cannot decode them, Secrets among them.
-const SILENCED: &str = "kube_client::client=off";
+/// kube logs whole answers of the API server when it cannot decode them, Secrets among them; the rest tells
+/// of every connection. Whoever needs them names them.
+const SILENCED: &str = "kube_client::client=off,kube=info,hyper=info,hyper_util=info,rustls=info,tower=info";
 
 /// How much a command says by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,6 +13,7 @@ mod help;
 mod log;
 mod prune;
 mod run;
+mod session;
 mod settings;
 mod terminal;
 

@@ -1,15 +1,63 @@
 //! `rhumb run`.
 
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
 use super::args::RunArgs;
-use super::{CommandError, Exit, Terminal};
+use super::exit::plain;
+use super::{CommandError, Exit, Terminal, session};
 use crate::config::Config;
+use crate::daemon::{Reconciler, Setup, Until};
 use crate::object::Class;
+use crate::report;
 
 /// Carries the command out.
-pub(super) fn carry_out(
-    _args: &RunArgs,
-    _config: Config,
-    _terminal: &Terminal,
-) -> Result<Exit, CommandError> {
-    Err(CommandError::new(Class::Internal, "`rhumb run` is not part of this build"))
+pub(super) fn carry_out(_args: &RunArgs, config: Config, _terminal: &Terminal) -> Result<Exit, CommandError> {
+    session::runtime()?.block_on(run(&config))
+}
+
+async fn run(config: &Config) -> Result<Exit, CommandError> {
+    let stop = CancellationToken::new();
+    stop_on_signals(&stop)?;
+    let cluster = session::connect(config).await?;
+    let Some(state) = stop.run_until_cancelled(session::patient_state(config, &cluster)).await else {
+        return Ok(Exit::Done);
+    };
+    let state = state?;
+    let sources = config.sources.iter().map(|source| session::followed(source, &state));
+    let setup = Setup {
+        cluster,
+        namespace: config.namespace.clone(),
+        resync: config.resync.get(),
+        max_workloads: config.budget.max_workloads,
+        concurrency: config.connection.api.concurrency as usize,
+        sources: sources.collect::<Result<_, _>>()?,
+    };
+    let (listener, mut told) = mpsc::unbounded_channel();
+    let log = tokio::spawn(async move {
+        while let Some((id, told)) = told.recv().await {
+            report::log(&id, &told);
+        }
+    });
+    Reconciler::new(setup, Until::Stopped, listener).run(stop).await;
+    // The loop has ended and with it the only sender: what is left is written down.
+    let _ = log.await;
+    Ok(Exit::Done)
+}
+
+/// SIGTERM and Ctrl-C end the loop once the writes on their way are answered.
+fn stop_on_signals(stop: &CancellationToken) -> Result<(), CommandError> {
+    for kind in [SignalKind::terminate(), SignalKind::interrupt()] {
+        let mut signals = signal(kind).map_err(|error| {
+            CommandError::new(Class::Internal, format!("signals cannot be received: {}", plain(&error)))
+        })?;
+        let stop = stop.clone();
+        tokio::spawn(async move {
+            signals.recv().await;
+            tracing::info!("stopping");
+            stop.cancel();
+        });
+    }
+    Ok(())
 }

@@ -263,3 +263,15 @@ fn refusal(snapshot: &Snapshot) -> Option<Arc<str>> {
     let refused = snapshot.refused.first()?;
     Some(format!("{}: {}", refused.origin.file, refused.message).into())
 }
+
+/// Reads a source at its newest revision, once.
+pub(super) async fn at_newest(
+    mut source: Source,
+    dialect: Dialect,
+    scopes: Scopes,
+) -> Result<Reading, Error> {
+    let observed = source.observe().await?;
+    let reader = source.reader();
+    let step = blocking(move || advance(&reader, &dialect, scopes, None, &observed.revision)).await?;
+    Ok(step.reading)
+}

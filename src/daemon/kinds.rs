@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use crate::cluster::{Cluster, Informer, InformerEvent, Kind, Kinds, Lookup, News, Scaler, Scope, Selector};
 use crate::engine::{Engine, KindState, Live, Served};
 use crate::manifest::{self, Scopes};
-use crate::object::{GroupKind, Gvk, ObjectId};
+use crate::object::{Class, GroupKind, Gvk, ObjectId};
 
 /// Discovery is asked again after this time while a kind is missing, doubled up to a minute.
 const FIRST_RETRY: Duration = Duration::from_millis(250);
@@ -158,7 +158,10 @@ impl Watched {
                 Lookup::Served(kind) => self.inform(kind),
                 // A kind that discovery does not list is unknown, not gone: its objects are not touched.
                 Lookup::Unserved { .. } | Lookup::Unknown => {
-                    engine.informer(held, KindState::Blind("the server does not list this kind now".into()));
+                    engine.informer(
+                        held,
+                        KindState::Blind("the server does not list this kind now".into(), Class::Source),
+                    );
                 }
             }
         }
@@ -222,7 +225,7 @@ impl Watched {
                 tracing::warn!(kind = %event.kind, ?wait, "the informer failed: {error}");
                 // What it showed before is old at worst, and every write carries what it was decided on.
                 if !engine.is_synced(&event.kind) {
-                    engine.informer(&event.kind, KindState::Blind(error.reason().into()));
+                    engine.informer(&event.kind, KindState::Blind(error.reason().into(), error.class()));
                 }
             }
         }

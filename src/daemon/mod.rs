@@ -30,7 +30,7 @@ mod setup;
 
 pub use inventory::CONFIRMED;
 pub use pass::{Ending, Pass};
-pub use preview::preview;
+pub use preview::{PreviewError, preview};
 pub use reconciler::{Reconciler, Until};
 pub use setup::{Files, Setup, SourceSetup};
 

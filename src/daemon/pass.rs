@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::reconciler::Reconciler;
-use crate::engine::{Judgement, Reason, Verdict};
+use crate::change::{Impact, ImpactKind};
+use crate::engine::{Judgement, Plan, Planned, Reason, Verdict, Want};
 use crate::health::Status;
-use crate::object::{Diagnostic, ObjectId};
+use crate::object::{Class, Diagnostic, Gvk, ObjectId, Origin};
 use crate::report::Told;
 
 /// How a pass ended.
@@ -36,19 +37,42 @@ pub struct Pass {
     pub revision: String,
     /// Whether any source could be read at all.
     pub readable: bool,
+    /// Kinds and places of the objects.
+    pub places: BTreeMap<ObjectId, (Gvk, Option<Origin>)>,
 }
 
 impl Pass {
-    /// The verdict for summaries.
-    pub fn verdict(told: &Told) -> Verdict {
-        match told {
-            Told::Created => Verdict::Create,
-            Told::Configured => Verdict::Configure,
-            Told::Unchanged => Verdict::Unchanged,
-            Told::Pruned => Verdict::Delete,
-            Told::Recreating => Verdict::Recreate,
-            Told::Waiting(_) => Verdict::Wait,
-            Told::Refused(_) => Verdict::Refuse,
+    /// In the form of a plan that was carried out.
+    pub fn plan(&self, source: &str) -> Plan {
+        let objects = self.told.iter().filter_map(|(id, told)| {
+            let (gvk, origin) = self.places.get(id)?.clone();
+            let (verdict, reason) = match told {
+                Told::Created => (Verdict::Create, None),
+                Told::Configured => (Verdict::Configure, None),
+                Told::Unchanged => (Verdict::Unchanged, None),
+                Told::Pruned => (Verdict::Delete, None),
+                Told::Recreating => (Verdict::Recreate, None),
+                Told::Waiting(reason) => (Verdict::Wait, Some(reason.to_string())),
+                Told::Refused(reason) => (Verdict::Refuse, Some(reason.to_string())),
+            };
+            Some(Planned {
+                id: id.clone(),
+                gvk,
+                origin,
+                verdict,
+                impact: Impact { kind: ImpactKind::None, pods: 0 },
+                fields: Vec::new(),
+                reason,
+                before: None,
+                after: None,
+            })
+        });
+        Plan {
+            source: source.to_owned(),
+            revision: self.revision.clone(),
+            complete: self.incomplete.is_empty(),
+            objects: objects.collect(),
+            diagnostics: self.diagnostics.clone(),
         }
     }
 }
@@ -71,16 +95,22 @@ impl Reconciler {
             Reason::Retrying(..) => self.queue.failures(id) <= PATIENCE,
             Reason::Needs(need, _) | Reason::Wave(_, need) => works(need),
             Reason::Budget(rolling, _) => rolling.iter().any(works),
-            Reason::Unserved(gvk, _) => self.engine.definition_of(&gvk.group_kind()).is_some_and(works),
+            Reason::Unserved(gvk, others) => {
+                let definition = self.engine.definition_of(&gvk.group_kind());
+                // Discovery lists a new kind some moments after its definition is established.
+                others.is_empty() && definition.is_some_and(|crd| works(crd) || !self.open.contains_key(crd))
+            }
+            Reason::Blind(_, _, class) => *class == Class::Transient,
             Reason::Prune(_) => self.prune_moves(id),
             Reason::UnknownKind(_)
-            | Reason::Blind(..)
             | Reason::Refused(..)
             | Reason::Owned(_)
             | Reason::NotAdopted
             | Reason::Held(_)
             | Reason::Fight(..)
             | Reason::Incomplete(_)
+            | Reason::Confirm(_)
+            | Reason::Kept(_)
             | Reason::Observed => false,
         }
     }
@@ -122,7 +152,6 @@ impl Reconciler {
             .filter_map(|source| Some((source.name.to_string(), source.incomplete.as_ref()?.to_string())));
         Pass {
             ending,
-            told,
             unhealthy: self.unhealthy(),
             diagnostics: sources.iter().flat_map(|source| source.catalog.diagnostics()).collect(),
             incomplete: incomplete.collect(),
@@ -131,8 +160,23 @@ impl Reconciler {
                 .and_then(|s| s.head.as_ref())
                 .map(ToString::to_string)
                 .unwrap_or_default(),
+            places: self.places(&told),
+            told,
             readable: sources.iter().any(|source| source.head.is_some()),
         }
+    }
+
+    fn places(&self, told: &BTreeMap<ObjectId, Told>) -> BTreeMap<ObjectId, (Gvk, Option<Origin>)> {
+        let place = |id: &ObjectId| match self.engine.entry(id).and_then(|entry| entry.wants.first()) {
+            Some((_, Want::Object(desired))) => Some((desired.gvk.clone(), Some(desired.origin.clone()))),
+            Some((_, Want::Held(held))) => Some((held.gvk.clone(), Some(held.origin.clone()))),
+            None => {
+                let kind = self.version(&id.group_kind());
+                let live = self.engine.live(id).map(|live| live.gvk.clone());
+                Some((live.or(kind)?, None))
+            }
+        };
+        told.keys().filter_map(|id| Some((id.clone(), place(id)?))).collect()
     }
 
     /// Wanted objects that are not healthy.

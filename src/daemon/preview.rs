@@ -14,7 +14,7 @@ use super::feed::read_disk;
 use super::inventory;
 use super::kinds::scopes;
 use super::reading::Dialect;
-use super::setup::SourceSetup;
+use super::setup::{Files, SourceSetup};
 use crate::change::{self, Impact, ImpactKind};
 use crate::cluster::{
     Cluster, Error, Fault, Force, Kind, Kinds, Looked as Found, Lookup, News, Selector, applyset_id,
@@ -24,8 +24,8 @@ use crate::engine::{
     Purpose, Reason, Release, Removal, Replicas, Served, Shared, Source, SourceId, Verdict, Verified,
 };
 use crate::fields::{self, Coverage};
-use crate::object::{GroupKind, Gvk, ObjectId, Revision};
-use crate::source::Disk;
+use crate::object::{Class, GroupKind, Gvk, ObjectId, Revision};
+use crate::source;
 
 /// Server dry runs in flight at once.
 const CONCURRENCY: usize = 8;
@@ -39,20 +39,31 @@ const ONLY: SourceId = 0;
 /// Tells what one pass over a source would do. Writes nothing to the cluster.
 ///
 /// Fails when the API server cannot be asked at all.
-pub async fn preview(
-    cluster: &Cluster,
-    namespace: &str,
-    setup: &SourceSetup,
-    disk: Arc<Disk>,
-) -> Result<Plan, Error> {
+pub async fn preview(cluster: &Cluster, namespace: &str, setup: SourceSetup) -> Result<Plan, PreviewError> {
     let kinds = cluster.discover().await?;
-    let mut preview = Preview::new(cluster.clone(), namespace, setup, disk.clone(), kinds);
-    preview.read(setup, disk).await;
-    preview.list(namespace, setup).await?;
+    let bytes = match &setup.files {
+        Files::Followed(source) => Bytes::Store(source.reader()),
+        Files::Once(disk) => Bytes::Disk(disk.clone()),
+    };
+    let mut preview = Preview::new(cluster.clone(), namespace, &setup, bytes, kinds);
+    let name = setup.name.clone();
+    preview.read(setup).await?;
+    preview.list(namespace, &name).await?;
     preview.scalers().await;
     let decisions = preview.decide().await?;
     let plan = preview.plan(decisions).await;
     Ok(plan)
+}
+
+/// Why there is no plan.
+#[derive(Debug, thiserror::Error)]
+pub enum PreviewError {
+    /// The API server cannot be asked.
+    #[error(transparent)]
+    Cluster(#[from] Error),
+    /// The source cannot be read.
+    #[error(transparent)]
+    Source(#[from] source::Error),
 }
 
 struct Preview {
@@ -65,19 +76,22 @@ struct Preview {
 }
 
 impl Preview {
-    fn new(cluster: Cluster, namespace: &str, setup: &SourceSetup, disk: Arc<Disk>, kinds: Kinds) -> Self {
+    fn new(cluster: Cluster, namespace: &str, setup: &SourceSetup, bytes: Bytes, kinds: Kinds) -> Self {
         let applyset: Arc<str> = applyset_id(namespace, &setup.name).into();
         let mut engine = Engine::new(u32::MAX).foreseeing();
         engine.add_source(Source::new(&setup.name, &applyset, setup.adopt, setup.prune, setup.radius));
-        let contents = Contents::new([(applyset, Bytes::Disk(disk))]);
+        let contents = Contents::new([(applyset, bytes)]);
         Self { cluster, engine, contents, kinds, place: setup.place.clone(), scalable: false }
     }
 
-    async fn read(&mut self, setup: &SourceSetup, disk: Arc<Disk>) {
+    async fn read(&mut self, setup: SourceSetup) -> Result<(), source::Error> {
         let applyset = self.engine.source(ONLY).applyset.clone();
         let dialect = Dialect { source: ONLY, applyset, namespace: setup.namespace.as_str().into() };
         let scopes = scopes(Some(&self.kinds));
-        let (reading, _) = blocking(move || read_disk(&disk, &dialect, scopes)).await;
+        let reading = match setup.files {
+            Files::Once(disk) => blocking(move || read_disk(&disk, &dialect, scopes)).await.0,
+            Files::Followed(source) => super::feed::at_newest(source, dialect, scopes).await?,
+        };
         let facts = reading.files.iter().filter_map(|(_, facts)| facts.as_ref());
         let desired: Vec<Shared> = facts.flat_map(|facts| &facts.objects).cloned().collect();
         self.scalable = desired.iter().any(|desired| desired.ceded.is_some());
@@ -92,19 +106,22 @@ impl Preview {
             };
             self.engine.served(gvk, served);
         }
+        Ok(())
     }
 
     /// Lists what is ours, and looks whether the rest exists.
-    async fn list(&mut self, namespace: &str, setup: &SourceSetup) -> Result<(), Error> {
-        let parent = self.cluster.parent(namespace, &setup.name).await?;
+    async fn list(&mut self, namespace: &str, name: &str) -> Result<(), Error> {
+        let parent = self.cluster.parent(namespace, name).await?;
         let mut kinds: BTreeMap<GroupKind, Arc<Kind>> = BTreeMap::new();
         let known = inventory::read(parent.as_ref(), &self.place);
         for held in &known.kinds {
             match self.kinds.preferred(held) {
                 Lookup::Served(kind) => drop(kinds.insert(held.clone(), kind)),
                 Lookup::Unserved { .. } | Lookup::Unknown => {
-                    self.engine
-                        .informer(held, KindState::Blind("the server does not list this kind now".into()));
+                    self.engine.informer(
+                        held,
+                        KindState::Blind("the server does not list this kind now".into(), Class::Source),
+                    );
                 }
             }
         }
@@ -134,7 +151,9 @@ impl Preview {
                     self.engine.list_complete(group_kind);
                 }
                 Err(error) if error.is_unreachable() => return Err(error),
-                Err(error) => self.engine.informer(group_kind, KindState::Blind(error.reason().into())),
+                Err(error) => {
+                    self.engine.informer(group_kind, KindState::Blind(error.reason().into(), error.class()))
+                }
             }
         }
         Ok(())
@@ -212,7 +231,7 @@ impl Preview {
                 Ok(found) => found,
                 Err(error) if error.is_unreachable() => return Err(error),
                 Err(error) => {
-                    self.engine.informer(&group_kind, KindState::Blind(error.reason().into()));
+                    self.engine.informer(&group_kind, KindState::Blind(error.reason().into(), error.class()));
                     continue;
                 }
             };

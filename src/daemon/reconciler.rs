@@ -565,6 +565,11 @@ impl Reconciler {
         wanted.and_then(|gvk| self.watched.exactly(&gvk)).or_else(|| self.watched.kind(&id.group_kind()))
     }
 
+    /// A kind in the version in which it is watched.
+    pub(super) fn version(&self, kind: &GroupKind) -> Option<crate::object::Gvk> {
+        self.watched.kind(kind).map(|kind| kind.gvk.clone())
+    }
+
     fn spawn(&self, task: impl Future<Output = Event> + Send + 'static) {
         let events = self.channels.events.clone();
         tokio::spawn(async move {
@@ -607,7 +612,7 @@ impl Reconciler {
                 self.open.remove(id);
                 if *action == Action::Nothing && wanted {
                     self.queue.forget(id);
-                    if !self.told.contains_key(id) {
+                    if self.until != Until::Stopped && !self.told.contains_key(id) {
                         self.tell(id, Told::Unchanged);
                     }
                 }
@@ -637,9 +642,7 @@ impl Reconciler {
             tracing::debug!(object = %id, "not carried out: {failure:?}");
         }
         let unchanged = match (&outcome, action) {
-            (Outcome::Applied(written), _) => {
-                self.engine.live(id).is_some_and(|live| live.rv == written.live.rv)
-            }
+            (Outcome::Applied(written), Action::Apply(apply)) => apply.seen == Some(written.live.rv),
             _ => false,
         };
         self.engine.outcome(id, action, outcome, now);

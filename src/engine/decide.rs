@@ -115,6 +115,8 @@ pub struct Apply {
     pub revision: Revision,
     /// What it must find.
     pub guard: Guard,
+    /// The version of the view that it was decided on; none for an object that is not there.
+    pub seen: Option<Rv>,
     /// What becomes of `spec.replicas`.
     pub replicas: Replicas,
     /// Why.
@@ -240,6 +242,7 @@ fn create(view: &View<'_>, source: SourceId, want: &Shared, purpose: Purpose, no
         source,
         revision: revision(view, source, purpose),
         guard: Guard::Absent,
+        seen: None,
         replicas: Replicas::AsWritten,
         purpose,
         restarts: Restarts::No,
@@ -284,6 +287,7 @@ fn present(view: &View<'_>, source: SourceId, desired: &Shared, live: &Live, now
         source,
         revision: revision(view, source, purpose),
         guard: guard(live, exact),
+        seen: Some(live.rv),
         replicas,
         purpose,
         restarts,
@@ -388,6 +392,7 @@ fn repair(
         source,
         revision: revision(view, source, Purpose::Repair),
         guard: guard(live, restarts == Restarts::Maybe || matches!(replicas, Replicas::Shown(_))),
+        seen: Some(live.rv),
         replicas,
         purpose: Purpose::Repair,
         restarts,
@@ -445,9 +450,9 @@ fn unwanted(view: &View<'_>, now: Instant) -> Decision {
             Some(reason) => Decision::wait(reason),
             None => Decision::act(Action::Delete(live.uid.clone(), live.rv, Removal::Prune)),
         },
-        Some(Judgement::Later(why) | Judgement::Confirm(why) | Judgement::Keep(why)) => {
-            defend(view, Reason::Prune(why.clone()), now)
-        }
+        Some(Judgement::Later(why)) => defend(view, Reason::Prune(why.clone()), now),
+        Some(Judgement::Confirm(why)) => defend(view, Reason::Confirm(why.clone()), now),
+        Some(Judgement::Keep(why)) => defend(view, Reason::Kept(why.clone()), now),
         None => defend(view, Reason::Prune("whether it may be pruned is not decided yet".into()), now),
     }
 }

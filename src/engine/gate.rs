@@ -24,7 +24,7 @@ impl Engine {
         match self.informers.get(&kind) {
             Some(KindState::Synced) => None,
             Some(KindState::Syncing) | None => Some(Reason::Syncing(kind)),
-            Some(KindState::Blind(why)) => Some(Reason::Blind(kind, why.clone())),
+            Some(KindState::Blind(why, class)) => Some(Reason::Blind(kind, why.clone(), *class)),
         }
     }
 

@@ -68,7 +68,7 @@ impl Engine {
     }
 
     fn applied(&mut self, id: &ObjectId, apply: &Apply, answer: &Live, now: Instant) {
-        let nothing = self.live.get(id).is_some_and(|live| live.rv == answer.rv && live.uid == answer.uid);
+        let nothing = apply.seen == Some(answer.rv);
         if apply.restarts == Restarts::Maybe {
             // An answer that changed nothing has nothing to come back settled from.
             self.claims.insert(id.clone(), Some(answer.rv));

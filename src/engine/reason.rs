@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::object::{GroupKind, Gvk, ObjectId};
+use crate::object::{Class, GroupKind, Gvk, ObjectId};
 
 /// Why an object is not changed now. Each reaches the user in these words.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub enum Reason {
     /// The informer of a kind has not listed all yet, so absence means nothing.
     Syncing(GroupKind),
     /// The informer of a kind does not get through.
-    Blind(GroupKind, Arc<str>),
+    Blind(GroupKind, Arc<str>, Class),
     /// The inventory's parent does not name the kind yet.
     Inventory(Arc<str>),
     /// The server has no such kind.
@@ -47,6 +47,10 @@ pub enum Reason {
     Incomplete(Arc<str>),
     /// It is not wanted any more, but is not deleted yet.
     Prune(Arc<str>),
+    /// It is not wanted any more, and is deleted only when a person confirms.
+    Confirm(Arc<str>),
+    /// It is not wanted any more, and stays.
+    Kept(Arc<str>),
     /// The source is only observed.
     Observed,
 }
@@ -62,7 +66,7 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Syncing(kind) => write!(f, "the first list of {kind} is not complete"),
-            Self::Blind(kind, why) => write!(f, "{kind} cannot be watched: {why}"),
+            Self::Blind(kind, why, _) => write!(f, "{kind} cannot be watched: {why}"),
             Self::Inventory(name) => write!(f, "the inventory ConfigMap {name} is being written"),
             Self::Unserved(gvk, others) => {
                 write!(f, "the server has no kind {gvk}")?;
@@ -93,7 +97,8 @@ impl fmt::Display for Reason {
             }
             Self::Resolving(revision) => write!(f, "its content in revision {revision} is being read"),
             Self::Incomplete(why) => write!(f, "the source was not read whole: {why}"),
-            Self::Prune(why) => f.write_str(why),
+            Self::Prune(why) | Self::Kept(why) => f.write_str(why),
+            Self::Confirm(why) => write!(f, "{why}; see `rhumb prune list`"),
             Self::Observed => f.write_str("the source is only observed"),
         }
     }

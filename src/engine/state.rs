@@ -12,7 +12,7 @@ use super::{
     Adopt, BlastRadius, Catalog, FileFacts, Live, Prune, Release, RollPhase, Rv, Scaling, Shared, Uid, Want,
     is_workload,
 };
-use crate::object::{GroupKind, Gvk, Hash, ObjectId, Revision};
+use crate::object::{Class, GroupKind, Gvk, Hash, ObjectId, Revision};
 
 /// What is known of a kind.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,8 +21,8 @@ pub enum KindState {
     Syncing,
     /// Its informer shows all there is.
     Synced,
-    /// Its informer does not get through.
-    Blind(Arc<str>),
+    /// Its informer does not get through, and the class of why.
+    Blind(Arc<str>, Class),
 }
 
 /// What the parent object of a source's inventory says.

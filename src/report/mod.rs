@@ -28,6 +28,13 @@ pub enum Told {
     Refused(Reason),
 }
 
+impl Told {
+    /// Whether a guard that only a person can open holds it up.
+    pub fn is_guarded(&self) -> bool {
+        matches!(self, Self::Waiting(Reason::Confirm(_)))
+    }
+}
+
 /// `created`, or `waiting: needs ConfigMap shop/env, which is not there yet`.
 impl fmt::Display for Told {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,0 +1,131 @@
+//! What the commands that talk to a cluster share: a runtime, the connection, the sources.
+
+use std::path::{Path, PathBuf};
+
+use tokio::runtime::{Builder, Runtime};
+
+use super::exit::{Exit, plain};
+use super::{CommandError, settings};
+use crate::cluster::{self, Cluster, Connection};
+use crate::config::{Config, Location, Mode, SourceConfig};
+use crate::daemon::{Files, SourceSetup};
+use crate::engine::{Prune, Writes};
+use crate::object::Class;
+use crate::source::{self, GitLocation, Source, read_disk};
+
+/// Starts the runtime. One thread drives everything; reading and parsing happen beside it.
+pub(super) fn runtime() -> Result<Runtime, CommandError> {
+    Builder::new_multi_thread().worker_threads(2).enable_all().build().map_err(|error| {
+        CommandError::new(Class::Internal, format!("the runtime does not start: {}", plain(&error)))
+    })
+}
+
+/// Connects to the cluster of the configuration.
+pub(super) async fn connect(config: &Config) -> Result<Cluster, CommandError> {
+    let api = &config.connection.api;
+    let connection = Connection {
+        kubeconfig: config.connection.kubeconfig.clone(),
+        context: config.connection.context.clone(),
+        timeout: api.timeout.get(),
+        qps: api.qps as f32,
+        burst: api.burst,
+        concurrency: api.concurrency as usize,
+    };
+    Ok(Cluster::connect(&connection).await?)
+}
+
+impl From<cluster::Error> for CommandError {
+    fn from(error: cluster::Error) -> Self {
+        let exit = match error.class() {
+            Class::Config => Exit::Unreadable,
+            _ => Exit::Unreachable,
+        };
+        let hint = match error.class() {
+            Class::Config => "name a kubeconfig with --kubeconfig or $KUBECONFIG",
+            Class::Forbidden => "check the user's roles: `kubectl auth can-i --list`",
+            _ => "check with `kubectl version` that the API server answers",
+        };
+        Self::new(error.class(), error.to_string()).exit(exit).hint(hint)
+    }
+}
+
+/// The state directory of one cluster; made when something is to be kept in it.
+pub(super) async fn state(config: &Config, cluster: &Cluster) -> Result<PathBuf, CommandError> {
+    let environment = settings::environment(PathBuf::new());
+    let directory = environment.state_directory(config.state_directory.as_deref()).map_err(|error| {
+        CommandError::new(Class::Config, error.to_string()).hint("name one with --state-directory")
+    })?;
+    let uid = cluster.uid().await?;
+    Ok(directory.join(&*uid.0))
+}
+
+/// As [`state`], but waits for an API server that does not answer yet.
+pub(super) async fn patient_state(config: &Config, cluster: &Cluster) -> Result<PathBuf, CommandError> {
+    let mut wait = std::time::Duration::from_millis(500);
+    loop {
+        match state(config, cluster).await {
+            Err(error) if error.exit == Exit::Unreachable => {
+                tracing::warn!("{error}; asked again in {} ms", wait.as_millis());
+                tokio::time::sleep(wait).await;
+                wait = (wait * 2).min(std::time::Duration::from_secs(15));
+            }
+            known => return known,
+        }
+    }
+}
+
+/// A source that is followed, or read at a named revision.
+pub(super) fn followed(config: &SourceConfig, state: &Path) -> Result<SourceSetup, CommandError> {
+    let location = location(config);
+    let source = Source::open(&config.name, &location, &state.join(&config.name))?;
+    let place = source.place().to_owned();
+    Ok(setup(config, place, Files::Followed(source)))
+}
+
+/// A source as it is on disk now, where it is a directory; else at its revision.
+pub(super) fn once(config: &SourceConfig, state: &Path) -> Result<SourceSetup, CommandError> {
+    match &config.location {
+        Location::Directory(path) => {
+            let disk = read_disk(path)?;
+            Ok(setup(config, path.display().to_string(), Files::Once(disk.into())))
+        }
+        Location::Git { .. } => followed(config, state),
+    }
+}
+
+fn location(config: &SourceConfig) -> source::Location {
+    match &config.location {
+        Location::Directory(path) => source::Location::Directory(path.clone()),
+        Location::Git { url, reference, path, interval } => {
+            let mut git = GitLocation::new(url.expose());
+            git.reference.clone_from(reference);
+            git.path = (!path.is_root()).then(|| path.as_str().to_owned());
+            git.interval = interval.get();
+            source::Location::Git(git)
+        }
+    }
+}
+
+fn setup(config: &SourceConfig, place: String, files: Files) -> SourceSetup {
+    SourceSetup {
+        name: config.name.clone(),
+        place,
+        namespace: config.namespace.clone(),
+        adopt: config.adopt,
+        prune: config.prune,
+        radius: config.blast_radius,
+        writes: if config.mode == Mode::Observe { Writes::Observed } else { Writes::Allowed },
+        files,
+    }
+}
+
+/// The only source of a command that takes one.
+pub(super) fn only(config: &Config) -> Result<SourceConfig, CommandError> {
+    let missing = || CommandError::usage("no source is named");
+    config.sources.first().cloned().ok_or_else(missing)
+}
+
+/// As [`only`], with pruning as the command line says.
+pub(super) fn only_pruning(config: &Config, prune: Prune) -> Result<SourceConfig, CommandError> {
+    Ok(SourceConfig { prune, ..only(config)? })
+}
