@@ -48,9 +48,9 @@ impl Writer {
         for (nth, (key, value)) in map.iter().enumerate() {
             self.pad(nth, indent);
             if is_plain(key) {
-                self.out.push_str(key)
+                self.out.push_str(key);
             } else {
-                self.quoted(key)
+                self.quoted(key);
             }
             self.out.push(':');
             // As kubectl does, a list stands under its key's own column.
@@ -162,7 +162,7 @@ fn is_printable(c: char) -> bool {
 
 fn is_literal(text: &str) -> bool {
     text.contains('\n')
-        && text.trim_start_matches('\n') != ""
+        && !text.trim_start_matches('\n').is_empty()
         && text.chars().all(|c| matches!(c, '\n' | '\t') || is_printable(c))
 }
 
