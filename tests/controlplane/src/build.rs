@@ -107,22 +107,25 @@ pub(crate) fn version(program: Program) -> Result<String, Error> {
 /// Returns the linker's flags: stripped, and with the version that the servers report.
 pub(crate) fn ldflags(program: Program) -> Result<String, Error> {
     let version = version(program)?;
-    let mut flags = "-s -w".to_owned();
+    let mut flags = vec!["-s -w".to_owned()];
     match program {
         Program::Etcd => {}
-        Program::Kwok => flags += &format!(" -X sigs.k8s.io/kwok/pkg/consts.Version={version}"),
+        Program::Kwok => flags.push(format!("-X sigs.k8s.io/kwok/pkg/consts.Version={version}")),
         _ => {
             let mut numbers = version.trim_start_matches('v').split('.');
             let major = numbers.next().unwrap_or_default();
             let minor = numbers.next().unwrap_or_default();
-            let variable = "-X k8s.io/component-base/version";
-            flags += &format!(
-                " {variable}.gitVersion={version} {variable}.gitMajor={major} {variable}.gitMinor={minor} \
-                 {variable}.gitTreeState=clean"
-            );
+            for (name, value) in [
+                ("gitVersion", &*version),
+                ("gitMajor", major),
+                ("gitMinor", minor),
+                ("gitTreeState", "clean"),
+            ] {
+                flags.push(format!("-X k8s.io/component-base/version.{name}={value}"));
+            }
         }
     }
-    Ok(flags)
+    Ok(flags.join(" "))
 }
 
 /// Builds one program into a directory, with a line when it begins and one when it is done.

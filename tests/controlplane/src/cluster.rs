@@ -32,7 +32,7 @@ const ATTEMPTS: u32 = 4;
 pub struct Cluster {
     shape: Builder,
     programs: Programs,
-    layout: Layout,
+    pub(crate) layout: Layout,
     pub(crate) ports: Ports,
     pub(crate) pki: Pki,
     probes: Probes,
@@ -77,6 +77,8 @@ impl Cluster {
 
     fn try_start(shape: &Builder, programs: &Programs) -> Result<Self, Error> {
         let (root, directory, afterwards) = new_directory()?;
+        // First of all, so that the directory goes even if this process is killed in the next line.
+        let supervisor = Supervisor::start(&root, afterwards)?;
         let layout = Layout::new(root);
         let ports = Ports::reserve()?;
         let pki = Pki::new()?;
@@ -84,7 +86,7 @@ impl Cluster {
         flags::write_files(&layout, &pki, &url, shape.audit)?;
         let cluster = Self {
             probes: Probes::new(&ports, &pki.ca_pem(), &pki.user(audit::OWN_USER, &[MASTERS])?)?,
-            supervisor: Supervisor::start(layout.root(), afterwards)?,
+            supervisor,
             audit: Mutex::new(audit::Reader::new(layout.audit_log())),
             shape: shape.clone(),
             programs: programs.clone(),
@@ -218,19 +220,6 @@ impl Cluster {
         let pair = self.pki.user(user, groups)?;
         let text = kubeconfig::text(&self.url, &self.pki.ca_pem(), user, &Credential::Certificate(&pair));
         self.layout.write(&name, &text)
-    }
-
-    /// Writes a kubeconfig that reaches the API server by another address, with a token.
-    pub(crate) fn write_kubeconfig(
-        &self,
-        name: &str,
-        url: &str,
-        user: &str,
-        token: &str,
-    ) -> Result<PathBuf, Error> {
-        let _writing = lock(&self.users);
-        let text = kubeconfig::text(url, &self.pki.ca_pem(), user, &Credential::Token(token));
-        self.layout.write(name, &text)
     }
 
     /// Returns all requests that the API server has got, in the order in which they ended.

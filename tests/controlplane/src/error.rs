@@ -134,9 +134,6 @@ pub enum Error {
         /// The cause.
         source: serde_json::Error,
     },
-    /// The fault proxy could not be started.
-    #[error("the fault proxy: {0}")]
-    Proxy(String),
 }
 
 /// Adds what was being done to an I/O error.

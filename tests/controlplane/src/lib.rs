@@ -18,6 +18,7 @@ mod part;
 mod pki;
 mod ports;
 mod programs;
+mod proxy;
 mod ready;
 mod supervisor;
 
@@ -26,6 +27,7 @@ pub use crate::builder::Builder;
 pub use crate::cluster::Cluster;
 pub use crate::error::Error;
 pub use crate::part::Part;
+pub use crate::proxy::{Answer, Ending, Fault, FaultProxy, Hits, Requests, Rule, RuleId};
 
 /// Builds the programs unless they are there, and returns the directory that has them.
 pub fn programs() -> Result<std::path::PathBuf, Error> {

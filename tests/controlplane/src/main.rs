@@ -93,7 +93,7 @@ fn up(builder: Builder) -> Result<(), String> {
             let (mut stream, sender) = (stream.map_err(|error| error.to_string())?, sender.clone());
             tokio::spawn(async move {
                 stream.recv().await;
-                drop(sender.send(()));
+                let _ = sender.send(());
             });
         }
         watch_input(sender);
@@ -124,7 +124,7 @@ fn watch_input(ended: tokio::sync::mpsc::UnboundedSender<()>) {
         std::thread::spawn(move || {
             let mut byte = [0];
             while io::stdin().read(&mut byte).is_ok_and(|count| count > 0) {}
-            drop(ended.send(()));
+            let _ = ended.send(());
         });
     }
 }

@@ -102,7 +102,12 @@ fn key(toolchain: &Toolchain) -> Result<String, Error> {
         hash.update(build::ldflags(program)?);
     }
     let digest: [u8; 32] = hash.finalize().into();
-    Ok(digest[..8].iter().fold(String::new(), |name, byte| name + &format!("{byte:02x}")))
+    Ok(hex(&digest[..8]))
+}
+
+/// Writes bytes in hexadecimal.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }
 
 /// Takes the lock, and says so if another process has it.

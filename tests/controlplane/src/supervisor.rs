@@ -154,7 +154,7 @@ struct Stat {
     started: String,
 }
 
-/// Reads a process' state and start time (fields 3 and 22 of proc_pid_stat(5)).
+/// Reads a process' state and start time (fields 3 and 22 of `proc_pid_stat(5)`).
 fn stat(pid: u32) -> Option<Stat> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, rest) = text.rsplit_once(')')?;

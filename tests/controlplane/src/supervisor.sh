@@ -5,7 +5,8 @@
 #
 # The script leads its own process group, and all parts stay in it.
 # Signals that end a terminal's jobs are left to the owner, or they would kill the parts before it is done with them.
-trap '' HUP INT QUIT TERM
+# And an answer that the owner does not live to read must not end this script.
+trap '' HUP INT QUIT TERM PIPE
 directory=$1
 parts=
 
@@ -30,7 +31,7 @@ while read -r order name argument; do
     case $order in
     start)
         (
-            trap - HUP INT QUIT TERM
+            trap - HUP INT QUIT TERM PIPE
             exec /bin/sh "$directory/run/$name" </dev/null
         ) >/dev/null 2>&1 &
         parts="$parts $!"
