@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER};
+use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
 use http::{HeaderMap, Method, Request, StatusCode};
 use kube::client::Body;
 use serde::de::DeserializeOwned;
@@ -75,7 +75,11 @@ impl Ask {
     }
 
     fn request<B>(self, body: impl FnOnce(Vec<u8>) -> B) -> Result<Request<B>, Error> {
-        let mut request = Request::builder().method(self.method).uri(self.path).header(ACCEPT, self.accept);
+        let mut request = Request::builder()
+            .method(self.method)
+            .uri(self.path)
+            .header(ACCEPT, self.accept)
+            .header(USER_AGENT, concat!("rhumb/", env!("CARGO_PKG_VERSION")));
         if let Some(content) = self.content {
             request = request.header(CONTENT_TYPE, content);
         }

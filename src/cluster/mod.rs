@@ -34,7 +34,7 @@ pub use kinds::{Kind, Kinds, Lookup, Scope};
 pub use parent::{Parent, applyset_id};
 pub use read::Looked;
 pub use reclaim::Reclaimed;
-pub use rolling::rolling;
+pub use rolling::of as rolling;
 pub use wire::{ScaleTarget, Scaler};
 pub use write::{Applied, Deleted, Force, Propagation};
 

@@ -53,7 +53,7 @@ pub(super) fn of(meta: &Meta<'_>, ours: Option<&Entry<'_>>, interner: &Interner)
         );
     }
     let member_of = meta.labels.get(PART_OF_LABEL).map(|set| interner.text(set));
-    let path = ["f:metadata", "f:labels", "f:applyset.kubernetes.io/part-of"];
+    let path = ["metadata", "labels", PART_OF_LABEL];
     match (member_of, foreign(meta)) {
         (Some(set), _) if ours.is_some_and(|entry| entry.owns(&path)) => Owner::Ours(set),
         (_, Some(mark)) => Owner::Foreign(interner.text(&mark)),

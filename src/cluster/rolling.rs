@@ -5,14 +5,15 @@ use serde_json::Value;
 use crate::engine::{RollPhase, Rolling};
 use crate::object::{GroupKind, text_at};
 
+/// The annotation in which the Deployment controller counts its templates.
+pub(super) const REVISION_ANNOTATION: &str = "deployment.kubernetes.io/revision";
 /// How many seconds after its creation a Deployment's first status may come.
 const FIRST_STATUS: i64 = 5;
 
 /// Reads the rolling update of a Deployment, StatefulSet or DaemonSet; none for any other kind.
 ///
-/// Looks only at `metadata.{generation,creationTimestamp}`, the scalars of `spec`, `spec.updateStrategy`
-/// and `status`.
-pub fn rolling(kind: &GroupKind, object: &Value) -> Option<Rolling> {
+/// Looks only at `metadata`, `spec.replicas`, `spec.updateStrategy` and `status`.
+pub fn of(kind: &GroupKind, object: &Value) -> Option<Rolling> {
     if &*kind.group != "apps" {
         return None;
     }
@@ -56,7 +57,7 @@ fn is_first_start(object: &Value, numbers: Rolling) -> bool {
     let in_rollout =
         ["NewReplicaSetCreated", "FoundNewReplicaSet", "ReplicaSetUpdated", "ProgressDeadlineExceeded"];
     let reason = condition(object, "Progressing").map_or("", |progressing| text_at(progressing, &["reason"]));
-    let revision = text_at(object, &["metadata", "annotations", "deployment.kubernetes.io/revision"]);
+    let revision = text_at(object, &["metadata", "annotations", REVISION_ANNOTATION]);
     if revision == "1" && in_rollout.contains(&reason) {
         return true;
     }

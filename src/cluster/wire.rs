@@ -17,16 +17,16 @@ use super::interner::Interner;
 use super::kinds::Kind;
 use super::{FIELD_MANAGER, RELEASE_ANNOTATION, owner, rolling};
 use crate::engine::{Live, Manager, Release, Rv, Uid};
+use crate::fields;
 use crate::health::{self, Health, Status};
 use crate::object::{GroupKind, Hash, ObjectId};
 
-/// The annotation in which the Deployment controller counts its templates.
-const REVISION_ANNOTATION: &str = "deployment.kubernetes.io/revision";
-/// Longer texts in a spec say nothing about health.
-const LONGEST_SCALAR: usize = 256;
-/// The parts of a spec, besides its scalars, that health and rolling look at.
-const SPEC_PARTS: [&str; 2] = ["updateStrategy", "strategy"];
-
+/// The annotations that health and rolling look at.
+const STATE_ANNOTATIONS: [&str; 3] = [
+    rolling::REVISION_ANNOTATION,
+    "volume.kubernetes.io/storage-provisioner",
+    "volume.kubernetes.io/selected-node",
+];
 /// What an informer makes of an object.
 pub(super) trait Project: Clone + Send + Sync + 'static {
     /// The record.
@@ -94,11 +94,11 @@ impl Lens {
     fn live(&self, raw: &Raw<'_>, meta: &Meta<'_>, rv: Rv) -> Live {
         let ours = meta.managed_fields.iter().find(|entry| entry.is_ours());
         let tree = match self.form {
-            Form::Whole => Some(self.skimmed(raw, meta)),
+            Form::Whole => Some(skimmed(raw, meta)),
             Form::Metadata => None,
         };
         let health = match &tree {
-            Some(tree) => health::of(tree),
+            Some(tree) => health::of_kind(&self.group_kind, tree),
             None => Health::new(Status::Unknown, "only its metadata was read"),
         };
         let release = meta.annotations.get(RELEASE_ANNOTATION).and_then(|text| self.release(text));
@@ -112,9 +112,8 @@ impl Lens {
             others: self.others(meta),
             replicas_ceded: meta.managed_fields.iter().any(Entry::cedes_replicas),
             health: Health { status: health.status, message: self.interner.text(&health.message) },
-            rolling: tree.as_ref().and_then(|tree| rolling(&self.group_kind, tree)),
-            finished: tree.as_ref().is_some_and(|tree| finished(&self.group_kind, tree)),
-            keep: owner::keep(meta),
+            rolling: tree.as_ref().and_then(|tree| rolling::of(&self.group_kind, tree)),
+            finished: tree.as_ref().is_some_and(|tree| health::finished(&self.group_kind, tree)),
             deleting: !meta.deletion_timestamp.0.is_empty(),
         }
     }
@@ -139,49 +138,34 @@ impl Lens {
         list.dedup();
         self.interner.managers(&list)
     }
-
-    /// The object as far as health and rolling look at it.
-    fn skimmed(&self, raw: &Raw<'_>, meta: &Meta<'_>) -> Value {
-        let mut metadata = Map::new();
-        metadata.insert("name".to_owned(), json!(meta.name.0));
-        metadata.insert("generation".to_owned(), json!(meta.generation));
-        for (key, text) in [
-            ("namespace", &meta.namespace),
-            ("creationTimestamp", &meta.creation_timestamp),
-            ("deletionTimestamp", &meta.deletion_timestamp),
-        ] {
-            if !text.0.is_empty() {
-                metadata.insert(key.to_owned(), json!(text.0));
-            }
-        }
-        if let Some(revision) = meta.annotations.get(REVISION_ANNOTATION) {
-            metadata.insert("annotations".to_owned(), json!({ REVISION_ANNOTATION: revision }));
-        }
-        let mut tree = Map::new();
-        tree.insert("apiVersion".to_owned(), Value::String(self.kind.gvk.api_version()));
-        tree.insert("kind".to_owned(), json!(self.kind.gvk.kind));
-        tree.insert("metadata".to_owned(), Value::Object(metadata));
-        if raw.spec.is_some() {
-            tree.insert("spec".to_owned(), Value::Object(part::<Skim>(raw.spec).0));
-        }
-        if raw.status.is_some() {
-            tree.insert("status".to_owned(), part(raw.status));
-        }
-        Value::Object(tree)
-    }
 }
 
-fn finished(kind: &GroupKind, tree: &Value) -> bool {
-    if kind.is("batch", "Job") {
-        let conditions = tree["status"]["conditions"].as_array().map_or(&[][..], Vec::as_slice);
-        conditions
-            .iter()
-            .any(|c| matches!(c["type"].as_str(), Some("Complete" | "Failed")) && c["status"] == "True")
-    } else if kind.is("", "Pod") {
-        matches!(tree["status"]["phase"].as_str(), Some("Succeeded" | "Failed"))
-    } else {
-        false
+/// The object as far as health and rolling look at it.
+fn skimmed(raw: &Raw<'_>, meta: &Meta<'_>) -> Value {
+    let mut metadata = Map::new();
+    metadata.insert("name".to_owned(), json!(meta.name.0));
+    metadata.insert("generation".to_owned(), json!(meta.generation));
+    for (key, text) in [
+        ("namespace", &meta.namespace),
+        ("creationTimestamp", &meta.creation_timestamp),
+        ("deletionTimestamp", &meta.deletion_timestamp),
+    ] {
+        if !text.0.is_empty() {
+            metadata.insert(key.to_owned(), json!(text.0));
+        }
     }
+    let kept = |key: &str| Some((key.to_owned(), json!(meta.annotations.get(key)?)));
+    let annotations: Map<String, Value> = STATE_ANNOTATIONS.into_iter().filter_map(kept).collect();
+    metadata.insert("annotations".to_owned(), Value::Object(annotations));
+    let mut tree = Map::new();
+    tree.insert("metadata".to_owned(), Value::Object(metadata));
+    if raw.spec.is_some() {
+        tree.insert("spec".to_owned(), Value::Object(part::<Skim>(raw.spec).0));
+    }
+    if raw.status.is_some() {
+        tree.insert("status".to_owned(), part(raw.status));
+    }
+    Value::Object(tree)
 }
 
 /// What an autoscaler scales.
@@ -325,47 +309,14 @@ impl Entry<'_> {
     }
 
     fn cedes_replicas(&self) -> bool {
-        self.manager.0 != FIELD_MANAGER && self.owns(&["f:spec", "f:replicas"])
+        self.manager.0 != FIELD_MANAGER && self.owns(&["spec", "replicas"])
     }
 
-    /// Whether this entry owns the field at the end of a path of FieldsV1 keys.
+    /// Whether this entry owns the field behind a chain of keys.
     pub(super) fn owns(&self, path: &[&str]) -> bool {
-        let (Some(fields), Some(last)) = (self.fields_v1, path.last()) else { return false };
+        let (Some(entry), Some(last)) = (self.fields_v1, path.last()) else { return false };
         // Most entries do not name it anywhere, which is cheaper to see than to walk.
-        if !fields.get().contains(last) {
-            return false;
-        }
-        path.iter().try_fold(fields, |node, key| part::<Step<'_>>(Some(node)).child(key)).is_some()
-    }
-}
-
-/// The children of one node of FieldsV1.
-#[derive(Default)]
-struct Step<'a>(Vec<(Text<'a>, &'a RawValue)>);
-
-impl<'a> Step<'a> {
-    fn child(&self, key: &str) -> Option<&'a RawValue> {
-        self.0.iter().find(|(name, _)| name.0 == key).map(|(_, value)| *value)
-    }
-}
-
-impl<'de: 'a, 'a> Deserialize<'de> for Step<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Children;
-        impl<'de> Visitor<'de> for Children {
-            type Value = Step<'de>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Step<'de>, A::Error> {
-                let mut children = Vec::new();
-                while let Some(child) = map.next_entry::<Text<'de>, &'de RawValue>()? {
-                    children.push(child);
-                }
-                Ok(Step(children))
-            }
-        }
-        deserializer.deserialize_map(Children)
+        entry.get().contains(last) && fields::owns(entry.get(), path)
     }
 }
 
@@ -391,8 +342,9 @@ impl<'de: 'a, 'a> Deserialize<'de> for Marks<'a> {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Marks<'de>, A::Error> {
                 let mut marks = Vec::new();
                 while let Some(key) = map.next_key::<Text<'de>>()? {
-                    let own = [RELEASE_ANNOTATION, REVISION_ANNOTATION];
-                    match own.iter().chain(&owner::MARKS).find(|known| **known == key.0) {
+                    let known = [RELEASE_ANNOTATION];
+                    let mut known = known.iter().chain(&STATE_ANNOTATIONS).chain(&owner::MARKS);
+                    match known.find(|known| **known == key.0) {
                         Some(known) => {
                             let value = map.next_value::<&'de RawValue>()?;
                             marks.extend(serde_json::from_str(value.get()).ok().map(|text| (*known, text)));
@@ -407,35 +359,31 @@ impl<'de: 'a, 'a> Deserialize<'de> for Marks<'a> {
     }
 }
 
-/// The scalars of a spec and the few parts that health looks at.
+/// The parts of a spec that health and rolling look at.
 #[derive(Default)]
 struct Skim(Map<String, Value>);
 
 impl<'de> Deserialize<'de> for Skim {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Scalars;
-        impl<'de> Visitor<'de> for Scalars {
+        struct Known;
+        impl<'de> Visitor<'de> for Known {
             type Value = Skim;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
             }
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Skim, A::Error> {
                 let mut kept = Map::new();
-                while let Some((key, value)) = map.next_entry::<Text<'de>, &'de RawValue>()? {
-                    let nested = value.get().starts_with(['{', '[']);
-                    let looked_at = if nested {
-                        SPEC_PARTS.contains(&&*key.0)
+                while let Some(key) = map.next_key::<Text<'de>>()? {
+                    if health::SPEC_KEYS.contains(&&*key.0) {
+                        kept.insert(key.0.into_owned(), part(Some(map.next_value::<&'de RawValue>()?)));
                     } else {
-                        value.get().len() <= LONGEST_SCALAR
-                    };
-                    if looked_at {
-                        kept.insert(key.0.into_owned(), part(Some(value)));
+                        map.next_value::<IgnoredAny>()?;
                     }
                 }
                 Ok(Skim(kept))
             }
         }
-        deserializer.deserialize_map(Scalars)
+        deserializer.deserialize_map(Known)
     }
 }
 

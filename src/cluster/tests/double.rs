@@ -69,7 +69,7 @@ impl Double {
         });
         let connection = Connection { kubeconfig: Some(kubeconfig), ..connection };
         let cluster = Cluster::connect_with(&connection, patience).await.unwrap();
-        Self { cluster, asked, dir: dir }
+        Self { cluster, asked, dir }
     }
 
     pub(super) fn asked(&self) -> Vec<Asked> {

@@ -1,0 +1,552 @@
+//! The `cluster` module against a real API server.
+//!
+//! All tests share one control plane; each works in its own namespace. The one that restarts the server
+//! runs alone.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use rhumb::cluster::{
+    Cluster, Connection, Deleted, Denial, Fault, Force, Guard, Informer, InformerEvent, Kind, Kinds, Looked,
+    Lookup, News, Parent, Propagation, Reclaimed, Retry, Selector, applyset_id,
+};
+use rhumb::engine::{Owner, Rv, Uid};
+use rhumb::object::{GroupKind, Gvk, ObjectId};
+use serde_json::{Value, json};
+use tokio::sync::{RwLock, RwLockReadGuard, mpsc};
+
+static ALONE: RwLock<()> = RwLock::const_new(());
+
+fn plane() -> &'static controlplane::Cluster {
+    static PLANE: OnceLock<controlplane::Cluster> = OnceLock::new();
+    PLANE.get_or_init(|| controlplane::Cluster::builder().bare().audit().start().unwrap())
+}
+
+/// One test's view of the cluster.
+struct Stand {
+    cluster: Cluster,
+    kinds: Kinds,
+    namespace: String,
+    _together: RwLockReadGuard<'static, ()>,
+}
+
+impl Stand {
+    async fn new(namespace: &str) -> Self {
+        let together = ALONE.read().await;
+        let cluster = connect("rhumb").await;
+        let kinds = cluster.discover().await.unwrap();
+        let stand = Self { cluster, kinds, namespace: namespace.to_owned(), _together: together };
+        let body = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace } });
+        let id = ObjectId::new(&GroupKind::new("", "Namespace"), None, namespace);
+        stand
+            .cluster
+            .apply(&stand.kind("v1", "Namespace"), &id, &body, &Guard::Create, Force::No)
+            .await
+            .unwrap();
+        stand
+    }
+
+    fn kind(&self, api_version: &str, kind: &str) -> Arc<Kind> {
+        served(&self.kinds, api_version, kind)
+    }
+
+    fn config_maps(&self) -> Arc<Kind> {
+        self.kind("v1", "ConfigMap")
+    }
+
+    fn id(&self, name: &str) -> ObjectId {
+        ObjectId::new(&GroupKind::new("", "ConfigMap"), Some(&self.namespace), name)
+    }
+
+    fn body(&self, name: &str, data: &Value) -> Value {
+        json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name, "namespace": self.namespace }, "data": data })
+    }
+
+    async fn apply(
+        &self,
+        name: &str,
+        data: Value,
+        guard: Guard,
+        force: Force,
+    ) -> Result<(Uid, Rv, bool), Fault> {
+        let body = self.body(name, &data);
+        let applied = self.cluster.apply(&self.config_maps(), &self.id(name), &body, &guard, force).await;
+        applied.map(|a| (a.live.uid, a.live.rv, a.created)).map_err(|error| error.fault().clone())
+    }
+
+    fn kubectl(&self, arguments: &[&str], input: &str) -> String {
+        let mut all = vec!["-n", &self.namespace];
+        all.extend(arguments);
+        plane().kubectl_in(&all, input).unwrap()
+    }
+
+    async fn data(&self, name: &str) -> Value {
+        let object = self.cluster.get(&self.config_maps(), &self.id(name)).await.unwrap().unwrap();
+        object["data"].clone()
+    }
+}
+
+async fn connect(user: &str) -> Cluster {
+    let kubeconfig = plane().kubeconfig_for(user).unwrap();
+    Cluster::connect(&Connection { kubeconfig: Some(kubeconfig), ..Connection::default() }).await.unwrap()
+}
+
+fn served(kinds: &Kinds, api_version: &str, kind: &str) -> Arc<Kind> {
+    match kinds.get(&Gvk::from_api_version(api_version, kind)) {
+        Lookup::Served(kind) => kind,
+        other => panic!("{api_version} {kind}: {other:?}"),
+    }
+}
+
+/// Reads news until one passes, and returns all in words.
+async fn until(events: &mut mpsc::Receiver<InformerEvent>, last: &str) -> Vec<String> {
+    let mut told: Vec<String> = Vec::new();
+    while told.last().is_none_or(|words| words != last) {
+        let Ok(Some(event)) = tokio::time::timeout(Duration::from_secs(60), events.recv()).await else {
+            panic!("no {last:?} after {told:?}")
+        };
+        told.push(match event.news {
+            News::Started => "started".to_owned(),
+            News::Seen(id, live) => format!("seen {} {:?}", id.name(), live.owner),
+            News::Gone(id, _) => format!("gone {}", id.name()),
+            News::Synced => "synced".to_owned(),
+            News::Failed(error, _) => format!("failed {}", error.class()),
+            News::Resumed => "resumed".to_owned(),
+        });
+    }
+    told
+}
+
+#[tokio::test]
+async fn guards_hold_as_the_table_says() {
+    let stand = Stand::new("guards").await;
+    let one = || json!({ "a": "1" });
+    let other = Uid("6e4f9a52-0000-4000-8000-000000000000".into());
+    // A uid forbids creation.
+    let stale = stand.apply("x", one(), Guard::Uid(other.clone()), Force::Yes).await;
+    assert_eq!(stale, Err(Fault::Stale));
+    let (uid, first, created) = stand.apply("x", one(), Guard::Create, Force::No).await.unwrap();
+    assert!(created);
+    // The same again changes nothing.
+    let again = stand.apply("x", one(), Guard::Uid(uid.clone()), Force::Yes).await;
+    assert_eq!(again, Ok((uid.clone(), first, false)));
+    let (_, second, _) =
+        stand.apply("x", json!({ "a": "2" }), Guard::Exact(uid.clone(), first), Force::Yes).await.unwrap();
+    assert!(second > first);
+    assert_eq!(
+        stand.apply("x", one(), Guard::Exact(uid.clone(), first), Force::Yes).await,
+        Err(Fault::Stale)
+    );
+    assert_eq!(stand.apply("x", one(), Guard::Uid(other), Force::Yes).await, Err(Fault::Stale));
+    assert_eq!(stand.data("x").await, json!({ "a": "2" }));
+}
+
+#[tokio::test]
+async fn an_unforced_apply_names_who_owns_the_fields() {
+    let stand = Stand::new("owned").await;
+    stand.kubectl(&["create", "configmap", "x", "--from-literal=a=1", "--from-literal=b=2"], "");
+    // The same value is owned together.
+    stand.apply("x", json!({ "a": "1" }), Guard::Create, Force::No).await.unwrap();
+    let Err(Fault::Owned { claims }) =
+        stand.apply("x", json!({ "a": "9", "b": "9" }), Guard::Create, Force::No).await
+    else {
+        panic!()
+    };
+    let claims: Vec<(&str, &str)> = claims.iter().map(|c| (c.manager.as_str(), c.field.as_str())).collect();
+    assert_eq!(claims, [("kubectl-create", ".data.a"), ("kubectl-create", ".data.b")]);
+    stand.apply("x", json!({ "a": "9" }), Guard::Create, Force::Yes).await.unwrap();
+    assert_eq!(stand.data("x").await, json!({ "a": "9", "b": "2" }));
+}
+
+#[tokio::test]
+async fn refusals_have_their_class() {
+    let stand = Stand::new("refusals").await;
+    let fault = async |api_version: &str, kind: &str, namespace: &str, body: Value| {
+        let mut whole = json!({ "apiVersion": api_version, "kind": kind, "metadata": { "name": "x", "namespace": namespace } });
+        whole.as_object_mut().unwrap().extend(body.as_object().unwrap().clone());
+        let kind = stand.kind(api_version, kind);
+        let id = ObjectId::new(&kind.gvk.group_kind(), Some(namespace), "x");
+        let error = stand.cluster.apply(&kind, &id, &whole, &Guard::Create, Force::No).await.unwrap_err();
+        (error.fault().clone(), error.retry(), error.to_string())
+    };
+    let (unknown, retry, text) = fault("v1", "ConfigMap", "refusals", json!({ "dta": {} })).await;
+    let Fault::Invalid { fields, .. } = unknown else { panic!("{text}") };
+    assert_eq!((fields[0].field.as_str(), retry), (".dta", Retry::Slowly));
+    let (missing, ..) = fault("v1", "ConfigMap", "nowhere", json!({})).await;
+    assert_eq!(missing, Fault::NoNamespace { namespace: "nowhere".to_owned() });
+    for data in [
+        json!({ "data": { "a": 5 } }),
+        json!({ "data": { "a": "hunter2!" } }),
+        json!({ "hunter": "hunter2!" }),
+    ] {
+        let (invalid, _, text) = fault("v1", "Secret", "refusals", data).await;
+        assert!(matches!(invalid, Fault::Invalid { .. }), "{text}");
+        assert!(text.starts_with("Secret refusals/x: ") && !text.contains("hunter2"), "{text}");
+    }
+    let template = |label: &str| {
+        json!({ "spec": {
+            "selector": { "matchLabels": { "app": label } },
+            "template": { "metadata": { "labels": { "app": label } }, "spec": { "containers": [{ "name": "c", "image": "i" }] } },
+        } })
+    };
+    let (invalid, _, text) =
+        fault("apps/v1", "Deployment", "refusals", json!({ "spec": { "replicas": -1 } })).await;
+    let Fault::Invalid { fields, .. } = invalid else { panic!("{text}") };
+    assert!(fields.iter().any(|wrong| wrong.field == "spec.replicas"), "{fields:?}");
+    let deployments = stand.kind("apps/v1", "Deployment");
+    let id = ObjectId::new(&deployments.gvk.group_kind(), Some("refusals"), "x");
+    let mut body = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "x", "namespace": "refusals" } });
+    body["spec"] = template("a")["spec"].clone();
+    let made = stand.cluster.apply(&deployments, &id, &body, &Guard::Create, Force::No).await.unwrap();
+    assert!(made.live.rolling.is_some());
+    let (fixed, retry, text) = fault("apps/v1", "Deployment", "refusals", template("b")).await;
+    assert!(matches!(fixed, Fault::Immutable { .. }), "{text}");
+    assert_eq!(retry, Retry::Never);
+    let mut set = template("a");
+    set["spec"]["serviceName"] = json!("one");
+    let sets = stand.kind("apps/v1", "StatefulSet");
+    let set_id = ObjectId::new(&sets.gvk.group_kind(), Some("refusals"), "x");
+    let mut body = json!({ "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": { "name": "x", "namespace": "refusals" } });
+    body["spec"] = set["spec"].clone();
+    stand.cluster.apply(&sets, &set_id, &body, &Guard::Create, Force::No).await.unwrap();
+    set["spec"]["serviceName"] = json!("two");
+    let (fixed, _, text) = fault("apps/v1", "StatefulSet", "refusals", set).await;
+    assert!(matches!(fixed, Fault::Immutable { .. }), "{text}");
+    let kind = Arc::new(Kind { plural: "nothings".into(), ..(*deployments).clone() });
+    let error = stand.cluster.apply(&kind, &id, &body, &Guard::Create, Force::No).await.unwrap_err();
+    assert_eq!(*error.fault(), Fault::NoKind);
+}
+
+#[tokio::test]
+async fn a_user_without_rights_is_told_so() {
+    let stand = Stand::new("rights").await;
+    let kubeconfig = plane().kubeconfig_limited("nobody").unwrap();
+    let connection = Connection { kubeconfig: Some(kubeconfig), ..Connection::default() };
+    let nobody = Cluster::connect(&connection).await.unwrap();
+    let error = nobody.list(&stand.config_maps(), &Selector::All).await.unwrap_err();
+    assert!(matches!(error.fault(), Fault::Denied { by: Denial::Rbac, .. }), "{error}");
+    assert!(
+        error.to_string().starts_with("ConfigMap: configmaps is forbidden: User \"nobody\" cannot list"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn a_dry_run_writes_nothing() {
+    let stand = Stand::new("dry").await;
+    let body = stand.body("x", &json!({ "a": "1" }));
+    let kind = stand.config_maps();
+    let after = stand.cluster.dry_run(&kind, &stand.id("x"), &body, &Guard::Create, Force::No).await.unwrap();
+    assert_eq!(after["data"], json!({ "a": "1" }));
+    assert_eq!(stand.cluster.get(&kind, &stand.id("x")).await.unwrap(), None);
+    let log = plane().audit().unwrap();
+    let ours: Vec<_> = log
+        .iter()
+        .filter(|e| e.namespace == "dry" && e.user == "rhumb" && e.resource == "configmaps")
+        .collect();
+    assert!(ours.iter().any(|event| event.dry_run) && ours.iter().all(|event| !event.is_write()), "{ours:?}");
+    assert!(ours.iter().all(|event| event.user_agent.starts_with("rhumb/")), "{ours:?}");
+}
+
+#[tokio::test]
+async fn warnings_of_the_server_come_along() {
+    let stand = Stand::new("warnings").await;
+    let kind = stand.kind("v1", "Endpoints");
+    let id = ObjectId::new(&kind.gvk.group_kind(), Some("warnings"), "x");
+    let body = json!({ "apiVersion": "v1", "kind": "Endpoints", "metadata": { "name": "x", "namespace": "warnings" } });
+    let applied = stand.cluster.apply(&kind, &id, &body, &Guard::Create, Force::No).await.unwrap();
+    assert!(applied.warnings.iter().any(|text| text.contains("deprecated")), "{:?}", applied.warnings);
+}
+
+#[tokio::test]
+async fn deletes_hit_only_what_was_meant() {
+    let stand = Stand::new("deletes").await;
+    let (uid, first, _) = stand.apply("x", json!({ "a": "1" }), Guard::Create, Force::No).await.unwrap();
+    let (_, second, _) =
+        stand.apply("x", json!({ "a": "2" }), Guard::Uid(uid.clone()), Force::No).await.unwrap();
+    let delete = async |uid: &Uid, rv: Rv| {
+        let done = stand
+            .cluster
+            .delete(&stand.config_maps(), &stand.id("x"), uid, rv, Propagation::Background)
+            .await;
+        done.map_err(|error| error.fault().clone())
+    };
+    assert_eq!(delete(&uid, first).await, Err(Fault::Stale));
+    let other = Uid("6e4f9a52-0000-4000-8000-000000000000".into());
+    assert_eq!(delete(&other, second).await, Ok(Deleted::Gone));
+    assert_eq!(stand.data("x").await, json!({ "a": "2" }));
+    stand.kubectl(
+        &[
+            "patch",
+            "configmap",
+            "x",
+            "--type=merge",
+            "-p",
+            r#"{"metadata":{"finalizers":["example.com/wait"]}}"#,
+        ],
+        "",
+    );
+    let Looked::Found(live) = stand
+        .cluster
+        .look(&stand.config_maps(), Some("deletes"), &["x".to_owned()].into())
+        .await
+        .unwrap()["x"]
+        .clone()
+    else {
+        panic!()
+    };
+    assert_eq!(delete(&uid, live.rv).await, Ok(Deleted::Accepted));
+    stand.kubectl(
+        &["patch", "configmap", "x", "--type=merge", "-p", r#"{"metadata":{"finalizers":null}}"#],
+        "",
+    );
+    assert_eq!(delete(&uid, live.rv).await, Ok(Deleted::Gone));
+}
+
+#[tokio::test]
+async fn a_look_tells_what_is_there_and_whose() {
+    let stand = Stand::new("look").await;
+    let mut body = stand.body("ours", &json!({ "a": "1" }));
+    body["metadata"]["labels"] = json!({ "applyset.kubernetes.io/part-of": "applyset-x-v1" });
+    body["metadata"]["annotations"] = json!({ "rhumb.dev/release": "00112233445566778899aabbccddeeff@0123456789012345678901234567890123456789" });
+    let id = stand.id("ours");
+    stand.cluster.apply(&stand.config_maps(), &id, &body, &Guard::Create, Force::No).await.unwrap();
+    stand.kubectl(&["create", "configmap", "theirs"], "");
+    stand.kubectl(&["label", "configmap", "theirs", "applyset.kubernetes.io/part-of=applyset-x-v1"], "");
+    stand.kubectl(&["create", "configmap", "nobodys"], "");
+    let names: BTreeSet<String> = ["ours", "theirs", "nobodys", "absent"].map(str::to_owned).into();
+    let owners = async |namespace: &str, names: &BTreeSet<String>| {
+        let looked = stand.cluster.look(&stand.config_maps(), Some(namespace), names).await.unwrap();
+        let owner = |looked: Looked| if let Looked::Found(live) = looked { Some(live.owner) } else { None };
+        looked.into_iter().map(|(name, looked)| (name, owner(looked))).collect::<Vec<_>>()
+    };
+    let set: Arc<str> = "applyset-x-v1".into();
+    let expected = [
+        ("absent", None),
+        ("nobodys", Some(Owner::Nobody)),
+        ("ours", Some(Owner::Ours(set.clone()))),
+        ("theirs", Some(Owner::Labelled(set))),
+    ]
+    .map(|(name, owner)| (name.to_owned(), owner));
+    assert_eq!(owners("look", &names).await, expected);
+    for (name, owner) in expected {
+        assert_eq!(owners("look", &[name.clone()].into()).await, [(name, owner)]);
+    }
+    assert!(owners("nowhere", &names).await.iter().all(|(_, owner)| owner.is_none()));
+    let listed = stand
+        .cluster
+        .list(&stand.config_maps(), &Selector::PartOf(["applyset-x-v1".into()].into()))
+        .await
+        .unwrap();
+    let listed: BTreeSet<&str> = listed.iter().map(|(id, _)| id.name()).collect();
+    assert!(listed.is_superset(&["ours", "theirs"].into()) && !listed.contains("nobodys"));
+}
+
+#[tokio::test]
+async fn what_client_side_apply_owned_goes_away_after_reclaiming() {
+    let stand = Stand::new("reclaim").await;
+    let manifest = "{apiVersion: v1, kind: ConfigMap, metadata: {name: x}, data: {a: '1', b: '2'}}";
+    stand.kubectl(&["apply", "-f", "-"], manifest);
+    let Looked::Found(live) = stand
+        .cluster
+        .look(&stand.config_maps(), Some("reclaim"), &["x".to_owned()].into())
+        .await
+        .unwrap()["x"]
+        .clone()
+    else {
+        panic!()
+    };
+    let exact = Guard::Exact(live.uid.clone(), live.rv);
+    stand.apply("x", json!({ "a": "1" }), exact, Force::Yes).await.unwrap();
+    // Without more, the field that left the manifest stays.
+    assert_eq!(stand.data("x").await, json!({ "a": "1", "b": "2" }));
+    let reclaim =
+        async || stand.cluster.reclaim(&stand.config_maps(), &stand.id("x"), &live.uid).await.unwrap();
+    assert_eq!(reclaim().await, Reclaimed::Taken);
+    assert_eq!(reclaim().await, Reclaimed::Nothing);
+    assert_eq!(stand.data("x").await, json!({ "a": "1", "b": "2" }));
+    stand.apply("x", json!({ "a": "1" }), Guard::Uid(live.uid.clone()), Force::Yes).await.unwrap();
+    let object = stand.cluster.get(&stand.config_maps(), &stand.id("x")).await.unwrap().unwrap();
+    assert_eq!(object["data"], json!({ "a": "1" }));
+    // The note that would make a later client-side apply take fields away is gone too.
+    assert_eq!(object["metadata"].get("annotations"), None);
+    let wrong = Uid("6e4f9a52-0000-4000-8000-000000000000".into());
+    let error = stand.cluster.reclaim(&stand.config_maps(), &stand.id("x"), &wrong).await.unwrap_err();
+    assert_eq!(*error.fault(), Fault::Stale);
+}
+
+#[tokio::test]
+async fn a_parent_is_swapped_only_by_who_saw_it() {
+    let stand = Stand::new("parents").await;
+    let first = Parent {
+        kinds: [GroupKind::new("apps", "Deployment")].into(),
+        annotations: [("rhumb.dev/source".to_owned(), "https://example.com/shop.git".to_owned())].into(),
+        data: [("finished".to_owned(), "job/x".to_owned())].into(),
+        ..Parent::default()
+    };
+    let cluster = &stand.cluster;
+    assert_eq!(cluster.parent("parents-new", "web").await.unwrap(), None);
+    let made = cluster.save_parent("parents-new", "web", None, &first).await.unwrap();
+    assert_eq!(cluster.parent("parents-new", "web").await.unwrap().as_ref(), Some(&made));
+    assert_eq!((&made.kinds, &made.data, made.tooling.as_str()), (&first.kinds, &first.data, "rhumb/v1"));
+    assert_eq!(
+        *cluster.save_parent("parents-new", "web", None, &first).await.unwrap_err().fault(),
+        Fault::Stale
+    );
+    // What others put there stays, but the swap sees that they wrote.
+    plane()
+        .kubectl(&[
+            "-n",
+            "parents-new",
+            "annotate",
+            "configmap",
+            "web",
+            "example.com/x=y",
+            "rhumb.dev/confirm=all",
+        ])
+        .unwrap();
+    let second = Parent { data: [("finished".to_owned(), "job/y".to_owned())].into(), ..made.clone() };
+    let error = cluster.save_parent("parents-new", "web", Some(&made), &second).await.unwrap_err();
+    assert_eq!(*error.fault(), Fault::Stale);
+    let read = cluster.parent("parents-new", "web").await.unwrap().unwrap();
+    assert_eq!(read.annotations["rhumb.dev/confirm"], "all");
+    let saved = cluster.save_parent("parents-new", "web", Some(&read), &second).await.unwrap();
+    assert_eq!((&saved.data, &saved.annotations), (&second.data, &second.annotations));
+    let text = plane().kubectl(&["-n", "parents-new", "get", "configmap", "web", "-o", "json"]).unwrap();
+    let object: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(object["metadata"]["annotations"]["example.com/x"], "y");
+    assert_eq!(object["metadata"]["labels"]["applyset.kubernetes.io/id"], applyset_id("parents-new", "web"));
+}
+
+/// A kind whose objects may hold anything.
+fn definition(plural: &str, kind: &str) -> String {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": { "name": format!("{plural}.example.com") },
+        "spec": {
+            "group": "example.com", "scope": "Namespaced",
+            "names": { "plural": plural, "singular": kind.to_lowercase(), "kind": kind, "listKind": format!("{kind}List") },
+            "versions": [{ "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": {
+                "type": "object", "x-kubernetes-preserve-unknown-fields": true } } }],
+        },
+    })
+    .to_string()
+}
+
+#[tokio::test]
+async fn discovery_sees_new_kinds_and_doubts_stale_groups() {
+    let stand = Stand::new("discovery").await;
+    assert!(stand.cluster.server_version().await.unwrap().starts_with("v1."));
+    assert_eq!(stand.cluster.uid().await.unwrap().0.len(), 36);
+    let broken =
+        "{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: v1beta1.metrics.k8s.io},
+        spec: {group: metrics.k8s.io, version: v1beta1, groupPriorityMinimum: 100, versionPriority: 100,
+        insecureSkipTLSVerify: true, service: {name: metrics, namespace: kube-system}}}";
+    stand.kubectl(&["apply", "-f", "-"], broken);
+    stand.kubectl(&["apply", "-f", "-"], &definition("oddities", "Oddity"));
+    let metrics = Gvk::from_api_version("metrics.k8s.io/v1beta1", "PodMetrics");
+    let oddity = Gvk::from_api_version("example.com/v1", "Oddity");
+    let deadline = Instant::now() + Duration::from_secs(30);
+    let kind = loop {
+        let kinds = stand.cluster.discover().await.unwrap();
+        if let (Lookup::Unknown, Lookup::Served(kind)) = (kinds.get(&metrics), kinds.get(&oddity)) {
+            served(&kinds, "apps/v1", "Deployment");
+            break kind;
+        }
+        assert!(Instant::now() < deadline, "{:?} {:?}", kinds.get(&metrics), kinds.get(&oddity));
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    };
+    // An informer of it survives whatever its objects hold.
+    let odd = |name: &str, rest: &str| {
+        format!("{{apiVersion: example.com/v1, kind: Oddity, metadata: {{name: {name}}}, {rest}}}")
+    };
+    stand.kubectl(&["create", "-f", "-"], &odd("one", "spec: text, status: [1]"));
+    stand.kubectl(
+        &["create", "-f", "-"],
+        &odd("two", "spec: {replicas: three}, status: {conditions: {a: 1}}"),
+    );
+    let (sink, mut events) = mpsc::channel(64);
+    let _informer = stand.cluster.informer(&kind, Selector::All, sink);
+    assert_eq!(
+        until(&mut events, "synced").await,
+        ["started", "seen one Nobody", "seen two Nobody", "synced"]
+    );
+    stand.kubectl(&["create", "-f", "-"], &odd("three", "status: null"));
+    until(&mut events, "seen three Nobody").await;
+    plane().kubectl(&["delete", "apiservice", "v1beta1.metrics.k8s.io"]).unwrap();
+}
+
+#[tokio::test]
+async fn autoscalers_tell_their_targets() {
+    let stand = Stand::new("scalers").await;
+    let hpa = "{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: h},
+        spec: {maxReplicas: 3, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}}}";
+    stand.kubectl(&["apply", "-f", "-"], hpa);
+    let (sink, mut events) = mpsc::channel(64);
+    let _informer = stand.cluster.scalers(&stand.kind("autoscaling/v2", "HorizontalPodAutoscaler"), sink);
+    loop {
+        if let News::Seen(id, scaler) = events.recv().await.unwrap().news {
+            assert_eq!(id.name(), "h");
+            assert_eq!(scaler.target.unwrap().id.to_string(), "Deployment scalers/web");
+            break;
+        }
+    }
+}
+
+fn members(stand: &Stand, set: &str) -> (Informer, mpsc::Receiver<InformerEvent>) {
+    let (sink, events) = mpsc::channel(64);
+    let selector = Selector::PartOf([Arc::<str>::from(set)].into());
+    (stand.cluster.informer(&stand.config_maps(), selector, sink), events)
+}
+
+async fn make_member(stand: &Stand, name: &str, set: &str) -> Uid {
+    let mut body = stand.body(name, &json!({}));
+    body["metadata"]["labels"] = json!({ "applyset.kubernetes.io/part-of": set });
+    let id = stand.id(name);
+    stand.cluster.apply(&stand.config_maps(), &id, &body, &Guard::Create, Force::No).await.unwrap().live.uid
+}
+
+#[tokio::test]
+async fn an_informer_tells_what_happens_to_members() {
+    let stand = Stand::new("informers").await;
+    let set = "applyset-informers-v1";
+    make_member(&stand, "a", set).await;
+    let (informer, mut events) = members(&stand, set);
+    let ours = |name: &str| format!("seen {name} Ours(\"{set}\")");
+    assert_eq!(until(&mut events, "synced").await, ["started".to_owned(), ours("a"), "synced".to_owned()]);
+    make_member(&stand, "b", set).await;
+    assert_eq!(until(&mut events, &ours("b")).await, [ours("b")]);
+    // A stripped label looks like an end.
+    stand.kubectl(&["label", "configmap", "a", "applyset.kubernetes.io/part-of-"], "");
+    assert_eq!(until(&mut events, "gone a").await, ["gone a"]);
+    stand.kubectl(&["delete", "configmap", "b"], "");
+    assert_eq!(until(&mut events, "gone b").await, ["gone b"]);
+    informer.relist();
+    assert_eq!(until(&mut events, "synced").await, ["started", "synced"]);
+    assert!(!informer.is_finished());
+}
+
+#[tokio::test]
+async fn an_informer_outlives_the_server() {
+    let stand = Stand::new("restart").await;
+    let set = "applyset-restart-v1";
+    make_member(&stand, "a", set).await;
+    let (_informer, mut events) = members(&stand, set);
+    until(&mut events, "synced").await;
+    let Stand { cluster, kinds, namespace, _together } = stand;
+    drop(_together);
+    let _alone = ALONE.write().await;
+    plane().kill_apiserver().unwrap();
+    assert_eq!(until(&mut events, "failed transient").await.len(), 1);
+    plane().start_apiserver().unwrap();
+    let back = Instant::now();
+    let body = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": {
+        "name": "b", "namespace": namespace, "labels": { "applyset.kubernetes.io/part-of": set } } });
+    let id = ObjectId::new(&GroupKind::new("", "ConfigMap"), Some(&namespace), "b");
+    let kind = served(&kinds, "v1", "ConfigMap");
+    cluster.apply(&kind, &id, &body, &Guard::Create, Force::No).await.unwrap();
+    let told = until(&mut events, &format!("seen b Ours(\"{set}\")")).await;
+    assert!(back.elapsed() < Duration::from_secs(30), "{:?}", back.elapsed());
+    assert!(!told.contains(&"gone a".to_owned()), "{told:?}");
+}
