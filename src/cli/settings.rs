@@ -162,3 +162,6 @@ fn override_by(config: &mut Config, global: &Global) {
         config.namespace = namespace.to_string();
     }
 }
+
+#[cfg(test)]
+mod tests;

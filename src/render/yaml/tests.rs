@@ -127,4 +127,13 @@ proptest! {
         let read: Value = serde_yaml::from_str(&written).map_err(|error| TestCaseError::fail(format!("{error}\n{written}")))?;
         prop_assert_eq!(canonical_json(&read), canonical_json(&value), "{}", written);
     }
+
+    #[test]
+    fn kubectl_reads_the_same(value in any_yaml()) {
+        let object = json!({"apiVersion": "rhumb.dev/v1", "kind": "Test", "metadata": {"name": "a"}, "spec": value});
+        let written = yaml(&object);
+        let reading = crate::manifest::read(&"a.yaml".into(), written.as_bytes());
+        prop_assert!(reading.diagnostics.is_empty(), "{:?}\n{}", reading.diagnostics, written);
+        prop_assert_eq!(canonical_json(&reading.items[0].body), canonical_json(&object), "{}", written);
+    }
 }
