@@ -1,1 +1,36 @@
-//! A real control plane for tests.
+//! A real Kubernetes control plane on loopback, for tests, benches and demos.
+//!
+//! [`Cluster::start`] runs etcd, the API server, the controllers, the scheduler and KWOK (which plays the nodes) as plain
+//! processes; no container, no root. The programs are built from pinned Go modules on first use.
+//! Nothing outlives the [`Cluster`], not even when its process is killed.
+
+mod audit;
+mod build;
+mod builder;
+mod cluster;
+mod error;
+mod flags;
+mod http;
+mod kubeconfig;
+mod kubectl;
+mod logs;
+mod part;
+mod pki;
+mod ports;
+mod programs;
+mod proxy;
+mod ready;
+mod supervisor;
+
+pub use crate::audit::{AuditEvent, Stage};
+pub use crate::builder::Builder;
+pub use crate::cluster::Cluster;
+pub use crate::error::Error;
+pub use crate::part::Part;
+pub use crate::proxy::{Answer, Ending, Fault, FaultProxy, Hits, Requests, Rule, RuleId};
+
+/// Builds the programs unless they are there, and returns the directory that has them.
+pub fn programs() -> Result<std::path::PathBuf, Error> {
+    let needed = part::Program::ALL;
+    Ok(programs::Programs::find(&needed)?.directory().to_owned())
+}

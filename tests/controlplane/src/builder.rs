@@ -1,0 +1,64 @@
+//! What a cluster is to have.
+
+use crate::cluster::Cluster;
+use crate::error::Error;
+use crate::part::Part;
+
+/// How much the API server notes down about each request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Audit {
+    Off,
+    /// Who did what to which object, and how it ended.
+    Requests,
+    /// Also the objects that were sent.
+    Bodies,
+}
+
+/// The shape of a cluster that is to be started.
+#[derive(Debug, Clone)]
+pub struct Builder {
+    pub(crate) nodes: usize,
+    pub(crate) parts: &'static [Part],
+    pub(crate) audit: Audit,
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        Self { nodes: 3, parts: &Part::ALL, audit: Audit::Off }
+    }
+}
+
+impl Builder {
+    /// Sets the number of nodes, 3 unless said otherwise.
+    #[must_use]
+    pub const fn nodes(mut self, count: usize) -> Self {
+        self.nodes = count;
+        self
+    }
+
+    /// Leaves out everything but etcd and the API server: no controllers, no nodes, no pods.
+    #[must_use]
+    pub const fn bare(mut self) -> Self {
+        self.parts = &[Part::Etcd, Part::Apiserver];
+        self
+    }
+
+    /// Turns on the audit log: who did what to which object, and how it ended.
+    #[must_use]
+    pub const fn audit(mut self) -> Self {
+        self.audit = Audit::Requests;
+        self
+    }
+
+    /// Turns on the audit log with the bodies of writing requests.
+    #[must_use]
+    pub const fn audit_bodies(mut self) -> Self {
+        self.audit = Audit::Bodies;
+        self
+    }
+
+    /// Starts the cluster and waits until it is ready for use.
+    pub fn start(self) -> Result<Cluster, Error> {
+        Cluster::start_with(&self)
+    }
+}

@@ -1,0 +1,147 @@
+//! `controlplane`: a real Kubernetes control plane to play with.
+
+use std::io::{self, Read as _, Write as _};
+use std::process::ExitCode;
+use std::time::Instant;
+
+use controlplane::{Builder, Cluster, Error, Part};
+use rustix::fs::FileType;
+use tokio::signal::unix::{SignalKind, signal};
+
+const USAGE: &str = "\
+Usage: controlplane COMMAND
+
+Commands:
+  up [--nodes N] [--bare] [--audit]  start a control plane and run it until Ctrl-C, or until a pipe on standard input closes
+  build                              build the programs unless they are there, and print where they are
+
+--bare is etcd and the API server only. The programs are kept in $XDG_CACHE_HOME/rhumb-controlplane (~/.cache/...);
+RHUMB_CONTROLPLANE_BIN or KUBEBUILDER_ASSETS names a directory to take them from instead.
+RHUMB_CONTROLPLANE_KEEP=1 keeps the cluster's directory (logs, data) at the end.
+";
+
+/// What the command line asks for.
+#[derive(Debug)]
+enum Command {
+    Up(Builder),
+    Build,
+    Help,
+}
+
+fn main() -> ExitCode {
+    let outcome = match parse(std::env::args().skip(1)) {
+        Ok(Command::Help) => say(USAGE),
+        Ok(Command::Build) => {
+            controlplane::programs().map_err(text).and_then(|path| say(&format!("{}\n", path.display())))
+        }
+        Ok(Command::Up(builder)) => up(builder),
+        Err(problem) => {
+            complain(&format!("{problem}\n\n{USAGE}"));
+            return ExitCode::from(2);
+        }
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(problem) => {
+            complain(&problem);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Command, String> {
+    let command = match arguments.next().as_deref() {
+        None | Some("-h" | "--help" | "help") => return Ok(Command::Help),
+        Some("build") => Command::Build,
+        Some("up") => return parse_up(arguments),
+        Some(other) => return Err(format!("there is no command {other}")),
+    };
+    match arguments.next() {
+        None => Ok(command),
+        Some(extra) => Err(format!("unexpected {extra}")),
+    }
+}
+
+fn parse_up(mut arguments: impl Iterator<Item = String>) -> Result<Command, String> {
+    let mut builder = Cluster::builder();
+    while let Some(argument) = arguments.next() {
+        builder = match argument.as_str() {
+            "--nodes" => {
+                let count = arguments.next().ok_or("--nodes needs a number")?;
+                builder.nodes(count.parse().map_err(|_| format!("--nodes needs a number, not {count}"))?)
+            }
+            "--bare" => builder.bare(),
+            "--audit" => builder.audit(),
+            "-h" | "--help" => return Ok(Command::Help),
+            other => return Err(format!("unexpected {other}")),
+        };
+    }
+    Ok(Command::Up(builder))
+}
+
+/// Runs a cluster until somebody ends it.
+fn up(builder: Builder) -> Result<(), String> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| error.to_string())?;
+    // From here on Ctrl-C waits until the cluster can be taken down; the supervisor sees to a harder end.
+    let ended = runtime.block_on(async {
+        let signals = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()].map(signal);
+        let (sender, receiver) = tokio::sync::mpsc::unbounded_channel();
+        for stream in signals {
+            let (mut stream, sender) = (stream.map_err(|error| error.to_string())?, sender.clone());
+            tokio::spawn(async move {
+                stream.recv().await;
+                let _ = sender.send(());
+            });
+        }
+        watch_input(sender);
+        Ok::<_, String>(receiver)
+    });
+    let mut ended = ended?;
+    let begun = Instant::now();
+    let cluster = builder.start().map_err(text)?;
+    let kubectl = cluster.programs().join("kubectl");
+    complain(&format!(
+        "ready in {:.1} s at {}; Ctrl-C ends it",
+        begun.elapsed().as_secs_f64(),
+        cluster.url()
+    ));
+    complain(&format!("logs: {}", cluster.log(Part::Apiserver).parent().unwrap_or(cluster.dir()).display()));
+    complain(&format!("try: KUBECONFIG={} {} get nodes", cluster.kubeconfig().display(), kubectl.display()));
+    say(&format!("{}\n", cluster.kubeconfig().display()))?;
+    runtime.block_on(ended.recv());
+    drop(cluster);
+    complain("everything is stopped");
+    Ok(())
+}
+
+/// Ends the cluster when whoever started it goes away; a terminal or a file says nothing of that.
+fn watch_input(ended: tokio::sync::mpsc::UnboundedSender<()>) {
+    let kind = rustix::fs::fstat(io::stdin()).map(|stat| FileType::from_raw_mode(stat.st_mode));
+    if matches!(kind, Ok(FileType::Fifo | FileType::Socket)) {
+        std::thread::spawn(move || {
+            let mut byte = [0];
+            while io::stdin().read(&mut byte).is_ok_and(|count| count > 0) {}
+            let _ = ended.send(());
+        });
+    }
+}
+
+fn say(text: &str) -> Result<(), String> {
+    let mut stdout = io::stdout().lock();
+    stdout
+        .write_all(text.as_bytes())
+        .and_then(|()| stdout.flush())
+        .map_err(|error| format!("cannot print: {error}"))
+}
+
+fn complain(text: &str) {
+    // With standard error closed there is nobody to tell.
+    let _ = writeln!(io::stderr().lock(), "controlplane: {text}");
+}
+
+fn text(error: Error) -> String {
+    error.to_string()
+}

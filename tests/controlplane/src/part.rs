@@ -1,0 +1,109 @@
+//! The parts of the control plane and the programs behind them.
+
+use std::fmt;
+
+/// One process of the control plane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Part {
+    /// The store.
+    Etcd,
+    /// The API server.
+    Apiserver,
+    /// The controllers: Deployments, Jobs, garbage collection, namespaces and so on.
+    ControllerManager,
+    /// The scheduler.
+    Scheduler,
+    /// KWOK, which plays the nodes' kubelets, the volume provisioner and the load balancer.
+    Kwok,
+}
+
+impl Part {
+    /// All parts, in the order in which they start.
+    pub const ALL: [Self; 5] =
+        [Self::Etcd, Self::Apiserver, Self::ControllerManager, Self::Scheduler, Self::Kwok];
+
+    /// Returns the name of the part's program.
+    pub const fn name(self) -> &'static str {
+        self.program().file_name()
+    }
+
+    pub(crate) const fn program(self) -> Program {
+        match self {
+            Self::Etcd => Program::Etcd,
+            Self::Apiserver => Program::Apiserver,
+            Self::ControllerManager => Program::ControllerManager,
+            Self::Scheduler => Program::Scheduler,
+            Self::Kwok => Program::Kwok,
+        }
+    }
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// One program of the control plane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Program {
+    Etcd,
+    Apiserver,
+    ControllerManager,
+    Scheduler,
+    Kwok,
+    Kubectl,
+}
+
+impl Program {
+    /// All programs, in the order in which they are built.
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Etcd, Self::Kwok, Self::Apiserver, Self::ControllerManager, Self::Scheduler, Self::Kubectl];
+
+    /// The file that the program is kept in.
+    pub(crate) const fn file_name(self) -> &'static str {
+        match self {
+            Self::Etcd => "etcd",
+            Self::Apiserver => "kube-apiserver",
+            Self::ControllerManager => "kube-controller-manager",
+            Self::Scheduler => "kube-scheduler",
+            Self::Kwok => "kwok",
+            Self::Kubectl => "kubectl",
+        }
+    }
+
+    /// The folder of this crate whose go.mod pins the program.
+    pub(crate) const fn module(self) -> &'static str {
+        match self {
+            Self::Etcd => "etcd",
+            Self::Kwok => "kwok",
+            _ => "kubernetes",
+        }
+    }
+
+    /// The module that has the program, as go.mod requires it.
+    pub(crate) const fn requirement(self) -> &'static str {
+        match self {
+            Self::Etcd => "go.etcd.io/etcd/server/v3",
+            Self::Kwok => "sigs.k8s.io/kwok",
+            _ => "k8s.io/kubernetes",
+        }
+    }
+
+    /// The Go package to build.
+    pub(crate) const fn package(self) -> &'static str {
+        match self {
+            Self::Etcd => "go.etcd.io/etcd/server/v3",
+            Self::Apiserver => "k8s.io/kubernetes/cmd/kube-apiserver",
+            Self::ControllerManager => "k8s.io/kubernetes/cmd/kube-controller-manager",
+            Self::Scheduler => "k8s.io/kubernetes/cmd/kube-scheduler",
+            Self::Kwok => "sigs.k8s.io/kwok/cmd/kwok",
+            Self::Kubectl => "k8s.io/kubernetes/cmd/kubectl",
+        }
+    }
+}
+
+/// Lists the programs' names for a message.
+pub(crate) fn names(programs: &[Program]) -> String {
+    programs.iter().map(|program| program.file_name()).collect::<Vec<_>>().join(", ")
+}

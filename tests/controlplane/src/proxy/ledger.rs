@@ -1,0 +1,194 @@
+//! The rules that are in force, how often each was used, and the answers that are under way.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use super::rule::{Ending, Fault, Requests, Rule, Shape};
+
+/// Names a rule of one proxy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RuleId(u64);
+
+/// How often a rule was used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Hits {
+    /// How many requests it was meant for, also those that it spared.
+    pub matched: u64,
+    /// How many requests got its fault.
+    pub fired: u64,
+}
+
+/// What is shared by the proxy's handle and its connections.
+#[derive(Debug)]
+pub(super) struct Ledger {
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    rules: BTreeMap<RuleId, (Rule, Hits)>,
+    open: BTreeMap<u64, (Shape, watch::Sender<Option<Ending>>)>,
+    next: u64,
+    random: Random,
+}
+
+/// An answer under way; dropping it takes it off the ledger.
+#[derive(Debug)]
+pub(super) struct Entry {
+    ledger: Arc<Ledger>,
+    number: u64,
+    /// Changes once somebody wants the answer to end.
+    pub(super) ending: watch::Receiver<Option<Ending>>,
+}
+
+impl Ledger {
+    pub(super) fn new(seed: u64) -> Self {
+        let (rules, open) = (BTreeMap::new(), BTreeMap::new());
+        Self { inner: Mutex::new(Inner { rules, open, next: 0, random: Random(seed) }) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn add(&self, rule: Rule) -> RuleId {
+        let mut inner = self.lock();
+        inner.next += 1;
+        let id = RuleId(inner.next);
+        inner.rules.insert(id, (rule, Hits::default()));
+        id
+    }
+
+    /// Ends a rule and returns how often it was used.
+    pub(super) fn remove(&self, id: RuleId) -> Hits {
+        self.lock().rules.remove(&id).map_or_else(Hits::default, |(_, hits)| hits)
+    }
+
+    pub(super) fn clear(&self) {
+        self.lock().rules.clear();
+    }
+
+    pub(super) fn hits(&self, id: RuleId) -> Hits {
+        self.lock().rules.get(&id).map_or_else(Hits::default, |(_, hits)| *hits)
+    }
+
+    /// Finds what happens to a request: the first rule that wants it decides.
+    pub(super) fn decide(&self, shape: &Shape) -> Fault {
+        let mut guard = self.lock();
+        let Inner { rules, random, .. } = &mut *guard;
+        for (rule, hits) in rules.values_mut() {
+            if hits.fired >= rule.times || !rule.requests.holds(shape) {
+                continue;
+            }
+            hits.matched += 1;
+            if hits.matched <= rule.skip || (rule.chance < 1.0 && random.fraction() >= rule.chance) {
+                continue;
+            }
+            hits.fired += 1;
+            return rule.fault.clone();
+        }
+        Fault::Pass
+    }
+
+    /// Draws a time between two.
+    pub(super) fn draw(&self, least: Duration, most: Duration) -> Duration {
+        least + most.saturating_sub(least).mul_f64(self.lock().random.fraction())
+    }
+
+    /// Notes an answer that gets under way.
+    pub(super) fn open(self: &Arc<Self>, shape: Shape) -> Entry {
+        let (sender, ending) = watch::channel(None);
+        let mut inner = self.lock();
+        inner.next += 1;
+        let number = inner.next;
+        inner.open.insert(number, (shape, sender));
+        Entry { ledger: Arc::clone(self), number, ending }
+    }
+
+    /// Counts the answers under way.
+    pub(super) fn count_open(&self, requests: &Requests) -> usize {
+        self.lock().open.values().filter(|(shape, _)| requests.holds(shape)).count()
+    }
+
+    /// Ends answers under way, and returns how many.
+    pub(super) fn end_open(&self, requests: &Requests, ending: Ending) -> usize {
+        let inner = self.lock();
+        let hit = inner.open.values().filter(|(shape, _)| requests.holds(shape));
+        hit.map(|(_, sender)| sender.send_replace(Some(ending))).filter(Option::is_none).count()
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        self.ledger.lock().open.remove(&self.number);
+    }
+}
+
+/// `SplitMix64` (Steele, Lea, Flood 2014): small, and good enough to draw lots.
+#[derive(Debug)]
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number from 0 up to but not 1.
+    fn fraction(&mut self) -> f64 {
+        let bits = u32::try_from(self.next() >> 32).unwrap_or_default();
+        f64::from(bits) / (f64::from(u32::MAX) + 1.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shape(path: &str) -> Shape {
+        Shape { method: "GET".into(), path: path.into(), query: String::new(), user: "u".into() }
+    }
+
+    fn faults(ledger: &Ledger, count: usize) -> String {
+        let mark = |fault| if matches!(fault, Fault::Pass) { '.' } else { 'x' };
+        (0..count).map(|_| mark(ledger.decide(&shape("/a")))).collect()
+    }
+
+    #[test]
+    fn rules_count() {
+        let ledger = Ledger::new(1);
+        let id = ledger.add(Rule::new(Requests::any(), Fault::Duplicate).skip(1).times(2));
+        assert_eq!(faults(&ledger, 5), ".xx..");
+        assert_eq!(ledger.hits(id), Hits { matched: 3, fired: 2 });
+        ledger.clear();
+        assert_eq!(ledger.hits(id), Hits::default());
+    }
+
+    #[test]
+    fn the_first_rule_decides() {
+        let ledger = Ledger::new(1);
+        ledger.add(Rule::new(Requests::any().path_contains("/spared"), Fault::Pass));
+        ledger.add(Rule::new(Requests::any(), Fault::Duplicate));
+        assert!(matches!(ledger.decide(&shape("/spared")), Fault::Pass));
+        assert!(matches!(ledger.decide(&shape("/other")), Fault::Duplicate));
+    }
+
+    #[test]
+    fn the_same_seed_draws_the_same_lots() {
+        let drawn = |seed| {
+            let ledger = Ledger::new(seed);
+            ledger.add(Rule::new(Requests::any(), Fault::Duplicate).chance(0.5));
+            faults(&ledger, 64)
+        };
+        assert_eq!(drawn(7), drawn(7));
+        assert_ne!(drawn(7), drawn(8));
+        let hit = drawn(7).matches('x').count();
+        assert!((16..48).contains(&hit), "{hit} of 64");
+    }
+}

@@ -1,0 +1,114 @@
+//! When a part counts as ready.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::error::Error;
+use crate::flags::Ports;
+use crate::http::{Answer, Client, client_tls};
+use crate::logs;
+use crate::part::Part;
+use crate::pki::Pair;
+use crate::supervisor::{Process, Supervisor};
+
+/// How long a part may take; it takes about 3 s on a quiet machine, more on one that is building at the same time.
+pub(crate) const LIMIT: Duration = Duration::from_secs(90);
+/// How often it is looked at.
+const PAUSE: Duration = Duration::from_millis(15);
+
+/// The parts' addresses.
+pub(crate) struct Probes {
+    etcd: Client,
+    pub(crate) apiserver: Client,
+    controller_manager: Client,
+    scheduler: Client,
+}
+
+impl Probes {
+    pub(crate) fn new(ports: &Ports, ca: &str, own: &Pair) -> Result<Self, Error> {
+        let trusting = client_tls(ca, None)?;
+        Ok(Self {
+            etcd: Client::plain(ports.etcd.number()),
+            apiserver: Client::tls(ports.apiserver.number(), client_tls(ca, Some(own))?),
+            controller_manager: Client::tls(ports.controller_manager.number(), trusting.clone()),
+            scheduler: Client::tls(ports.scheduler.number(), trusting),
+        })
+    }
+
+    /// Asks a part whether it is ready; `Err` says what it answered instead.
+    pub(crate) fn ask(&self, part: Part) -> Result<(), String> {
+        match part {
+            Part::Etcd => expect(self.etcd.get("/health"), "\"health\":\"true\""),
+            Part::Apiserver => expect(self.apiserver.get("/readyz"), "ok"),
+            Part::ControllerManager => expect(self.controller_manager.get("/healthz"), "ok"),
+            Part::Scheduler => expect(self.scheduler.get("/healthz"), "ok"),
+            Part::Kwok => self.nodes_are_kept(),
+        }
+    }
+
+    /// Every node has a Lease that somebody renews, is Ready, and takes pods.
+    fn nodes_are_kept(&self) -> Result<(), String> {
+        let leases = self.list("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases")?;
+        for node in self.list("/api/v1/nodes")? {
+            let name = node["metadata"]["name"].as_str().unwrap_or_default();
+            if !leases.iter().any(|lease| lease["metadata"]["name"] == name) {
+                return Err(format!("node {name} has no Lease"));
+            }
+            let conditions = node["status"]["conditions"].as_array();
+            let ready = json!({"type": "Ready", "status": "True"});
+            let is_ready = |condition: &Value| {
+                condition["type"] == ready["type"] && condition["status"] == ready["status"]
+            };
+            if !conditions.is_some_and(|conditions| conditions.iter().any(is_ready)) {
+                return Err(format!("node {name} is not Ready"));
+            }
+            if node["spec"]["taints"].as_array().is_some_and(|taints| !taints.is_empty()) {
+                return Err(format!("node {name} is tainted"));
+            }
+        }
+        Ok(())
+    }
+
+    fn list(&self, path: &str) -> Result<Vec<Value>, String> {
+        let list = self.apiserver.call("GET", path, None).map_err(|error| error.to_string())?;
+        Ok(list["items"].as_array().cloned().unwrap_or_default())
+    }
+}
+
+fn expect(answer: std::io::Result<Answer>, text: &str) -> Result<(), String> {
+    match answer {
+        Ok(answer) if answer.status == 200 && answer.body.contains(text) => Ok(()),
+        Ok(answer) => {
+            let failing: Vec<_> = answer.body.lines().filter(|line| line.starts_with("[-]")).collect();
+            let body = if failing.is_empty() { answer.body.trim().to_owned() } else { failing.join(", ") };
+            Err(format!("{} {body}", answer.status))
+        }
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Waits until a part fulfils a condition, as long as it lives.
+pub(crate) fn wait(
+    supervisor: &Supervisor,
+    (part, process): (Part, &Process),
+    what: &'static str,
+    mut look: impl FnMut() -> Result<(), String>,
+) -> Result<(), Error> {
+    let deadline = Instant::now() + LIMIT;
+    loop {
+        let last = match look() {
+            Ok(()) => return Ok(()),
+            Err(last) => last,
+        };
+        let log = || logs::tail(&supervisor.log(part));
+        if !process.is_alive() {
+            return Err(Error::Ended { part: part.name(), log: log() });
+        }
+        if Instant::now() >= deadline {
+            return Err(Error::NotReady { part: part.name(), what, limit: LIMIT, last, log: log() });
+        }
+        thread::sleep(PAUSE);
+    }
+}

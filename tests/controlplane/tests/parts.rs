@@ -1,0 +1,95 @@
+//! Parts are killed, paused and started again; the audit log keeps its promises meanwhile.
+
+mod common;
+
+use std::process::Stdio;
+use std::thread;
+use std::time::Duration;
+
+use common::{SOON, apply, config_map, eventually, field};
+use controlplane::{Cluster, Error, Part, Stage};
+
+#[test]
+fn parts_come_back() {
+    let cluster = Cluster::builder().nodes(2).audit().start().unwrap();
+    apply(&cluster, &config_map("kept"));
+
+    cluster.kill_apiserver().unwrap();
+    assert!(!cluster.is_running(Part::Apiserver));
+    assert!(cluster.kubectl(&["get", "configmaps", "--request-timeout=2s"]).is_err());
+    assert!(cluster.audit().unwrap().iter().any(|event| event.name == "kept" && event.code == 201));
+    assert!(matches!(cluster.pause(Part::Apiserver), Err(Error::NotRunning { .. })));
+    cluster.start_apiserver().unwrap();
+    assert!(matches!(cluster.start_apiserver(), Err(Error::Running { .. })));
+    assert_eq!(field(&cluster, "configmap/kept", "{.data.a}"), "b");
+    assert_eq!(cluster.audit().unwrap().iter().filter(|event| event.name == "kept").count(), 2);
+
+    // Nothing answers while it is paused, and the same request goes through after it.
+    cluster.pause(Part::Apiserver).unwrap();
+    let mut waiting = cluster.kubectl_command();
+    let waiting =
+        waiting.args(["get", "configmap", "kept", "-o", "name"]).stdout(Stdio::piped()).spawn().unwrap();
+    thread::sleep(Duration::from_millis(300));
+    cluster.resume(Part::Apiserver).unwrap();
+    let output = waiting.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "configmap/kept\n");
+
+    // A new KWOK takes over the nodes at once, and pods get Ready again.
+    for part in [Part::Kwok, Part::ControllerManager, Part::Scheduler] {
+        cluster.kill(part).unwrap();
+        cluster.start_part(part).unwrap();
+    }
+    let pod =
+        "{apiVersion: v1, kind: Pod, metadata: {name: late}, spec: {containers: [{name: a, image: 'a:1'}]}}";
+    apply(&cluster, pod);
+    let took = eventually(SOON, "Running".to_owned(), || field(&cluster, "pod/late", "{.status.phase}"));
+    assert!(took < Duration::from_secs(10), "{took:?}");
+
+    // etcd's data is kept, too.
+    cluster.kill(Part::Etcd).unwrap();
+    cluster.start_part(Part::Etcd).unwrap();
+    eventually(SOON, "b".to_owned(), || field(&cluster, "configmap/kept", "{.data.a}"));
+}
+
+#[test]
+fn the_audit_log_tells_everything() {
+    let cluster = Cluster::builder().bare().audit_bodies().start().unwrap();
+    let observer = cluster.kubeconfig_for("observer").unwrap();
+    let limited = cluster.kubeconfig_limited("nobody").unwrap();
+    let run = |kubeconfig: &std::path::Path, arguments: &[&str]| {
+        cluster.kubectl_command().arg("--kubeconfig").arg(kubeconfig).args(arguments).output().unwrap()
+    };
+    run(&observer, &["create", "configmap", "mine"]);
+    run(&observer, &["create", "configmap", "tried", "--dry-run=server"]);
+    let refused = run(&limited, &["get", "secrets"]);
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("Forbidden"));
+
+    let events = cluster.audit().unwrap();
+    let created: Vec<_> = events
+        .iter()
+        .filter(|event| event.user == "observer" && event.verb == "create")
+        .map(|event| (event.name.as_str(), event.resource.as_str(), event.code, event.is_write()))
+        .collect();
+    assert_eq!(created, [("mine", "configmaps", 201, true), ("tried", "configmaps", 201, false)]);
+    let body = events.iter().find(|event| event.name == "mine").and_then(|event| event.body.clone()).unwrap();
+    assert_eq!(body["metadata"]["name"], "mine");
+    let refused = events.iter().find(|event| event.user == "nobody" && event.resource == "secrets").unwrap();
+    assert_eq!((refused.code, refused.stage, refused.namespace.as_str()), (403, Stage::Complete, "default"));
+    assert!(refused.message.contains("secrets is forbidden"), "{}", refused.message);
+
+    // Each request is there as soon as it is answered, however many there are.
+    for round in 0..5 {
+        let before = cluster.audit().unwrap().len();
+        thread::scope(|scope| {
+            for number in 0..4 {
+                let name = format!("round-{round}-{number}");
+                let cluster = &cluster;
+                scope.spawn(move || apply(cluster, &config_map(&name)));
+            }
+        });
+        let after = cluster.audit().unwrap();
+        let applied =
+            after[before..].iter().filter(|event| event.verb == "patch" && event.code == 201).count();
+        assert_eq!(applied, 4, "round {round}");
+    }
+}
