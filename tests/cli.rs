@@ -118,7 +118,7 @@ fn rendering_shows_objects_as_kubernetes_reads_them() {
     data:
       motd: |
         Hello
-      "on": "0644"
+      'on': '0644'
     kind: ConfigMap
     metadata:
       name: web
@@ -133,7 +133,7 @@ fn rendering_shows_objects_as_kubernetes_reads_them() {
     metadata:
       name: web
     stringData:
-      "true": true
+      'true': true
     ---
     apiVersion: apps/v1
     kind: Deployment
