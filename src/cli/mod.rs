@@ -24,7 +24,7 @@ use std::process::ExitCode;
 
 pub use args::{Command, CommandLine, Global, ObjectName};
 pub use exit::{CommandError, Exit};
-pub use terminal::Terminal;
+pub use terminal::{Answer, Terminal};
 
 use args::Color;
 use log::Talk;

@@ -39,10 +39,10 @@ fn places() -> (TempDir, [String; 3]) {
 
 #[test]
 fn a_repository_is_followed_and_looked_at_on_disk() {
-    let (_bed, [folder, tree, file]) = places();
     fn check(line: &str, expected: &Location) {
         assert_eq!(source(line).location, *expected, "{line}");
     }
+    let (_bed, [folder, tree, file]) = places();
     let git = |url: &str, reference: Option<&str>, path: &str| Location::Git {
         url: GitUrl::new(url),
         reference: reference.map(str::to_owned),
