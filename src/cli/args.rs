@@ -7,7 +7,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 
 use super::help;
 use crate::config::{Duration, Name, TreePath};
@@ -115,7 +115,7 @@ pub enum Color {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Follow a source, or those of a configuration, until told to stop
-    #[command(after_help = help::RUN)]
+    #[command(override_usage = help::RUN_USAGE, after_help = help::RUN)]
     Run(RunArgs),
     /// Show what would change in the cluster, and write nothing
     #[command(after_help = help::DIFF)]
@@ -367,5 +367,22 @@ fn adopt(word: &str) -> Result<Adopt, String> {
 
 /// Reads a command line; help and version are "errors" too, as clap has it.
 pub(super) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<CommandLine, clap::Error> {
-    CommandLine::try_parse_from(words)
+    let mut matches = command().try_get_matches_from(words)?;
+    CommandLine::from_arg_matches_mut(&mut matches)
+}
+
+/// The command line, in which commands that look at files alone take the flags of clusters and sources
+/// like all others, but do not speak of them.
+fn command() -> clap::Command {
+    let whole = CommandLine::command();
+    let under = |heading| whole.get_arguments().filter(move |flag| flag.get_help_heading() == Some(heading));
+    let needless = |flag: &clap::Arg| flag.clone().hide(true);
+    let cluster: Vec<clap::Arg> = under("Cluster").map(needless).collect();
+    let source: Vec<clap::Arg> = under("Source").map(needless).collect();
+    let beside_namespace =
+        source.iter().filter(|flag| flag.get_id() != "namespace").cloned().collect::<Vec<_>>();
+    whole
+        .mut_subcommand("validate", |command| command.args(&cluster).args(&beside_namespace))
+        .mut_subcommand("render", |command| command.args(&cluster).args(&source))
+        .mut_subcommand("version", |command| command.args(&cluster).args(&source))
 }

@@ -20,11 +20,15 @@ Exit codes:
   5   timed out: not all is healthy
   78  the configuration is wrong";
 
+pub(super) const RUN_USAGE: &str = "\
+rhumb run [OPTIONS] <SOURCE>
+       rhumb run [OPTIONS] --config <FILE>";
+
 pub(super) const RUN: &str = "\
-SOURCE is a directory, a git repository on this host, or a git URL. Of a repository the commits are
-followed; of any other directory the files as they are. Each change is applied as soon as it may be,
-foreign changes are repaired at once, and what the source no longer names is deleted within the
-bounds of --blast-radius. A source that cannot be read deletes nothing.
+SOURCE is a directory, a git repository on this host, or a git URL. Of a repository the commits
+are followed; of any other directory the files as they are. Each change is applied as soon as it
+may be, foreign changes are repaired at once, and what the source no longer names is deleted
+within the bounds of --blast-radius. A source that cannot be read deletes nothing.
 
 Examples:
   rhumb run ./deploy                         a directory, or a repository
@@ -33,8 +37,9 @@ Examples:
   rhumb run ./deploy --observe               only tell what would be done";
 
 pub(super) const DIFF: &str = "\
-The files of a path are read as they are on disk, committed or not, unless --ref names a revision.
-The server decides: what seems to differ goes through its dry run. Values of Secrets are masked.
+The files of a path are read as they are on disk, committed or not, unless --ref names a
+revision. The server decides: what seems to differ goes through its dry run. Values of Secrets
+are masked.
 
   + is created  ~ is changed  - is deleted  ± is deleted and created  ? waits  ! is refused
 
@@ -47,9 +52,9 @@ Examples:
 Exit codes: 0 no difference, 1 something differs, 2 or more: an error.";
 
 pub(super) const APPLY: &str = "\
-The files of a path are read as they are on disk, committed or not, unless --ref names a revision.
-Each object is told as it happens: created, configured, unchanged, pruned, waiting or refused.
-Nothing is deleted without --prune.
+The files of a path are read as they are on disk, committed or not, unless --ref names a
+revision. Each object is told as it happens: created, configured, unchanged, pruned, waiting or
+refused. Nothing is deleted without --prune.
 
 Examples:
   rhumb apply deploy/
@@ -61,29 +66,30 @@ Exit codes: 0 all was sent and accepted, 1 a part waits, was refused or did not 
 could be read, 3 not reachable, 4 a guard says no, 5 not healthy in time (with --wait).";
 
 pub(super) const VALIDATE: &str = "\
-Prints what is wrong with the manifests: file, line and column, the line itself, and what to do. All
-files are read (*.yaml, *.yml, *.json) except those that .rhumbignore names or that begin with a dot.
+Prints what is wrong with the manifests: file, line and column, the line itself, and what to do.
+All files are read (*.yaml, *.yml, *.json) except those that .rhumbignore names or that begin
+with a dot.
 
 Examples:
   rhumb validate deploy/
   rhumb validate deploy/web.yaml
   helm template shop chart/ | rhumb validate -
 
-Exit codes: 0 no error (warnings are none), 1 errors, 2 nothing could be read.";
+Exit codes: 0 no error (warnings may be there), 1 errors, 2 nothing could be read.";
 
 pub(super) const RENDER: &str = "\
-Each object stands in the order of the files, with nothing added: lists are taken apart, numbers and
-booleans are what the API server would get.
+Each object stands in the order of the files, with nothing added: lists are taken apart, numbers
+and booleans are what the API server would get.
 
 Examples:
   rhumb render deploy/
   rhumb render deploy/web.yaml -o json | jq '.objects[].metadata.name'
 
-Exit codes: 0 all was read, 1 something did not parse, 2 nothing could be read.";
+Exit codes: 0 all was read, 1 errors, 2 nothing could be read.";
 
 pub(super) const PRUNE: &str = "\
-What a source no longer names is deleted by itself within bounds (see --blast-radius of `rhumb run`).
-Beyond them, and for namespaces, custom resource definitions, volumes, StatefulSets and everything in
+What a source no longer names is deleted by itself within the bounds of --blast-radius. Beyond
+them, and for namespaces, custom resource definitions, volumes, StatefulSets and everything in
 kube-system, it waits until a person confirms it by name.
 
 Examples:

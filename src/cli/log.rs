@@ -8,9 +8,9 @@ use super::args::{Global, LogFormat};
 use super::terminal::Terminal;
 use crate::render::Palette;
 
-/// kube logs whole answers of the API server when it cannot decode them, Secrets among them; the rest tells
-/// of every connection. Whoever needs them names them.
-const SILENCED: &str = "kube_client::client=off,kube=info,hyper=info,hyper_util=info,rustls=info,tower=info";
+/// kube logs whole answers of the API server there when it cannot decode them, Secrets among them. A later
+/// directive for the same target wins: whoever asks for it by name gets it.
+const SILENCED: &str = "kube_client::client=off";
 
 /// How much a command says by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub(super) enum Talk {
 pub(super) fn start(global: &Global, talk: Talk, terminal: &Terminal) -> Result<(), CommandError> {
     let variable = std::env::var("RUST_LOG").ok().filter(|directives| !directives.is_empty());
     let directives = directives(global, talk, variable);
-    let filter = EnvFilter::try_new(&directives).map_err(|error| {
+    let filter = EnvFilter::try_new(format!("{SILENCED},{directives}")).map_err(|error| {
         CommandError::usage(format!("wrong log level `{directives}`: {error}"))
             .hint("use error, warn, info, debug or trace, or directives as rhumb=debug,kube=info")
     })?;
@@ -45,13 +45,11 @@ pub(super) fn start(global: &Global, talk: Talk, terminal: &Terminal) -> Result<
 fn directives(global: &Global, talk: Talk, variable: Option<String>) -> String {
     let levels = ["warn", "info", "debug", "trace"];
     let steps = usize::from(global.verbose) + usize::from(talk == Talk::Steady);
-    let chosen = match (&global.log_level, global.verbose) {
+    match (&global.log_level, global.verbose) {
         (Some(level), _) => level.clone(),
         (None, 0) => variable.unwrap_or_else(|| levels[steps].to_owned()),
         (None, _) => levels[steps.min(levels.len() - 1)].to_owned(),
-    };
-    // A later directive for the same target wins: whoever asks for it by name gets it.
-    format!("{SILENCED},{chosen}")
+    }
 }
 
 #[cfg(test)]
@@ -63,7 +61,7 @@ mod tests {
         fn check(level: Option<&str>, verbose: u8, variable: Option<&str>, talk: Talk, expected: &str) {
             let global = Global { log_level: level.map(str::to_owned), verbose, ..Global::default() };
             let found = directives(&global, talk, variable.map(str::to_owned));
-            assert_eq!(found, format!("{SILENCED},{expected}"));
+            assert_eq!(found, expected);
         }
         check(None, 0, None, Talk::Quiet, "warn");
         check(None, 0, None, Talk::Steady, "info");

@@ -12,17 +12,20 @@ mod exit;
 mod help;
 mod log;
 mod prune;
+mod reading;
+mod render;
 mod run;
 mod session;
 mod settings;
 mod terminal;
+mod validate;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 pub use args::{Command, CommandLine, Global, ObjectName};
 pub use exit::{CommandError, Exit};
-pub use terminal::Terminal;
+pub use terminal::{Answer, Terminal};
 
 use args::Color;
 use log::Talk;
@@ -49,8 +52,8 @@ fn carry_out(line: &CommandLine, terminal: &Terminal) -> Result<Exit, CommandErr
         Command::Run(args) => run::carry_out(args, settings::followed(global, args, terminal)?, terminal),
         Command::Diff(args) => diff::carry_out(args, settings::once(global, &args.source)?, terminal),
         Command::Apply(args) => apply::carry_out(args, settings::once(global, &args.source)?, terminal),
-        Command::Validate(_args) => Ok(Exit::Done),
-        Command::Render(_args) => Ok(Exit::Done),
+        Command::Validate(args) => validate::carry_out(args, global, terminal),
+        Command::Render(args) => render::carry_out(args, terminal),
         Command::Prune { command } => {
             let name = settings::source_name(global);
             prune::carry_out(command, settings::connection(global), &name, terminal)

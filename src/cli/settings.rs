@@ -42,6 +42,11 @@ pub(super) fn source_name(global: &Global) -> Name {
     global.name.clone().unwrap_or_else(Name::unnamed)
 }
 
+/// The namespace of objects that name none.
+pub(super) fn default_namespace(global: &Global) -> Name {
+    global.namespace.clone().unwrap_or_else(Name::unnamed)
+}
+
 /// The settings of a command that looks once: a path is read as it is on disk, unless a revision is named.
 pub(super) fn once(global: &Global, args: &SourceArgs) -> Result<Config, CommandError> {
     let place = source::classify(&args.source)?;
@@ -99,7 +104,7 @@ fn on_disk(text: &str, args: &PlaceArgs) -> SourceSpec {
 
 fn with_source(global: &Global, spec: SourceSpec, args: &PlaceArgs) -> Result<Config, CommandError> {
     let spec = SourceSpec {
-        namespace: global.namespace.clone().unwrap_or(spec.namespace),
+        namespace: default_namespace(global),
         adopt: args.adopt,
         blast_radius: args.blast_radius.unwrap_or_default(),
         ..spec
@@ -157,3 +162,6 @@ fn override_by(config: &mut Config, global: &Global) {
         config.namespace = namespace.to_string();
     }
 }
+
+#[cfg(test)]
+mod tests;

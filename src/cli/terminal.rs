@@ -15,6 +15,15 @@ pub struct Terminal {
     error: Palette,
 }
 
+/// What a person said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// Go on.
+    Yes,
+    /// Anything else.
+    No,
+}
+
 impl Terminal {
     /// The outputs of this process; colours only on a terminal and without `NO_COLOR`
     /// (<https://no-color.org>), unless the command line says otherwise.
@@ -40,9 +49,17 @@ impl Terminal {
         self.error
     }
 
-    /// Whether a person can be asked: input, output and error are all a terminal.
-    pub fn can_ask(&self) -> bool {
-        io::stdin().is_terminal() && io::stdout().is_terminal() && io::stderr().is_terminal()
+    /// Asks a person on standard error; none when there is nobody to ask, that is when input or error is
+    /// no terminal. Only `y` and `yes` are a yes.
+    pub fn ask(&self, question: &str) -> Option<Answer> {
+        if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
+            return None;
+        }
+        self.tell(&format!("{question} [y/N] "));
+        let mut line = String::new();
+        let read = io::stdin().read_line(&mut line);
+        let yes = read.is_ok() && matches!(line.trim().to_ascii_lowercase().as_str(), "y" | "yes");
+        Some(if yes { Answer::Yes } else { Answer::No })
     }
 
     /// Writes results to standard output, as they are.

@@ -72,7 +72,7 @@ fn found(what: Unexpected<'_>) -> String {
 fn wanted(what: &dyn Expected) -> String {
     match what.to_string().as_str() {
         "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number from 0".to_owned(),
-        "a string" => "text".to_owned(),
+        "a string" | "path string" => "text".to_owned(),
         "a boolean" => "true or false".to_owned(),
         other => other.to_owned(),
     }

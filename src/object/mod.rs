@@ -1,7 +1,7 @@
 //! What a Kubernetes object is to rhumb: an identity, a kind with its version, a JSON tree and the place
 //! it was read from.
 //!
-//! Owns [`ObjectId`] (no version: the same object in `v1` and `v1beta1` is one), [`Gvk`], [`Hash`],
+//! Owns [`ObjectId`] (no version: the same object in `v1` and `v1beta1` is one), [`Gvk`], [`Hash`](struct@Hash),
 //! [`Origin`], [`Diagnostic`] and the error [`Class`] that every module shares.
 //!
 //! **Invariant:** knows no YAML, no cluster, no file system and no time.

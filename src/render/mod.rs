@@ -12,7 +12,6 @@ mod palette;
 mod progress;
 mod text;
 mod unified;
-mod yaml;
 
 pub use diagnostics::{diagnostics, tally};
 pub use json::{SCHEMA, json, reading_json};
@@ -20,7 +19,6 @@ pub use palette::{Palette, Style};
 pub use progress::{Outcome, progress};
 pub use text::{Tense, names, summary, text};
 pub use unified::unified;
-pub use yaml::yaml;
 
 #[cfg(test)]
 mod tests;

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
 
-use super::yaml::yaml;
+use crate::change::yaml;
 
 /// One line of an outline.
 #[derive(Clone, Debug, PartialEq, Eq)]

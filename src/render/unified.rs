@@ -1,13 +1,12 @@
 //! A plan as a patch, in the form that git and its many viewers know.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
-use serde_json::Value;
-use similar::TextDiff;
-
-use super::yaml::yaml;
 use super::{Palette, Style};
+use crate::change;
 use crate::engine::{Plan, Planned, Verdict};
+use serde_json::Value;
 
 /// For each object that differs its whole YAML as a unified diff, with the names of files that
 /// `kubectl diff` uses: `apps.v1.Deployment.shop.web`.
@@ -20,9 +19,9 @@ pub fn unified(plan: &Plan, palette: Palette) -> String {
 }
 
 fn object(out: &mut String, planned: &Planned, palette: Palette) {
-    let written = |side: Option<&Value>| side.map(yaml).unwrap_or_default();
-    let (before, after) = (written(planned.before.as_deref()), written(planned.after.as_deref()));
-    if before == after {
+    let side = |side: &Option<Arc<Value>>| side.clone().unwrap_or_default();
+    let patch = change::unified(&side(&planned.before), &side(&planned.after));
+    if patch.is_empty() {
         return;
     }
     let name = file_name(planned);
@@ -33,8 +32,7 @@ fn object(out: &mut String, planned: &Planned, palette: Palette) {
     };
     let _ = writeln!(out, "{}", palette.paint(Style::Strong, &format!("--- {old}")));
     let _ = writeln!(out, "{}", palette.paint(Style::Strong, &format!("+++ {new}")));
-    let diff = TextDiff::from_lines(&before, &after);
-    for line in diff.unified_diff().context_radius(3).to_string().lines() {
+    for line in patch.lines() {
         let style = match line.as_bytes().first() {
             Some(b'+') => Style::Added,
             Some(b'-') => Style::Removed,

@@ -1,0 +1,144 @@
+use std::fs;
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::cli::args::{Color, Command, CommandLine, parse};
+use crate::config::{Duration, Location, SourceConfig};
+use crate::engine::{Adopt, BlastRadius, Prune};
+
+fn typed(line: &str) -> CommandLine {
+    let words = std::iter::once("rhumb").chain(line.split_whitespace());
+    parse(words.map(Into::into)).unwrap()
+}
+
+fn settings(line: &str) -> Result<Config, CommandError> {
+    let CommandLine { global, command } = typed(line);
+    match command {
+        Command::Run(args) => followed(&global, &args, &Terminal::new(Color::Never)),
+        Command::Diff(args) => once(&global, &args.source),
+        Command::Apply(args) => once(&global, &args.source),
+        _ => Ok(connection(&global)),
+    }
+}
+
+fn source(line: &str) -> SourceConfig {
+    settings(line).unwrap().sources.remove(0)
+}
+
+/// A plain folder, a work tree and a file, each by its whole path.
+fn places() -> (TempDir, [String; 3]) {
+    let bed = TempDir::new().unwrap();
+    let place = |name: &str| bed.path().join(name).display().to_string();
+    fs::create_dir_all(bed.path().join("folder/deploy")).unwrap();
+    fs::create_dir_all(bed.path().join("tree/.git")).unwrap();
+    fs::write(bed.path().join("file.yaml"), "").unwrap();
+    let places = [place("folder"), place("tree"), place("file.yaml")];
+    (bed, places)
+}
+
+#[test]
+fn a_repository_is_followed_and_looked_at_on_disk() {
+    fn check(line: &str, expected: &Location) {
+        assert_eq!(source(line).location, *expected, "{line}");
+    }
+    let (_bed, [folder, tree, file]) = places();
+    let git = |url: &str, reference: Option<&str>, path: &str| Location::Git {
+        url: GitUrl::new(url),
+        reference: reference.map(str::to_owned),
+        path: path.parse().unwrap(),
+        interval: Duration::seconds(60),
+    };
+    let disk = |path: String| Location::Directory(path.into());
+    check(&format!("run {tree}"), &git(&tree, None, ""));
+    check(&format!("run {tree} --ref v1 --path ./a/b/"), &git(&tree, Some("v1"), "a/b"));
+    check(&format!("run {folder}"), &disk(folder.clone()));
+    check(&format!("run {folder} --path deploy"), &disk(format!("{folder}/deploy")));
+    check("run git@host:shop.git --ref main", &git("git@host:shop.git", Some("main"), ""));
+    check(&format!("diff {tree}"), &disk(tree.clone()));
+    check(&format!("apply {tree} --path deploy"), &disk(format!("{tree}/deploy")));
+    check(&format!("diff {tree} --ref v1"), &git(&tree, Some("v1"), ""));
+    check("apply https://host/shop.git", &git("https://host/shop.git", None, ""));
+    for wrong in [
+        format!("run {folder} --ref v1"),
+        format!("diff {folder} --ref v1"),
+        format!("diff {file}"),
+        format!("run {folder} --interval 5m"),
+        format!("apply {folder}/nowhere"),
+    ] {
+        assert_eq!(settings(&wrong).unwrap_err().exit, Exit::Unreadable, "{wrong}");
+    }
+}
+
+#[test]
+fn a_relative_path_is_made_whole() {
+    let here = std::env::current_dir().unwrap();
+    assert_eq!(source("diff src").location, Location::Directory(here.join("src")));
+}
+
+#[test]
+fn flags_say_what_a_source_may_do() {
+    let (_bed, [folder, tree, _]) = places();
+    let plain = source(&format!("run {folder}"));
+    assert_eq!((plain.name.as_str(), plain.namespace.as_str()), ("default", "default"));
+    assert_eq!((plain.prune, plain.adopt, plain.mode), (Prune::On, Adopt::IfUnowned, Mode::Enforce));
+    assert_eq!(plain.blast_radius, BlastRadius::default());
+    let flags = "--name shop -n store --no-prune --observe --adopt never --blast-radius 5% --interval 30s";
+    let other = source(&format!("run {tree} {flags}"));
+    assert_eq!((other.name.as_str(), other.namespace.as_str()), ("shop", "store"));
+    assert_eq!((other.prune, other.adopt, other.mode), (Prune::Off, Adopt::Never, Mode::Observe));
+    assert_eq!(other.blast_radius, "5%".parse().unwrap());
+    let Location::Git { interval, .. } = other.location else { panic!("a repository") };
+    assert_eq!(interval, Duration::seconds(30));
+}
+
+#[test]
+fn flags_stand_before_the_file() {
+    let bed = TempDir::new().unwrap();
+    let file = bed.path().join("rhumb.yaml");
+    let text = "
+apiVersion: rhumb.dev/v1alpha1
+kind: Configuration
+kubeconfig: file
+context: file
+namespace: file
+stateDirectory: file
+---
+apiVersion: rhumb.dev/v1alpha1
+kind: Source
+metadata: {name: shop}
+spec: {directory: shop}
+";
+    fs::write(&file, text).unwrap();
+    let line = format!("run --config {}", file.display());
+    let plain = settings(&line).unwrap();
+    assert_eq!(plain.connection.kubeconfig, Some(bed.path().join("file")));
+    assert_eq!(plain.sources[0].location, Location::Directory(bed.path().join("shop")));
+    let flags = "--kubeconfig flag --context flag --system-namespace flag --state-directory flag --observe";
+    let other = settings(&format!("{line} {flags}")).unwrap();
+    assert_eq!(other.connection.kubeconfig, Some("flag".into()));
+    assert_eq!(other.connection.context.as_deref(), Some("flag"));
+    assert_eq!((other.namespace.as_str(), other.state_directory), ("flag", Some("flag".into())));
+    assert_eq!(other.sources[0].mode, Mode::Observe);
+    assert_eq!(settings(&format!("{line}x")).unwrap_err().exit, Exit::BadConfiguration);
+}
+
+#[test]
+fn objects_are_named_as_they_are_listed() {
+    use crate::cli::ObjectName;
+    fn check(text: &str, expected: Option<(Option<&str>, &str, &str)>) {
+        let read = text.parse::<ObjectName>().ok();
+        let parts =
+            read.as_ref().map(|name| (name.namespace.as_deref(), name.kind.as_str(), name.name.as_str()));
+        assert_eq!(parts, expected, "{text}");
+    }
+    check("shop/deployment.apps/web", Some((Some("shop"), "deployment.apps", "web")));
+    check("Namespace/shop", Some((None, "namespace", "shop")));
+    assert_eq!(
+        "shop/Deployment.apps/web".parse::<ObjectName>().unwrap().to_string(),
+        "shop/deployment.apps/web"
+    );
+    for wrong in ["web", "", "/", "a//b", "a/b/c/d", "/deployment/web"] {
+        check(wrong, None);
+    }
+}

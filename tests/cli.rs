@@ -1,0 +1,577 @@
+//! The `rhumb` program as a person meets it: what it prints where, and how it ends. Needs no cluster.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use insta::assert_snapshot;
+use tempfile::TempDir;
+
+/// A folder of its own, in which the program runs with nothing else around it.
+struct Bed {
+    folder: TempDir,
+}
+
+impl Bed {
+    fn new(files: &[(&str, &str)]) -> Self {
+        let folder = TempDir::new().unwrap();
+        for (path, text) in files {
+            let path = folder.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        Self { folder }
+    }
+
+    fn command(&self, line: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rhumb"));
+        command.current_dir(self.folder.path()).env_clear().env("HOME", self.folder.path());
+        command.args(line.split_whitespace());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    /// What a terminal would show, with standard error and the exit code set apart.
+    fn run(&self, line: &str) -> String {
+        transcript(line, &self.command(line).output().unwrap())
+    }
+
+    fn run_with_input(&self, line: &str, input: &str) -> String {
+        let mut child = self.command(line).stdin(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+        transcript(line, &child.wait_with_output().unwrap())
+    }
+
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
+fn transcript(line: &str, output: &Output) -> String {
+    let mut text = format!("$ rhumb {line}\n{}", String::from_utf8_lossy(&output.stdout));
+    if !output.stderr.is_empty() {
+        text += &format!("--- standard error\n{}", String::from_utf8_lossy(&output.stderr));
+    }
+    let code = output.status.code().expect("ended by a signal");
+    text + &format!("--- exit code {code}")
+}
+
+const SHOP: &[(&str, &str)] = &[
+    (
+        "shop/config.yaml",
+        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: web\ndata:\n  \"on\": \"0644\"\n  motd: |\n    Hello\n",
+    ),
+    (
+        "shop/web.json",
+        r#"{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": {"replicas": 1e1}}"#,
+    ),
+    (
+        "shop/rights.yml",
+        "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: ServiceAccount, metadata: {name: web}}\n- {apiVersion: v1, kind: Secret, metadata: {name: web}, stringData: {on: yes}}\n",
+    ),
+    ("shop/.hidden.yaml", "not: [read"),
+    ("shop/notes.yaml", "not: [read"),
+    ("shop/.rhumbignore", "notes.yaml\n"),
+];
+
+const BROKEN: &[(&str, &str)] = &[
+    ("shop/a.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"),
+    ("shop/b.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: b\n  name: c\n"),
+    ("shop/c.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: [1\n"),
+    ("shop/d.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: default}\n"),
+    ("shop/e.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop, namespace: shop}\n"),
+    ("shop/helm/Chart.yaml", "name: shop\n"),
+];
+
+#[test]
+fn help_is_a_page_for_each_command() {
+    let bed = Bed::new(&[]);
+    let pages =
+        ["", "run", "diff", "apply", "validate", "render", "prune", "prune list", "prune confirm", "version"];
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path("cli");
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    for page in pages {
+        let name = format!("help {page}").trim().replace(' ', "-");
+        let text = bed.run(&format!("{page} --help").trim().to_owned());
+        assert!(text.lines().all(|line| line.chars().count() <= 100), "a line is too wide in {name}");
+        settings.bind(|| assert_snapshot!(name, text));
+    }
+}
+
+#[test]
+fn the_version_is_one_line() {
+    for line in ["version", "--version"] {
+        let expected = format!("$ rhumb {line}\nrhumb {}\n--- exit code 0", env!("CARGO_PKG_VERSION"));
+        assert_eq!(Bed::new(&[]).run(line), expected);
+    }
+}
+
+#[test]
+fn rendering_shows_objects_as_kubernetes_reads_them() {
+    let bed = Bed::new(SHOP);
+    assert_snapshot!(bed.run("render shop"), @r#"
+    $ rhumb render shop
+    apiVersion: v1
+    data:
+      motd: |
+        Hello
+      'on': '0644'
+    kind: ConfigMap
+    metadata:
+      name: web
+    ---
+    apiVersion: v1
+    kind: ServiceAccount
+    metadata:
+      name: web
+    ---
+    apiVersion: v1
+    kind: Secret
+    metadata:
+      name: web
+    stringData:
+      'true': true
+    ---
+    apiVersion: apps/v1
+    kind: Deployment
+    metadata:
+      name: web
+    spec:
+      replicas: 10
+    --- standard error
+    shop/rights.yml:5:69: error: stringData: the value of "true" must be text, and this is a boolean
+      hint: put it in quotes
+    shop/rights.yml:5:70: warning: an unquoted yes, no, on, off, y or n is a boolean here
+      hint: write true or false, or quote it: other readers, kustomize among them, take it for text
+    shop/rights.yml:5:74: warning: an unquoted yes, no, on, off, y or n is a boolean here
+      hint: write true or false, or quote it: other readers, kustomize among them, take it for text
+    --- exit code 1
+    "#);
+    assert_snapshot!(bed.run("render shop/web.json -o json"), @r#"
+    $ rhumb render shop/web.json -o json
+    {
+      "objects": [
+        {
+          "apiVersion": "apps/v1",
+          "kind": "Deployment",
+          "metadata": {
+            "name": "web"
+          },
+          "spec": {
+            "replicas": 10
+          }
+        }
+      ],
+      "diagnostics": []
+    }
+    --- exit code 0
+    "#);
+    assert_snapshot!(bed.run_with_input("render -", "{apiVersion: v1, kind: Pod, metadata: {name: a}}"), @r"
+    $ rhumb render -
+    apiVersion: v1
+    kind: Pod
+    metadata:
+      name: a
+    --- exit code 0
+    ");
+}
+
+#[test]
+fn rendering_tells_what_it_could_not_read() {
+    let bed = Bed::new(BROKEN);
+    assert_snapshot!(bed.run("render shop"), @r#"
+    $ rhumb render shop
+    apiVersion: v1
+    kind: ConfigMap
+    metadata:
+      name: a
+    ---
+    apiVersion: v1
+    kind: ConfigMap
+    metadata:
+      name: c
+    ---
+    apiVersion: v1
+    kind: ConfigMap
+    metadata:
+      name: a
+      namespace: default
+    ---
+    apiVersion: v1
+    kind: Namespace
+    metadata:
+      name: shop
+      namespace: shop
+    --- standard error
+    shop/b.yaml:5:3: error: key "name" stands twice in this mapping: first in line 4, again in line 5
+        name: c
+        ^
+      hint: remove one of the two: kubectl would silently use the later
+    shop/c.yaml:4:7: error: this is not YAML: unclosed bracket '['
+        data: [1
+              ^
+    shop/helm/Chart.yaml: error: this folder is a Helm chart, which rhumb does not render; nothing in it is read
+      hint: commit the output of `helm template` to a folder of its own, and list this one in .rhumbignore
+    --- exit code 1
+    "#);
+    assert_snapshot!(bed.run("render shop/c.yaml -o json"), @r#"
+    $ rhumb render shop/c.yaml -o json
+    {
+      "objects": [],
+      "diagnostics": [
+        {
+          "file": "shop/c.yaml",
+          "line": 4,
+          "column": 7,
+          "severity": "error",
+          "code": "yaml-syntax",
+          "message": "this is not YAML: unclosed bracket '['",
+          "hint": null
+        }
+      ]
+    }
+    --- exit code 1
+    "#);
+}
+
+#[test]
+fn validation_finds_everything_at_once() {
+    assert_snapshot!(Bed::new(BROKEN).run("validate shop"), @r#"
+    $ rhumb validate shop
+    shop/a.yaml:1:1: error: ConfigMap default/a stands twice: here and at shop/d.yaml:1
+      hint: remove one of the two: neither is applied
+    shop/b.yaml:5:3: error: key "name" stands twice in this mapping: first in line 4, again in line 5
+        name: c
+        ^
+      hint: remove one of the two: kubectl would silently use the later
+    shop/c.yaml:4:7: error: this is not YAML: unclosed bracket '['
+        data: [1
+              ^
+    shop/d.yaml:1:1: error: ConfigMap default/a stands twice: here and at shop/a.yaml:1
+      hint: remove one of the two: neither is applied
+    shop/e.yaml:1:1: warning: Namespace shop lives in no namespace: "shop" is left out
+      hint: remove metadata.namespace
+    shop/helm/Chart.yaml: error: this folder is a Helm chart, which rhumb does not render; nothing in it is read
+      hint: commit the output of `helm template` to a folder of its own, and list this one in .rhumbignore
+    --- standard error
+    4 objects in 5 files: 5 errors, 1 warning
+    --- exit code 1
+    "#);
+    assert_snapshot!(Bed::new(SHOP).run("validate shop"), @r#"
+    $ rhumb validate shop
+    shop/rights.yml:5:69: error: stringData: the value of "true" must be text, and this is a boolean
+      hint: put it in quotes
+    shop/rights.yml:5:70: warning: an unquoted yes, no, on, off, y or n is a boolean here
+      hint: write true or false, or quote it: other readers, kustomize among them, take it for text
+    shop/rights.yml:5:74: warning: an unquoted yes, no, on, off, y or n is a boolean here
+      hint: write true or false, or quote it: other readers, kustomize among them, take it for text
+    --- standard error
+    4 objects in 3 files: 1 error, 2 warnings
+    --- exit code 1
+    "#);
+    assert_snapshot!(Bed::new(SHOP).run("validate ./shop/web.json"), @r"
+    $ rhumb validate ./shop/web.json
+    --- standard error
+    1 object in 1 file: nothing wrong
+    --- exit code 0
+    ");
+    assert_snapshot!(Bed::new(&[]).run_with_input("validate -", "kind: Pod\n"), @r"
+    $ rhumb validate -
+    <stdin>:1:1: error: apiVersion is missing: this is no Kubernetes object
+        kind: Pod
+        ^
+      hint: add both, or list the file in .rhumbignore if it is not meant for the cluster
+    --- standard error
+    0 objects in 1 file: 1 error
+    --- exit code 1
+    ");
+}
+
+#[test]
+fn warnings_are_no_errors() {
+    let bed = Bed::new(&BROKEN[4..5]);
+    assert_snapshot!(bed.run("validate ."), @r#"
+    $ rhumb validate .
+    shop/e.yaml:1:1: warning: Namespace shop lives in no namespace: "shop" is left out
+      hint: remove metadata.namespace
+    --- standard error
+    1 object in 1 file: 1 warning
+    --- exit code 0
+    "#);
+}
+
+#[test]
+fn what_is_not_there_cannot_be_read() {
+    let bed = Bed::new(&[("empty/readme.md", "")]);
+    assert_snapshot!(bed.run("validate nowhere"), @r"
+    $ rhumb validate nowhere
+    --- standard error
+    error: nowhere: no such file or directory
+    --- exit code 2
+    ");
+    assert_snapshot!(bed.run("render empty"), @r"
+    $ rhumb render empty
+    --- standard error
+    error: empty: no *.yaml, *.yml or *.json file in it
+    --- exit code 2
+    ");
+    assert_snapshot!(bed.run("diff nowhere"), @r"
+    $ rhumb diff nowhere
+    --- standard error
+    error: nowhere: no such file or directory
+    --- exit code 2
+    ");
+    assert_snapshot!(bed.run("apply empty/readme.md"), @r"
+    $ rhumb apply empty/readme.md
+    --- standard error
+    error: empty/readme.md is a file, and a source is a directory
+    hint: name its directory; `rhumb validate` and `rhumb render` take single files
+    --- exit code 2
+    ");
+    assert_snapshot!(bed.run("run gopher://host/shop"), @r"
+    $ rhumb run gopher://host/shop
+    --- standard error
+    error: gopher://host/shop: not a source: its scheme is not known: use https://, ssh://, git@host:path or a path
+    --- exit code 2
+    ");
+}
+
+#[test]
+fn wrong_usage_is_explained() {
+    let bed = Bed::new(SHOP);
+    assert_snapshot!(bed.run("dif shop"), @r"
+    $ rhumb dif shop
+    --- standard error
+    error: unrecognized subcommand 'dif'
+
+      tip: a similar subcommand exists: 'diff'
+
+    Usage: rhumb [OPTIONS] <COMMAND>
+
+    For more information, try '--help'.
+    --- exit code 2
+    ");
+    assert_snapshot!(bed.run("diff"), @r"
+    $ rhumb diff
+    --- standard error
+    error: the following required arguments were not provided:
+      <SOURCE>
+
+    Usage: rhumb diff <SOURCE>
+
+    For more information, try '--help'.
+    --- exit code 2
+    ");
+    assert_snapshot!(bed.run("diff shop -o jsn"), @r"
+    $ rhumb diff shop -o jsn
+    --- standard error
+    error: invalid value 'jsn' for '--output <FORM>'
+      [possible values: text, unified, json, name]
+
+      tip: a similar value exists: 'json'
+
+    For more information, try '--help'.
+    --- exit code 2
+    ");
+    assert_snapshot!(bed.run("diff shop --ref main"), @r"
+    $ rhumb diff shop --ref main
+    --- standard error
+    error: shop is no git repository, so --ref means nothing
+    hint: name the repository as SOURCE and the folder with --path
+    --- exit code 2
+    ");
+    assert_snapshot!(bed.run("diff shop --path ../secret"), @r"
+    $ rhumb diff shop --path ../secret
+    --- standard error
+    error: invalid value '../secret' for '--path <PATH>': not a relative path that stays inside the repository
+
+    For more information, try '--help'.
+    --- exit code 2
+    ");
+    assert_snapshot!(bed.run("apply shop --wait=never"), @r"
+    $ rhumb apply shop --wait=never
+    --- standard error
+    error: invalid value 'never' for '--wait[=<TIMEOUT>]': not a duration longer than nothing, as 90s, 5m, 1h30m or 500ms
+
+    For more information, try '--help'.
+    --- exit code 2
+    ");
+    assert_snapshot!(bed.run("apply shop --adopt sometimes"), @r"
+    $ rhumb apply shop --adopt sometimes
+    --- standard error
+    error: invalid value 'sometimes' for '--adopt <POLICY>': none of never, if-unowned, always
+
+    For more information, try '--help'.
+    --- exit code 2
+    ");
+    assert_snapshot!(bed.run("apply shop --blast-radius 200% -n Shop"), @r"
+    $ rhumb apply shop --blast-radius 200% -n Shop
+    --- standard error
+    error: invalid value '200%' for '--blast-radius <BOUND>': not a count (10) or a percentage from 0% to 100% (10%)
+
+    For more information, try '--help'.
+    --- exit code 2
+    ");
+    assert_snapshot!(bed.run("run shop --interval 5m"), @r"
+    $ rhumb run shop --interval 5m
+    --- standard error
+    error: shop is a directory: it is watched, not asked
+    hint: leave --interval out
+    --- exit code 2
+    ");
+    assert_snapshot!(bed.run("prune confirm web"), @r"
+    $ rhumb prune confirm web
+    --- standard error
+    error: invalid value 'web' for '<OBJECT>...': not an object's name, as shop/deployment.apps/web or namespace/shop
+
+    For more information, try '--help'.
+    --- exit code 2
+    ");
+    assert_snapshot!(bed.run("version --log-level loud=very"), @r#"
+    $ rhumb version --log-level loud=very
+    --- standard error
+    error: wrong log level `loud=very`: error parsing level filter: expected one of "off", "error", "warn", "info", "debug", "trace", or a number 0-5
+    hint: use error, warn, info, debug or trace, or directives as rhumb=debug,kube=info
+    --- exit code 2
+    "#);
+}
+
+#[test]
+fn a_configuration_is_wrong_in_all_its_places() {
+    let text = "\
+apiVersion: rhumb.dev/v1alpha1
+kind: Configuration
+resnyc: 5m
+api: {qps: -1}
+---
+apiVersion: rhumb.dev/v1alpha1
+kind: Source
+metadata:
+  name: Shop
+spec:
+  git:
+    url: https://ann:hunter2@git.example.org/shop.git
+    intervall: 1 minute
+  directory: 12
+";
+    let bed = Bed::new(&[("rhumb.yaml", text), ("bad.yaml", "kind: [")]);
+    assert_snapshot!(bed.run("run --config rhumb.yaml"), @r#"
+    $ rhumb run --config rhumb.yaml
+    --- standard error
+    rhumb.yaml:3:1: error: unknown key `resnyc`
+        resnyc: 5m
+        ^
+      hint: did you mean `resync`?
+    rhumb.yaml:4:12: error: expected a whole number from 1, found -1
+        api: {qps: -1}
+                   ^
+    rhumb.yaml:9:9: error: expected a name of a-z, 0-9 and -, at most 63 long, with a letter or digit at both ends, found the text `Shop`
+        name: Shop
+              ^
+    rhumb.yaml:13:5: error: unknown key `intervall`
+        intervall: 1 minute
+        ^
+      hint: did you mean `interval`?
+    rhumb.yaml:14:14: error: expected text, found 12
+        directory: 12
+                   ^
+      hint: write it in quotes: "12"
+    error: rhumb.yaml is no usable configuration: 5 errors
+    --- exit code 78
+    "#);
+    assert_snapshot!(bed.run("run --config bad.yaml"), @r"
+    $ rhumb run --config bad.yaml
+    --- standard error
+    bad.yaml:1:7: error: unclosed bracket '['
+        kind: [
+              ^
+    error: bad.yaml is no usable configuration: 1 error
+    --- exit code 78
+    ");
+    assert_snapshot!(bed.run("run --config nowhere.yaml"), @r"
+    $ rhumb run --config nowhere.yaml
+    --- standard error
+    error: cannot read nowhere.yaml: no such file or directory
+    --- exit code 78
+    ");
+    assert_snapshot!(bed.run("run --config rhumb.yaml --name shop"), @r"
+    $ rhumb run --config rhumb.yaml --name shop
+    --- standard error
+    error: --name cannot be used with --config
+    hint: the file says it for each source
+    --- exit code 2
+    ");
+    assert_snapshot!(bed.run("run --config rhumb.yaml shop"), @r"
+    $ rhumb run --config rhumb.yaml shop
+    --- standard error
+    error: the argument '--config <FILE>' cannot be used with '[SOURCE]'
+
+    Usage: rhumb run [OPTIONS] <SOURCE>
+           rhumb run [OPTIONS] --config <FILE>
+
+    For more information, try '--help'.
+    --- exit code 2
+    ");
+    assert_snapshot!(bed.run("run"), @r"
+    $ rhumb run
+    --- standard error
+    error: the following required arguments were not provided:
+      <SOURCE>
+
+    Usage: rhumb run [OPTIONS] <SOURCE>
+           rhumb run [OPTIONS] --config <FILE>
+
+    For more information, try '--help'.
+    --- exit code 2
+    ");
+}
+
+#[test]
+fn flags_stand_before_and_after_the_command() {
+    let bed = Bed::new(&[("a.yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n")]);
+    for line in [
+        "--kubeconfig k --context c -n shop --name shop -v validate a.yaml",
+        "validate --kubeconfig k --context c -n shop --name shop -v a.yaml",
+        "validate --kubeconfig k a.yaml --state-directory s --system-namespace x",
+    ] {
+        let shown = bed.run(line);
+        assert!(shown.ends_with("1 object in 1 file: nothing wrong\n--- exit code 0"), "{shown}");
+    }
+}
+
+#[test]
+fn colours_are_for_terminals_and_for_those_who_ask() {
+    let bed = Bed::new(BROKEN);
+    let escapes = |line: &str| bed.run(line).contains('\u{1b}');
+    assert!(!escapes("validate shop"));
+    assert!(!escapes("validate shop --color never"));
+    assert!(escapes("validate shop --color always"));
+    assert!(escapes("validate nowhere --color always"));
+}
+
+#[test]
+fn a_closed_pipe_is_no_error() {
+    let text = format!(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a}}\ndata: {{a: {}}}\n",
+        "a".repeat(1 << 20)
+    );
+    let bed = Bed::new(&[("big.yaml", &text)]);
+    let mut child = bed.command("render big.yaml").spawn().unwrap();
+    // More than a pipe holds: the program is still writing.
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
+fn nothing_is_left_behind() {
+    let bed = Bed::new(SHOP);
+    bed.run("validate shop");
+    bed.run("render shop");
+    let left: Vec<_> = fs::read_dir(bed.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["shop"]);
+}
