@@ -8,9 +8,10 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use rhumb::cluster::{
-    Cluster, Connection, Deleted, Denial, Fault, Force, Guard, Informer, InformerEvent, Kind, Kinds, Looked,
+    Cluster, Connection, Deleted, Denial, Fault, Force, Informer, InformerEvent, Kind, Kinds, Looked,
     Lookup, News, Parent, Propagation, Reclaimed, Retry, Selector, applyset_id,
 };
+use rhumb::engine::Guard;
 use rhumb::engine::{Owner, Rv, Uid};
 use rhumb::object::{GroupKind, Gvk, ObjectId};
 use serde_json::{Value, json};
@@ -41,7 +42,7 @@ impl Stand {
         let id = ObjectId::new(&GroupKind::new("", "Namespace"), None, namespace);
         stand
             .cluster
-            .apply(&stand.kind("v1", "Namespace"), &id, &body, &Guard::Create, Force::No)
+            .apply(&stand.kind("v1", "Namespace"), &id, &body, &Guard::Absent, Force::No)
             .await
             .unwrap();
         stand
@@ -126,7 +127,7 @@ async fn guards_hold_as_the_table_says() {
     // A uid forbids creation.
     let stale = stand.apply("x", one(), Guard::Uid(other.clone()), Force::Yes).await;
     assert_eq!(stale, Err(Fault::Stale));
-    let (uid, first, created) = stand.apply("x", one(), Guard::Create, Force::No).await.unwrap();
+    let (uid, first, created) = stand.apply("x", one(), Guard::Absent, Force::No).await.unwrap();
     assert!(created);
     // The same again changes nothing.
     let again = stand.apply("x", one(), Guard::Uid(uid.clone()), Force::Yes).await;
@@ -147,15 +148,15 @@ async fn an_unforced_apply_names_who_owns_the_fields() {
     let stand = Stand::new("owned").await;
     stand.kubectl(&["create", "configmap", "x", "--from-literal=a=1", "--from-literal=b=2"], "");
     // The same value is owned together.
-    stand.apply("x", json!({ "a": "1" }), Guard::Create, Force::No).await.unwrap();
+    stand.apply("x", json!({ "a": "1" }), Guard::Absent, Force::No).await.unwrap();
     let Err(Fault::Owned { claims }) =
-        stand.apply("x", json!({ "a": "9", "b": "9" }), Guard::Create, Force::No).await
+        stand.apply("x", json!({ "a": "9", "b": "9" }), Guard::Absent, Force::No).await
     else {
         panic!()
     };
     let claims: Vec<(&str, &str)> = claims.iter().map(|c| (c.manager.as_str(), c.field.as_str())).collect();
     assert_eq!(claims, [("kubectl-create", ".data.a"), ("kubectl-create", ".data.b")]);
-    stand.apply("x", json!({ "a": "9" }), Guard::Create, Force::Yes).await.unwrap();
+    stand.apply("x", json!({ "a": "9" }), Guard::Absent, Force::Yes).await.unwrap();
     assert_eq!(stand.data("x").await, json!({ "a": "9", "b": "2" }));
 }
 
@@ -167,7 +168,7 @@ async fn refusals_have_their_class() {
         whole.as_object_mut().unwrap().extend(body.as_object().unwrap().clone());
         let kind = stand.kind(api_version, kind);
         let id = ObjectId::new(&kind.gvk.group_kind(), Some(namespace), "x");
-        let error = stand.cluster.apply(&kind, &id, &whole, &Guard::Create, Force::No).await.unwrap_err();
+        let error = stand.cluster.apply(&kind, &id, &whole, &Guard::Absent, Force::No).await.unwrap_err();
         (error.fault().clone(), error.retry(), error.to_string())
     };
     let (unknown, retry, text) = fault("v1", "ConfigMap", "refusals", json!({ "dta": {} })).await;
@@ -198,7 +199,7 @@ async fn refusals_have_their_class() {
     let id = ObjectId::new(&deployments.gvk.group_kind(), Some("refusals"), "x");
     let mut body = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "x", "namespace": "refusals" } });
     body["spec"] = template("a")["spec"].clone();
-    let made = stand.cluster.apply(&deployments, &id, &body, &Guard::Create, Force::No).await.unwrap();
+    let made = stand.cluster.apply(&deployments, &id, &body, &Guard::Absent, Force::No).await.unwrap();
     assert!(made.live.rolling.is_some());
     let (fixed, retry, text) = fault("apps/v1", "Deployment", "refusals", template("b")).await;
     assert!(matches!(fixed, Fault::Immutable { .. }), "{text}");
@@ -209,12 +210,12 @@ async fn refusals_have_their_class() {
     let set_id = ObjectId::new(&sets.gvk.group_kind(), Some("refusals"), "x");
     let mut body = json!({ "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": { "name": "x", "namespace": "refusals" } });
     body["spec"] = set["spec"].clone();
-    stand.cluster.apply(&sets, &set_id, &body, &Guard::Create, Force::No).await.unwrap();
+    stand.cluster.apply(&sets, &set_id, &body, &Guard::Absent, Force::No).await.unwrap();
     set["spec"]["serviceName"] = json!("two");
     let (fixed, _, text) = fault("apps/v1", "StatefulSet", "refusals", set).await;
     assert!(matches!(fixed, Fault::Immutable { .. }), "{text}");
     let kind = Arc::new(Kind { plural: "nothings".into(), ..(*deployments).clone() });
-    let error = stand.cluster.apply(&kind, &id, &body, &Guard::Create, Force::No).await.unwrap_err();
+    let error = stand.cluster.apply(&kind, &id, &body, &Guard::Absent, Force::No).await.unwrap_err();
     assert_eq!(*error.fault(), Fault::NoKind);
 }
 
@@ -237,7 +238,7 @@ async fn a_dry_run_writes_nothing() {
     let stand = Stand::new("dry").await;
     let body = stand.body("x", &json!({ "a": "1" }));
     let kind = stand.config_maps();
-    let after = stand.cluster.dry_run(&kind, &stand.id("x"), &body, &Guard::Create, Force::No).await.unwrap();
+    let after = stand.cluster.dry_run(&kind, &stand.id("x"), &body, &Guard::Absent, Force::No).await.unwrap();
     assert_eq!(after["data"], json!({ "a": "1" }));
     assert_eq!(stand.cluster.get(&kind, &stand.id("x")).await.unwrap(), None);
     let log = plane().audit().unwrap();
@@ -255,14 +256,14 @@ async fn warnings_of_the_server_come_along() {
     let kind = stand.kind("v1", "Endpoints");
     let id = ObjectId::new(&kind.gvk.group_kind(), Some("warnings"), "x");
     let body = json!({ "apiVersion": "v1", "kind": "Endpoints", "metadata": { "name": "x", "namespace": "warnings" } });
-    let applied = stand.cluster.apply(&kind, &id, &body, &Guard::Create, Force::No).await.unwrap();
+    let applied = stand.cluster.apply(&kind, &id, &body, &Guard::Absent, Force::No).await.unwrap();
     assert!(applied.warnings.iter().any(|text| text.contains("deprecated")), "{:?}", applied.warnings);
 }
 
 #[tokio::test]
 async fn deletes_hit_only_what_was_meant() {
     let stand = Stand::new("deletes").await;
-    let (uid, first, _) = stand.apply("x", json!({ "a": "1" }), Guard::Create, Force::No).await.unwrap();
+    let (uid, first, _) = stand.apply("x", json!({ "a": "1" }), Guard::Absent, Force::No).await.unwrap();
     let (_, second, _) =
         stand.apply("x", json!({ "a": "2" }), Guard::Uid(uid.clone()), Force::No).await.unwrap();
     let delete = async |uid: &Uid, rv: Rv| {
@@ -311,7 +312,7 @@ async fn a_look_tells_what_is_there_and_whose() {
     body["metadata"]["labels"] = json!({ "applyset.kubernetes.io/part-of": "applyset-x-v1" });
     body["metadata"]["annotations"] = json!({ "rhumb.dev/release": "00112233445566778899aabbccddeeff@0123456789012345678901234567890123456789" });
     let id = stand.id("ours");
-    stand.cluster.apply(&stand.config_maps(), &id, &body, &Guard::Create, Force::No).await.unwrap();
+    stand.cluster.apply(&stand.config_maps(), &id, &body, &Guard::Absent, Force::No).await.unwrap();
     stand.kubectl(&["create", "configmap", "theirs"], "");
     stand.kubectl(&["label", "configmap", "theirs", "applyset.kubernetes.io/part-of=applyset-x-v1"], "");
     stand.kubectl(&["create", "configmap", "nobodys"], "");
@@ -504,7 +505,7 @@ async fn make_member(stand: &Stand, name: &str, set: &str) -> Uid {
     let mut body = stand.body(name, &json!({}));
     body["metadata"]["labels"] = json!({ "applyset.kubernetes.io/part-of": set });
     let id = stand.id(name);
-    stand.cluster.apply(&stand.config_maps(), &id, &body, &Guard::Create, Force::No).await.unwrap().live.uid
+    stand.cluster.apply(&stand.config_maps(), &id, &body, &Guard::Absent, Force::No).await.unwrap().live.uid
 }
 
 #[tokio::test]
@@ -545,7 +546,7 @@ async fn an_informer_outlives_the_server() {
         "name": "b", "namespace": namespace, "labels": { "applyset.kubernetes.io/part-of": set } } });
     let id = ObjectId::new(&GroupKind::new("", "ConfigMap"), Some(&namespace), "b");
     let kind = served(&kinds, "v1", "ConfigMap");
-    cluster.apply(&kind, &id, &body, &Guard::Create, Force::No).await.unwrap();
+    cluster.apply(&kind, &id, &body, &Guard::Absent, Force::No).await.unwrap();
     let told = until(&mut events, &format!("seen b Ours(\"{set}\")")).await;
     assert!(back.elapsed() < Duration::from_secs(30), "{:?}", back.elapsed());
     assert!(!told.contains(&"gone a".to_owned()), "{told:?}");

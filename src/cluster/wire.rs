@@ -114,6 +114,7 @@ impl Lens {
             health: Health { status: health.status, message: self.interner.text(&health.message) },
             rolling: tree.as_ref().and_then(|tree| rolling::of(&self.group_kind, tree)),
             finished: tree.as_ref().is_some_and(|tree| health::finished(&self.group_kind, tree)),
+            keep: owner::keep(meta),
             deleting: !meta.deletion_timestamp.0.is_empty(),
         }
     }

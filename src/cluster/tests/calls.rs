@@ -8,8 +8,9 @@ use serde_json::{Value, json};
 use super::double::{Asked, Double, Reply, config_maps, kind};
 use crate::cluster::watch::Patience;
 use crate::cluster::{
-    Connection, Deleted, Fault, Force, Guard, Kinds, Looked, Lookup, Propagation, Scope, Selector,
+    Connection, Deleted, Fault, Force, Kinds, Looked, Lookup, Propagation, Scope, Selector,
 };
+use crate::engine::Guard;
 use crate::engine::{Rv, Uid};
 use crate::object::{Class, GroupKind, Gvk, ObjectId};
 
@@ -47,7 +48,7 @@ async fn an_apply_carries_manager_strictness_and_guard() {
     assert_eq!((applied.live.uid, applied.live.rv), (uid(), Rv(7)));
     assert_eq!(applied.warnings, [r#"v1 "x" is old"#]);
     double.cluster.apply(&config_maps(), &id("a"), &body, &Guard::Uid(uid()), Force::No).await.unwrap();
-    double.cluster.dry_run(&config_maps(), &id("a"), &body, &Guard::Create, Force::No).await.unwrap();
+    double.cluster.dry_run(&config_maps(), &id("a"), &body, &Guard::Absent, Force::No).await.unwrap();
     let asked = double.asked();
     let check = |asked: &Asked, query: &str, metadata: Value| {
         assert_eq!(asked.method, "PATCH");

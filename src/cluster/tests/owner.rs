@@ -95,6 +95,6 @@ fn what_a_controller_makes_is_never_ours() {
     let by = |controller: bool| json!([{ "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-123", "uid": "u", "controller": controller }]);
     let label = || json!({ "applyset.kubernetes.io/part-of": SET });
     let ours = [fields("rhumb", "Apply", true)];
-    check(label(), json!({}), by(true), &ours, &Owner::Foreign("ReplicaSet shop/web-123".into()));
+    check(label(), json!({}), by(true), &ours, &Owner::Controlled("ReplicaSet shop/web-123".into()));
     check(label(), json!({}), by(false), &ours, &Owner::Ours(SET.into()));
 }
