@@ -8,8 +8,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use rhumb::cluster::{
-    Cluster, Connection, Deleted, Denial, Fault, Force, Informer, InformerEvent, Kind, Kinds, Looked,
-    Lookup, News, Parent, Propagation, Reclaimed, Retry, Selector, applyset_id,
+    Cluster, Connection, Deleted, Denial, Fault, Force, Informer, InformerEvent, Kind, Kinds, Looked, Lookup,
+    News, Parent, Propagation, Reclaimed, Retry, Selector, applyset_id,
 };
 use rhumb::engine::Guard;
 use rhumb::engine::{Owner, Rv, Uid};

@@ -1,16 +1,90 @@
 //! `rhumb prune`.
 
-use super::args::PruneCommand;
-use super::{CommandError, Exit, Terminal};
+use std::collections::BTreeSet;
+
+use super::args::{ListOutput, ObjectName, PruneCommand};
+use super::{CommandError, Exit, Terminal, session};
+use crate::cluster::Parent;
 use crate::config::{Config, Name};
-use crate::object::Class;
+use crate::daemon::{self, PendingPrune};
+use crate::engine::Uid;
+use crate::object::{Class, ObjectId};
 
 /// Carries the command out, for the source of this name.
 pub(super) fn carry_out(
-    _command: &PruneCommand,
-    _config: Config,
-    _source: &Name,
-    _terminal: &Terminal,
+    command: &PruneCommand,
+    config: Config,
+    source: &Name,
+    terminal: &Terminal,
 ) -> Result<Exit, CommandError> {
-    Err(CommandError::new(Class::Internal, "`rhumb prune` is not part of this build"))
+    session::runtime()?.block_on(async {
+        let cluster = session::connect(&config).await?;
+        let Some(parent) = cluster.parent(&config.namespace, source.as_str()).await? else {
+            let message = format!("there is no source {source}: no ConfigMap {}/{source}", config.namespace);
+            return Err(CommandError::new(Class::Config, message).hint("name the source with --name"));
+        };
+        match command {
+            PruneCommand::List(args) => list(&parent, args.output, terminal),
+            PruneCommand::Confirm(args) => {
+                let uids = chosen(&parent, &args.objects)?;
+                let count = uids.len();
+                let after = daemon::confirmed(&parent, &uids);
+                cluster.save_parent(&config.namespace, source.as_str(), Some(&parent), &after).await?;
+                terminal.print(&format!("{count} confirmed; `rhumb run` deletes them in some seconds, `rhumb apply --prune` at its next pass\n"))?;
+                Ok(Exit::Done)
+            }
+        }
+    })
+}
+
+fn list(parent: &Parent, output: ListOutput, terminal: &Terminal) -> Result<Exit, CommandError> {
+    let pending = daemon::pending_prunes(parent);
+    let text: String = pending
+        .iter()
+        .map(|pending| match output {
+            ListOutput::Name => format!("{}\n", name(&pending.id)),
+            ListOutput::Text => format!("{}  {}\n", name(&pending.id), pending.reason),
+        })
+        .collect();
+    terminal.print(&text)?;
+    if pending.is_empty() {
+        terminal.tell("no deletion waits for a confirmation\n");
+    }
+    Ok(Exit::Done)
+}
+
+/// As the command line takes it: `shop/deployment.apps/web`.
+fn name(id: &ObjectId) -> String {
+    match id.namespace() {
+        Some(namespace) => format!("{namespace}/{}", id.resource_name()),
+        None => id.resource_name(),
+    }
+}
+
+fn chosen(parent: &Parent, names: &[ObjectName]) -> Result<BTreeSet<Uid>, CommandError> {
+    let pending = daemon::pending_prunes(parent);
+    let mut uids = BTreeSet::new();
+    for wanted in names {
+        let found: Vec<&PendingPrune> =
+            pending.iter().filter(|pending| is_meant(wanted, &pending.id)).collect();
+        match found[..] {
+            [one] => drop(uids.insert(one.uid.clone())),
+            [] => {
+                return Err(CommandError::usage(format!("no deletion of {wanted} waits for a confirmation"))
+                    .hint("`rhumb prune list` shows those that do"));
+            }
+            [..] => {
+                return Err(CommandError::usage(format!("{wanted} is in more than one namespace"))
+                    .hint("write its namespace before it: shop/configmap/env"));
+            }
+        }
+    }
+    Ok(uids)
+}
+
+fn is_meant(wanted: &ObjectName, id: &ObjectId) -> bool {
+    let of_kind = id.resource_name().rsplit_once('/').map(|(kind, _)| kind == wanted.kind);
+    let bare = id.kind().to_ascii_lowercase() == wanted.kind;
+    let namespace = wanted.namespace.as_deref().is_none_or(|namespace| id.namespace() == Some(namespace));
+    (of_kind == Some(true) || bare) && id.name() == wanted.name && namespace
 }

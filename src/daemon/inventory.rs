@@ -3,17 +3,87 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cluster::Parent;
-use crate::engine::{Engine, Inventory, SourceId, Uid};
+use crate::engine::{Engine, Inventory, Judgement, SourceId, Uid};
 use crate::object::{GroupKind, Hash, ObjectId};
 
 /// Annotation with the place that the inventory was made from.
 const PLACE: &str = "rhumb.dev/source";
 
 /// Annotation with the uids of objects whose deletion a person has confirmed, separated by commas.
-pub const CONFIRMED: &str = "rhumb.dev/prune-confirmed";
+const CONFIRMED: &str = "rhumb.dev/prune-confirmed";
 
 /// Data key with the contents of Jobs that have ended and go away by themselves.
 const FINISHED: &str = "finished-jobs";
+
+/// Data key with the deletions that wait for a person: one line an object.
+const PENDING: &str = "pending-prunes";
+
+/// One deletion that waits for a person's confirmation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PendingPrune {
+    /// The incarnation that is to go.
+    pub uid: Uid,
+    /// Who.
+    pub id: ObjectId,
+    /// Why it needs a person.
+    pub reason: String,
+}
+
+/// One line an object: `<uid> ConfigMap shop/env <reason>`; a cluster-scoped object has nothing before `/`.
+impl std::fmt::Display for PendingPrune {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let namespace = self.id.namespace().unwrap_or_default();
+        write!(f, "{} {} {namespace}/{} {}", self.uid, self.id.group_kind(), self.id.name(), self.reason)
+    }
+}
+
+impl PendingPrune {
+    fn parse(line: &str) -> Option<Self> {
+        let mut words = line.splitn(4, ' ');
+        let (uid, kind, name, reason) = (words.next()?, words.next()?, words.next()?, words.next()?);
+        let (namespace, name) = name.split_once('/')?;
+        let namespace = (!namespace.is_empty()).then_some(namespace);
+        let id = ObjectId::new(&GroupKind::parse(kind), namespace, name);
+        Some(Self { uid: Uid(uid.into()), id, reason: reason.to_owned() })
+    }
+}
+
+/// The deletions that wait for a person, as the parent tells them.
+pub fn pending_prunes(parent: &Parent) -> Vec<PendingPrune> {
+    parent
+        .data
+        .get(PENDING)
+        .map(|text| text.lines().filter_map(PendingPrune::parse).collect())
+        .unwrap_or_default()
+}
+
+/// The parent with these deletions confirmed, besides those that were already.
+#[must_use]
+pub fn confirmed(parent: &Parent, uids: &BTreeSet<Uid>) -> Parent {
+    let before = read(Some(parent), "").confirmed;
+    let all: Vec<String> = before.union(uids).map(ToString::to_string).collect();
+    let mut parent = parent.clone();
+    parent.annotations.insert(CONFIRMED.to_owned(), all.join(","));
+    parent
+}
+
+/// What is to be told about the deletions of a source that wait for a person.
+pub(super) fn pending_text(engine: &Engine, source: SourceId) -> Option<String> {
+    let waiting = engine.judgements(source).filter_map(|(id, judgement)| match judgement {
+        Judgement::Confirm(why) => {
+            let uid = engine.live(id)?.uid.clone();
+            Some(format!("{}\n", PendingPrune { uid, id: id.clone(), reason: why.to_string() }))
+        }
+        _ => None,
+    });
+    Some(waiting.collect::<String>()).filter(|text| !text.is_empty())
+}
+
+/// Whether the parent tells the deletions that wait as they are.
+pub(super) fn tells_pending(engine: &Engine, source: SourceId, parent: Option<&Parent>) -> bool {
+    let told = parent.and_then(|parent| parent.data.get(PENDING));
+    told == pending_text(engine, source).as_ref()
+}
 
 /// Reads what a parent says, as seen from a source at this place.
 pub(super) fn read(parent: Option<&Parent>, place: &str) -> Inventory {
@@ -90,6 +160,10 @@ pub(super) fn wanted(
         } else {
             parent.annotations.insert(CONFIRMED.to_owned(), left.join(","));
         }
+    }
+    match pending_text(engine, source) {
+        Some(text) => drop(parent.data.insert(PENDING.to_owned(), text)),
+        None => drop(parent.data.remove(PENDING)),
     }
     let ended = ended(engine, source, inventory.finished);
     if ended.is_empty() {

@@ -28,7 +28,7 @@ mod reading;
 mod reconciler;
 mod setup;
 
-pub use inventory::CONFIRMED;
+pub use inventory::{PendingPrune, confirmed, pending_prunes};
 pub use pass::{Ending, Pass};
 pub use preview::{PreviewError, preview};
 pub use reconciler::{Reconciler, Until};

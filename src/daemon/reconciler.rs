@@ -449,6 +449,12 @@ impl Reconciler {
             let tidy = match self.ledgers[source].need {
                 Need::Growth => Tidy::Grow,
                 Need::Tidying if self.is_idle() && self.all_synced(source) => Tidy::Exact,
+                Need::Nothing | Need::Tidying
+                    if self.read.contains(&source)
+                        && !inventory::tells_pending(&self.engine, source, known.as_ref()) =>
+                {
+                    Tidy::Grow
+                }
                 Need::Nothing | Need::Tidying => continue,
             };
             self.ledgers[source].need = if tidy == Tidy::Grow { Need::Tidying } else { Need::Nothing };
