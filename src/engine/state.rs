@@ -351,8 +351,10 @@ impl Engine {
             self.gone(&id);
         }
         for (id, entry) in &mut self.entries {
-            // The list is newer than any write of ours that it does not show.
-            if id.group_kind() == *kind && !self.live.contains_key(id) && entry.written.take().is_some() {
+            // The list is newer than any write of ours, and than any look, that it does not show.
+            let known = entry.written.is_some() || entry.looked.is_some();
+            if known && id.group_kind() == *kind && !self.live.contains_key(id) {
+                (entry.written, entry.looked) = (None, None);
                 self.dirty.push(id.clone());
             }
         }
@@ -399,9 +401,7 @@ impl Engine {
         if let Some(unseen) = self.relisting.get_mut(&id.group_kind()) {
             unseen.remove(id);
         }
-        if self.live.remove(id).is_none() {
-            return;
-        }
+        self.live.remove(id);
         if let Some(entry) = self.entries.get_mut(id) {
             entry.looked = None;
             entry.written = None;

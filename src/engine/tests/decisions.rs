@@ -1,0 +1,187 @@
+use std::time::Duration;
+
+use super::world::{Rig, Wrote, config, desired, reading, workload};
+use crate::engine::*;
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// A rig in which one object stands as wanted.
+fn settled(id: &crate::object::ObjectId) -> Rig {
+    let mut rig = Rig::new(3);
+    rig.read(reading("r1", &[("a", Some(desired(id, 1, "a")))]));
+    rig.settle();
+    assert_eq!(rig.world.log, [Wrote::Created(id.clone())]);
+    rig.world.log.clear();
+    rig
+}
+
+fn foreign_write(rig: &mut Rig, id: &crate::object::ObjectId) {
+    let rv = rig.world.tick();
+    let thing = rig.world.things.get_mut(id).unwrap();
+    (thing.drifted, thing.rv, thing.shape) = (true, rv, rv);
+    rig.world.announce(id);
+}
+
+#[test]
+fn a_second_look_sends_nothing() {
+    let mut rig = settled(&config("a"));
+    rig.engine.mark_all();
+    rig.settle();
+    assert_eq!(rig.world.log, []);
+}
+
+#[test]
+fn a_new_process_sends_nothing() {
+    let mut rig = settled(&config("a"));
+    rig.engine = rig.fresh(3);
+    rig.read(reading("r1", &[("a", Some(desired(&config("a"), 1, "a")))]));
+    rig.settle();
+    assert_eq!(rig.world.log, []);
+}
+
+#[test]
+fn the_same_content_in_a_newer_revision_sends_nothing() {
+    let mut rig = settled(&config("a"));
+    rig.read(reading("r2", &[("a", None), ("b", Some(desired(&config("a"), 1, "b")))]));
+    rig.settle();
+    assert_eq!(rig.world.log, []);
+}
+
+#[test]
+fn drift_is_repaired_once_and_the_annotation_goes_on_naming_its_revision() {
+    let a = config("a");
+    let mut rig = settled(&a);
+    rig.read(reading("r2", &[("other", Some(desired(&config("b"), 1, "other")))]));
+    rig.settle();
+    rig.world.log.clear();
+    foreign_write(&mut rig, &a);
+    rig.settle();
+    assert_eq!(rig.world.log, [Wrote::Changed(a.clone())]);
+    assert_eq!(rig.world.things[&a].release.as_ref().unwrap().revision.as_str(), "r1");
+}
+
+#[test]
+fn a_deleted_object_is_made_again_and_a_stripped_label_put_back() {
+    let a = config("a");
+    let mut rig = settled(&a);
+    rig.world.things.remove(&a);
+    rig.world.announce(&a);
+    rig.settle();
+    assert_eq!(rig.world.log, [Wrote::Created(a.clone())]);
+    rig.world.log.clear();
+    let thing = rig.world.things.get_mut(&a).unwrap();
+    (thing.labelled, thing.drifted) = (false, true);
+    rig.world.announce(&a);
+    rig.settle();
+    assert_eq!(rig.world.log, [Wrote::Changed(a)]);
+}
+
+#[test]
+fn a_fight_is_five_writes_a_minute() {
+    let a = config("a");
+    let mut rig = settled(&a);
+    for _ in 0..50 {
+        foreign_write(&mut rig, &a);
+        rig.settle();
+        rig.pass_time(Duration::from_millis(100));
+    }
+    assert_eq!(rig.world.log.len(), FIGHT);
+    let decision = rig.engine.decide(&a, rig.now);
+    assert!(matches!(decision.reason, Some(Reason::Fight(..))), "{decision:?}");
+    rig.pass_time(MINUTE);
+    rig.engine.mark(&a);
+    rig.settle();
+    assert_eq!(rig.world.log.len(), FIGHT + 1, "and goes on when it has calmed down");
+}
+
+#[test]
+fn what_is_not_wanted_any_more_goes_only_after_a_whole_reading() {
+    let mut rig = Rig::new(3);
+    let files = ["a", "b", "c", "d"].map(|name| (name, Some(desired(&config(name), 1, name))));
+    rig.read(reading("r1", &files));
+    rig.settle();
+    rig.world.log.clear();
+    rig.read(Reading { incomplete: Some("x".into()), ..reading("r2", &[("a", None)]) });
+    rig.settle();
+    assert_eq!(rig.world.log, []);
+    // What is in doubt is still defended.
+    foreign_write(&mut rig, &config("a"));
+    rig.settle();
+    assert_eq!(rig.world.log, [Wrote::Changed(config("a"))]);
+    rig.world.log.clear();
+    rig.read(reading("r3", &[]));
+    rig.settle();
+    assert!(
+        matches!(&rig.world.log[..], [Wrote::Deleted(id, _)] if *id == config("a")),
+        "{:?}",
+        rig.world.log
+    );
+}
+
+#[test]
+fn an_object_of_another_owner_is_not_touched() {
+    let a = config("a");
+    let mut rig = settled(&a);
+    let thing = rig.world.things.get_mut(&a).unwrap();
+    (thing.foreign, thing.release, thing.drifted) = (true, None, true);
+    rig.world.announce(&a);
+    rig.settle();
+    rig.read(reading("r2", &[("a", Some(desired(&a, 2, "a")))]));
+    rig.settle();
+    rig.read(reading("r3", &[("a", None)]));
+    rig.settle();
+    assert_eq!(rig.world.log, []);
+}
+
+#[test]
+fn no_more_workloads_roll_than_the_budget_allows() {
+    let names = ["a", "b", "c", "d", "e"];
+    let mut rig = Rig::new(2);
+    let files = |content| names.map(|name| (name, Some(desired(&workload(name), content, name))));
+    rig.read(reading("r1", &files(1)));
+    rig.settle();
+    assert_eq!(rig.world.log.len(), 5, "creation takes no token");
+    rig.read(reading("r2", &files(2)));
+    for id in names.map(workload) {
+        rig.step(&id);
+        rig.step(&id);
+    }
+    assert_eq!(rig.engine.in_flight().len(), 2);
+    let held = rig.engine.decide(&workload("e"), rig.now);
+    assert!(matches!(held.reason, Some(Reason::Budget(_, 2))), "{held:?}");
+    rig.settle();
+    assert_eq!(rig.world.log.len(), 10);
+}
+
+#[test]
+fn a_refusal_holds_up_only_itself_and_its_dependents() {
+    let mut rig = Rig::new(3);
+    let (env, web, other) = (config("env"), workload("web"), config("other"));
+    let mut needing = (*desired(&web, 1, "web")).clone();
+    needing.needs = [env.clone()].into();
+    rig.read(reading(
+        "r1",
+        &[
+            ("env", Some(desired(&env, 1, "env"))),
+            ("web", Some(needing.into())),
+            ("other", Some(desired(&other, 1, "other"))),
+        ],
+    ));
+    let refused = loop {
+        let action = rig.engine.decide(&env, rig.now).action;
+        match action {
+            Action::Apply(_) => break action,
+            _ => drop(rig.step(&env)),
+        }
+    };
+    let why = Failure::Refused("no room".into(), Rule::Other, Some(MINUTE));
+    rig.engine.outcome(&env, &refused, Outcome::Failed(why), rig.now);
+    rig.settle();
+    assert_eq!(rig.world.log, [Wrote::Created(other)]);
+    let waiting = rig.engine.decide(&web, rig.now).reason.map(|reason| reason.to_string());
+    assert_eq!(waiting.as_deref(), Some("needs ConfigMap shop/env, which is not there yet"));
+    rig.pass_time(MINUTE);
+    rig.engine.mark(&env);
+    rig.settle();
+    assert_eq!(rig.world.things.len(), 3, "it is tried again, and what needs it follows");
+}

@@ -1,0 +1,8 @@
+//! The engine's specification: tables for each decision, enumerations of the small guards, and a simulated
+//! world in which commits, foreign writers, lost events and crashes come in any order.
+
+mod budget;
+mod decisions;
+mod prune;
+mod simulation;
+mod world;

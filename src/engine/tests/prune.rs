@@ -1,0 +1,114 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::world::{config, id};
+use crate::engine::{BlastRadius, Judgement, Keep, Pending, PruneGuard, Uid, judge};
+use crate::object::{GroupKind, ObjectId};
+
+fn pending(id: ObjectId) -> Pending {
+    let uid = Uid(format!("uid-{}", id.name()).into());
+    Pending { id, uid, keep: Keep::No, unfinished: None, needed_by: None }
+}
+
+fn inventory(counts: &[(&str, u32)]) -> BTreeMap<GroupKind, u32> {
+    counts.iter().map(|(kind, count)| (GroupKind::parse(kind), *count)).collect()
+}
+
+fn words(judged: &BTreeMap<ObjectId, Judgement>, id: &ObjectId) -> String {
+    match &judged[id] {
+        Judgement::Delete => "delete".to_owned(),
+        Judgement::Later(why) => format!("later: {why}"),
+        Judgement::Confirm(why) => format!("confirm: {why}"),
+        Judgement::Keep(why) => format!("keep: {why}"),
+    }
+}
+
+#[test]
+fn each_guard_says_why() {
+    let confirmed = BTreeSet::from([Uid("uid-a".into())]);
+    let nobody = BTreeSet::new();
+    let hundred = inventory(&[("ConfigMap", 100)]);
+    let open = PruneGuard {
+        closed: None,
+        other_place: None,
+        radius: BlastRadius::default(),
+        confirmed: &nobody,
+        inventory: &hundred,
+    };
+    let check = |all: &[Pending], guard: &PruneGuard<'_>, expected: &str| {
+        assert_eq!(words(&judge(all, guard), &all[0].id), expected);
+    };
+    let a = || pending(config("a"));
+    check(&[a()], &open, "delete");
+    check(
+        &[Pending { keep: Keep::Asked, ..a() }],
+        &open,
+        "keep: not wanted any more; kept, as its annotation asks",
+    );
+    check(&[a()], &PruneGuard { closed: Some("it is off".into()), ..open.clone() }, "keep: it is off");
+    check(
+        &[Pending { unfinished: Some("x is healthy".into()), ..a() }],
+        &open,
+        "later: pruned when x is healthy",
+    );
+    check(
+        &[Pending { needed_by: Some(config("b")), ..a() }],
+        &open,
+        "later: pruned after ConfigMap shop/b, which uses it",
+    );
+    let elsewhere = PruneGuard { other_place: Some("/old".into()), ..open.clone() };
+    let why = "confirm: this inventory was made from /old; nothing of it is pruned until confirmed";
+    check(&[a()], &elsewhere, why);
+    check(&[a()], &PruneGuard { confirmed: &confirmed, ..elsewhere }, "delete");
+    // Confirmation opens no other guard.
+    let closed = PruneGuard { closed: Some("not read".into()), confirmed: &confirmed, ..open.clone() };
+    check(&[a()], &closed, "keep: not read");
+    let few = inventory(&[("ConfigMap", 3)]);
+    let all_three = [a(), pending(config("b")), pending(config("c"))];
+    let wide = BlastRadius { count: 100, percent: 100 };
+    check(
+        &all_three,
+        &PruneGuard { inventory: &few, radius: wide, ..open.clone() },
+        "confirm: all 3 objects of kind ConfigMap would be pruned",
+    );
+    check(&all_three[..2], &PruneGuard { inventory: &few, radius: wide, ..open.clone() }, "delete");
+    for (precious, name) in [
+        (id("", "Namespace", "", "shop"), "a Namespace"),
+        (id("", "PersistentVolumeClaim", "shop", "disk"), "a PersistentVolumeClaim"),
+        (id("apps", "StatefulSet", "shop", "db"), "a StatefulSet"),
+        (id("", "ConfigMap", "kube-system", "dns"), "an object in kube-system"),
+    ] {
+        let why = format!("confirm: {name} is deleted only when confirmed by name");
+        check(&[pending(precious)], &open, &why);
+    }
+}
+
+/// Every number of pending objects against every size of the inventory up to 130, with every number of them
+/// confirmed that matters: what is deleted unasked never exceeds the radius, and nobody is half-asked.
+#[test]
+fn the_whole_pending_set_is_inside_the_radius_or_none_of_it_goes() {
+    let radius = BlastRadius::default();
+    for total in 1..=130_u32 {
+        for count in 1..=total.min(14) {
+            let all: Vec<Pending> = (0..count).map(|n| pending(config(&format!("c{n}")))).collect();
+            let counts = inventory(&[("ConfigMap", total)]);
+            for confirmed in [0, 1, count / 2, count] {
+                let confirmed: BTreeSet<Uid> =
+                    all.iter().take(confirmed as usize).map(|p| p.uid.clone()).collect();
+                let guard = PruneGuard {
+                    closed: None,
+                    other_place: None,
+                    radius,
+                    confirmed: &confirmed,
+                    inventory: &counts,
+                };
+                let judged = judge(&all, &guard);
+                let unasked: Vec<&Pending> = all.iter().filter(|p| !confirmed.contains(&p.uid)).collect();
+                let gone = unasked.iter().filter(|p| judged[&p.id] == Judgement::Delete).count() as u32;
+                assert!(gone == 0 || gone == unasked.len() as u32, "{count} of {total}");
+                assert!(gone <= 1.max(10.min(total / 10)), "{count} of {total}");
+                let asked = all.iter().filter(|p| confirmed.contains(&p.uid));
+                assert!(asked.into_iter().all(|p| judged[&p.id] == Judgement::Delete), "{count} of {total}");
+            }
+        }
+    }
+}

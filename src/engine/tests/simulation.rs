@@ -1,0 +1,227 @@
+//! Anything in any order, then quiet: the end is what the source asks for, and on the way nobody was harmed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::world::{Rig, Wrote, config, desired, reading, workload};
+use crate::engine::{Action, Reading};
+use crate::object::ObjectId;
+
+/// What can happen.
+#[derive(Clone, Debug)]
+enum Happening {
+    /// A commit gives an object this content, or takes it away.
+    Commit(usize, Option<u32>),
+    /// The newest state cannot be read whole.
+    Incomplete,
+    /// The newest state was read whole again.
+    Complete,
+    /// Somebody changes an object.
+    Drift(usize),
+    /// Somebody deletes an object.
+    Delete(usize),
+    /// Somebody takes our label off.
+    Strip(usize),
+    /// Watch events arrive.
+    Deliver(usize),
+    /// The loop decides about an object.
+    Step(usize),
+    /// The process dies and starts again.
+    Crash,
+    /// A list shows all there is, and with it everything that the watch lost.
+    Relist,
+    /// Watch events are lost in silence.
+    Lose,
+    /// Rollouts end.
+    Finish,
+}
+
+fn objects() -> Vec<ObjectId> {
+    vec![config("a"), config("b"), config("c"), workload("w"), workload("x"), workload("y")]
+}
+
+fn happening() -> impl Strategy<Value = Happening> {
+    let object = 0..objects().len();
+    prop_oneof![
+        3 => (object.clone(), prop::option::weighted(0.8, 1..4_u32)).prop_map(|(o, c)| Happening::Commit(o, c)),
+        1 => Just(Happening::Incomplete),
+        1 => Just(Happening::Complete),
+        2 => object.clone().prop_map(Happening::Drift),
+        1 => object.clone().prop_map(Happening::Delete),
+        1 => object.clone().prop_map(Happening::Strip),
+        4 => (1..4_usize).prop_map(Happening::Deliver),
+        9 => object.prop_map(Happening::Step),
+        1 => Just(Happening::Crash),
+        1 => Just(Happening::Relist),
+        1 => Just(Happening::Lose),
+        2 => Just(Happening::Finish),
+    ]
+}
+
+struct Simulation {
+    rig: Rig,
+    wanted: BTreeMap<ObjectId, u32>,
+    revision: u32,
+    complete: bool,
+}
+
+const MOST: u32 = 2;
+
+impl Simulation {
+    fn new() -> Self {
+        Self { rig: Rig::new(MOST), wanted: BTreeMap::new(), revision: 0, complete: true }
+    }
+
+    fn file(id: &ObjectId) -> String {
+        format!("{}.yaml", id.name())
+    }
+
+    fn read_all(&mut self) {
+        let revision = format!("r{}", self.revision);
+        let names: Vec<String> = objects().iter().map(Self::file).collect();
+        let files: Vec<_> = objects()
+            .iter()
+            .zip(&names)
+            .map(|(id, file)| (file.as_str(), self.wanted.get(id).map(|content| desired(id, *content, file))))
+            .collect();
+        let incomplete = (!self.complete).then(|| "a file is broken".into());
+        self.rig.read(Reading { incomplete, ..reading(&revision, &files) });
+    }
+
+    fn happen(&mut self, happening: &Happening) {
+        let all = objects();
+        match happening {
+            Happening::Commit(object, content) => {
+                match content {
+                    Some(content) => drop(self.wanted.insert(all[*object].clone(), *content)),
+                    None => drop(self.wanted.remove(&all[*object])),
+                }
+                self.revision += 1;
+                self.read_all();
+            }
+            Happening::Incomplete | Happening::Complete => {
+                self.complete = matches!(happening, Happening::Complete);
+                self.read_all();
+            }
+            Happening::Drift(object) => self.touch(&all[*object], |thing, rv| {
+                (thing.drifted, thing.rv, thing.shape) = (true, rv, rv);
+            }),
+            Happening::Strip(object) => self.touch(&all[*object], |thing, rv| {
+                (thing.drifted, thing.labelled, thing.rv, thing.shape) = (true, false, rv, rv);
+            }),
+            Happening::Delete(object) => {
+                if self.rig.world.things.remove(&all[*object]).is_some() {
+                    self.rig.world.tick();
+                    self.rig.world.announce(&all[*object]);
+                }
+            }
+            Happening::Deliver(count) => self.rig.deliver(*count),
+            Happening::Step(object) => self.step(&all[*object]),
+            Happening::Crash => {
+                self.rig.world.events.clear();
+                self.rig.engine = self.rig.fresh(MOST);
+                self.read_all();
+            }
+            Happening::Lose => self.rig.world.events.clear(),
+            Happening::Relist => self.relist(),
+            Happening::Finish => self.rig.finish_rollouts(),
+        }
+        self.rig.pass_time(Duration::from_secs(15));
+    }
+
+    fn touch(&mut self, id: &ObjectId, change: impl Fn(&mut super::world::Thing, u64)) {
+        let rv = self.rig.world.tick();
+        if let Some(thing) = self.rig.world.things.get_mut(id) {
+            change(thing, rv);
+            self.rig.world.announce(id);
+        }
+    }
+
+    fn relist(&mut self) {
+        self.rig.world.events.clear();
+        let kinds: BTreeSet<_> = objects().iter().map(ObjectId::group_kind).collect();
+        for kind in kinds {
+            self.rig.engine.list_started(&kind);
+            for (id, thing) in &self.rig.world.things {
+                if id.group_kind() == kind && thing.labelled {
+                    self.rig.engine.seen(id, super::world::World::live(id, thing));
+                }
+            }
+            self.rig.engine.list_complete(&kind);
+        }
+    }
+
+    /// One decision, with what must hold of every write.
+    fn step(&mut self, id: &ObjectId) {
+        let existed = self.rig.world.things.contains_key(id);
+        let rolling = self.rolling();
+        let written = self.rig.world.log.len();
+        if let Some(action) = self.rig.step(id) {
+            let wrote = self.rig.world.log[written..].to_vec();
+            match action {
+                Action::Delete(..) => {
+                    assert!(!self.wanted.contains_key(id), "{id} is wanted and was deleted");
+                    assert!(self.complete, "{id} was deleted on doubt");
+                }
+                Action::Apply(apply) => {
+                    assert!(
+                        self.complete || self.wanted.contains_key(id) || existed,
+                        "{id} was made on doubt"
+                    );
+                    let begins = wrote.contains(&Wrote::Changed(id.clone())) && self.rolling() > rolling;
+                    assert!(!begins || self.rolling() <= MOST as usize, "{apply:?} exceeds the budget");
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn rolling(&self) -> usize {
+        let replacing = crate::engine::RollPhase::Replacing;
+        self.rig.world.things.values().filter(|thing| thing.phase == replacing).count()
+    }
+
+    /// Faults end; a fresh list and the fights' minute later everything is as the source asks.
+    fn comes_to_rest(&mut self) {
+        self.complete = true;
+        self.read_all();
+        self.relist();
+        self.rig.pass_time(Duration::from_secs(120));
+        self.rig.engine.mark_all();
+        self.rig.settle();
+        for (id, content) in &self.wanted {
+            let thing = self.rig.world.things.get(id).unwrap_or_else(|| panic!("{id} is missing"));
+            assert_eq!(thing.release.as_ref().unwrap().hash, desired(id, *content, "").hash, "{id}");
+            assert!(thing.labelled && !thing.drifted, "{id} was not repaired");
+        }
+        for (id, thing) in &self.rig.world.things {
+            let left_over = thing.labelled && !self.wanted.contains_key(id);
+            assert!(!left_over, "{id} is still there");
+        }
+        let written = self.rig.world.log.len();
+        self.rig.engine.mark_all();
+        self.rig.settle();
+        assert_eq!(self.rig.world.log.len(), written, "it is not quiet");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_happens_it_converges_and_harms_nobody(happenings in prop::collection::vec(happening(), 0..60)) {
+        let mut simulation = Simulation::new();
+        for happening in &happenings {
+            simulation.happen(happening);
+        }
+        simulation.comes_to_rest();
+        let mut deleted = BTreeSet::new();
+        for wrote in &simulation.rig.world.log {
+            if let Wrote::Deleted(id, uid) = wrote {
+                prop_assert!(deleted.insert((id.clone(), *uid)), "{id} was deleted twice");
+            }
+        }
+    }
+}

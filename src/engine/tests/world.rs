@@ -1,0 +1,356 @@
+//! A cluster of a few objects, as far as the engine can tell it from a real one.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::engine::*;
+use crate::health::Health;
+use crate::object::{GroupKind, Gvk, Hash, ObjectId, Origin, Revision};
+
+pub(super) const SET: &str = "applyset-ours-v1";
+
+pub(super) fn id(group: &str, kind: &str, namespace: &str, name: &str) -> ObjectId {
+    ObjectId::new(&GroupKind::new(group, kind), (!namespace.is_empty()).then_some(namespace), name)
+}
+
+pub(super) fn config(name: &str) -> ObjectId {
+    id("", "ConfigMap", "shop", name)
+}
+
+pub(super) fn workload(name: &str) -> ObjectId {
+    id("apps", "Deployment", "shop", name)
+}
+
+pub(super) fn gvk(id: &ObjectId) -> Gvk {
+    Gvk::new(id.group(), "v1", id.kind())
+}
+
+/// A wanted object whose content is this number.
+pub(super) fn desired(id: &ObjectId, content: u32, file: &str) -> Shared {
+    let hash = Hash::of_bytes(format!("{id} {content}").as_bytes());
+    Arc::new(Desired {
+        id: id.clone(),
+        gvk: gvk(id),
+        hash,
+        ceded: None,
+        template: is_workload(id).then_some(hash),
+        wave: 0,
+        needs: Box::default(),
+        after: Box::default(),
+        defines: None,
+        traits: Traits::default(),
+        origin: Origin { file: file.into(), line: 1, column: 1 },
+        place: Place::default(),
+    })
+}
+
+/// One reading of the only source: one file an object.
+pub(super) fn reading(revision: &str, files: &[(&str, Option<Shared>)]) -> Reading {
+    let facts = |shared: &Shared| FileFacts { objects: vec![shared.clone()], ..FileFacts::default() };
+    Reading {
+        revision: Some(Revision::new(revision)),
+        files: files.iter().map(|(file, shared)| ((*file).into(), shared.as_ref().map(facts))).collect(),
+        incomplete: None,
+    }
+}
+
+/// One object of the world.
+#[derive(Clone, Debug)]
+pub(super) struct Thing {
+    pub(super) uid: u64,
+    pub(super) rv: u64,
+    pub(super) release: Option<Release>,
+    pub(super) labelled: bool,
+    pub(super) drifted: bool,
+    /// Grows with each change of what we own of it.
+    pub(super) shape: u64,
+    pub(super) foreign: bool,
+    pub(super) phase: RollPhase,
+}
+
+/// What the audit log of the world shows of us.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Wrote {
+    Created(ObjectId),
+    Changed(ObjectId),
+    Deleted(ObjectId, u64),
+    Nothing(ObjectId),
+}
+
+/// The cluster, and the watch events that have not been delivered yet.
+#[derive(Debug, Default)]
+pub(super) struct World {
+    pub(super) things: BTreeMap<ObjectId, Thing>,
+    pub(super) events: Vec<(ObjectId, Option<Thing>)>,
+    pub(super) log: Vec<Wrote>,
+    pub(super) clock: u64,
+}
+
+impl World {
+    pub(super) fn tick(&mut self) -> u64 {
+        self.clock += 1;
+        self.clock
+    }
+
+    pub(super) fn live(id: &ObjectId, thing: &Thing) -> Live {
+        let owner = match (thing.foreign, thing.labelled) {
+            (true, _) => Owner::Foreign("Flux Kustomization a/b".into()),
+            (false, true) => Owner::Ours(SET.into()),
+            (false, false) => Owner::Nobody,
+        };
+        Live {
+            uid: Uid(thing.uid.to_string().into()),
+            rv: Rv(thing.rv),
+            gvk: gvk(id),
+            owner,
+            release: thing.release.clone(),
+            ours: thing.release.as_ref().map(|_| format!("{} {RELEASE}", thing.shape).into()),
+            others: Arc::from([]),
+            replicas_ceded: false,
+            health: Health::current(),
+            rolling: is_workload(id).then(|| Rolling {
+                replicas: 3,
+                updated: 3,
+                ready: 3,
+                available: 3,
+                phase: thing.phase,
+            }),
+            finished: false,
+            deleting: false,
+            keep: Keep::No,
+        }
+    }
+
+    /// Announces the object as it is now; a watch by label does not show what lacks the label.
+    pub(super) fn announce(&mut self, id: &ObjectId) {
+        let shown = self.things.get(id).filter(|thing| thing.labelled && !thing.foreign).cloned();
+        self.events.push((id.clone(), shown));
+    }
+
+    /// Carries an action out as the API server would.
+    pub(super) fn perform(&mut self, id: &ObjectId, action: &Action) -> Outcome {
+        match action {
+            Action::Apply(apply) => self.apply(id, apply),
+            Action::Delete(uid, rv, _) => self.delete(id, uid, *rv),
+            other => panic!("{other:?} is no write"),
+        }
+    }
+
+    fn apply(&mut self, id: &ObjectId, apply: &Apply) -> Outcome {
+        let known = self.things.get(id).cloned();
+        match (&apply.guard, &known) {
+            (Guard::Absent, Some(_)) => return Outcome::Failed(Failure::OtherThanSeen),
+            (Guard::Uid(_) | Guard::Exact(..), None) => return Outcome::Failed(Failure::Conflict),
+            (Guard::Uid(uid) | Guard::Exact(uid, _), Some(thing)) if *uid.0 != thing.uid.to_string() => {
+                return Outcome::Failed(Failure::OtherThanSeen);
+            }
+            (Guard::Exact(_, rv), Some(thing)) if rv.0 != thing.rv => {
+                return Outcome::Failed(Failure::Conflict);
+            }
+            _ => {}
+        }
+        let release = Release { hash: apply.want.hash, revision: apply.revision.clone() };
+        if let Some(thing) =
+            known.as_ref().filter(|t| t.release.as_ref() == Some(&release) && !t.drifted && t.labelled)
+        {
+            self.log.push(Wrote::Nothing(id.clone()));
+            return Outcome::Applied(Written { live: Self::live(id, thing) });
+        }
+        let rv = self.tick();
+        let rolls = known
+            .as_ref()
+            .is_some_and(|t| t.release.as_ref().map(|r| r.hash) != Some(release.hash) || t.drifted);
+        let phase = if is_workload(id) && rolls { RollPhase::Replacing } else { RollPhase::Settled };
+        let thing = Thing {
+            uid: known.as_ref().map_or(rv, |thing| thing.uid),
+            rv,
+            release: Some(release),
+            labelled: true,
+            drifted: false,
+            shape: rv,
+            foreign: false,
+            phase,
+        };
+        self.log.push(if known.is_some() { Wrote::Changed(id.clone()) } else { Wrote::Created(id.clone()) });
+        let live = Self::live(id, &thing);
+        self.things.insert(id.clone(), thing);
+        self.announce(id);
+        Outcome::Applied(Written { live })
+    }
+
+    fn delete(&mut self, id: &ObjectId, uid: &Uid, rv: Rv) -> Outcome {
+        match self.things.get(id) {
+            Some(thing) if *uid.0 == thing.uid.to_string() && rv.0 == thing.rv => {
+                self.log.push(Wrote::Deleted(id.clone(), thing.uid));
+                self.things.remove(id);
+                self.tick();
+                self.announce(id);
+                Outcome::Deleted
+            }
+            Some(_) => Outcome::Failed(Failure::Conflict),
+            None => Outcome::Deleted,
+        }
+    }
+}
+
+/// An engine with one source over a world, driven without a loop.
+pub(super) struct Rig {
+    pub(super) engine: Engine,
+    pub(super) world: World,
+    pub(super) now: Instant,
+    /// Contents that older revisions can still give.
+    pub(super) history: BTreeMap<Hash, Shared>,
+}
+
+impl Rig {
+    pub(super) fn new(most: u32) -> Self {
+        let mut rig = Self {
+            engine: Engine::new(most),
+            world: World::default(),
+            now: Instant::now(),
+            history: BTreeMap::new(),
+        };
+        rig.engine = rig.fresh(most);
+        rig
+    }
+
+    /// A process that has just started: it knows what the cluster and the source tell, and nothing else.
+    pub(super) fn fresh(&self, most: u32) -> Engine {
+        let mut engine = Engine::new(most);
+        engine.add_source(Source::new(
+            "test",
+            SET,
+            Adopt::IfUnowned,
+            Prune::On,
+            BlastRadius { count: 100, percent: 100 },
+        ));
+        let kinds = ["ConfigMap", "Deployment.apps"].map(GroupKind::parse);
+        engine.inventory(0, Inventory { kinds: kinds.clone().into(), ..Inventory::default() });
+        for kind in &kinds {
+            engine.served(Gvk::new(&kind.group, "v1", &kind.kind), Served::Yes);
+            engine.list_started(kind);
+        }
+        for (id, thing) in self.world.things.iter().filter(|(_, thing)| thing.labelled && !thing.foreign) {
+            engine.seen(id, World::live(id, thing));
+        }
+        for kind in &kinds {
+            engine.list_complete(kind);
+        }
+        engine
+    }
+
+    pub(super) fn read(&mut self, reading: Reading) {
+        for (_, facts) in &reading.files {
+            for shared in facts.iter().flat_map(|facts| &facts.objects) {
+                self.history.insert(shared.hash, shared.clone());
+            }
+        }
+        self.engine.read(0, reading);
+    }
+
+    /// Delivers the oldest events.
+    pub(super) fn deliver(&mut self, count: usize) {
+        let count = count.min(self.world.events.len());
+        for (id, thing) in self.world.events.drain(..count).collect::<Vec<_>>() {
+            match thing {
+                Some(thing) => self.engine.seen(&id, World::live(&id, &thing)),
+                None => self.engine.gone(&id),
+            }
+        }
+    }
+
+    /// Decides about one object and does what is decided; tells whether it was a write.
+    pub(super) fn step(&mut self, id: &ObjectId) -> Option<Action> {
+        let decision = self.engine.decide(id, self.now);
+        match decision.action {
+            Action::Nothing => None,
+            Action::Forget => {
+                self.engine.forget(id);
+                None
+            }
+            Action::Look => {
+                let looked = match self.world.things.get(id) {
+                    Some(thing) => Looked::Found(Box::new(World::live(id, thing))),
+                    None => Looked::Absent,
+                };
+                self.engine.looked(id, looked);
+                None
+            }
+            Action::Compare(want, _) | Action::Inspect(want, _) => {
+                self.compare(id, &want);
+                None
+            }
+            Action::Resolve => {
+                self.resolve();
+                None
+            }
+            action @ (Action::Apply(_) | Action::Delete(..)) => {
+                self.engine.dispatched(id, &action);
+                let outcome = self.world.perform(id, &action);
+                self.engine.outcome(id, &action, outcome, self.now);
+                Some(action)
+            }
+        }
+    }
+
+    fn compare(&mut self, id: &ObjectId, want: &Shared) {
+        let shape = self.engine.shown(id).and_then(|live| live.ours.clone());
+        // The verdict is a function of the view: the entry that is not the newest of ours has lost a path.
+        let thing = self.world.things.get(id);
+        let same =
+            thing.is_some_and(|t| !t.drifted && shape.as_deref() == World::live(id, t).ours.as_deref());
+        let lost = if is_workload(id) { Lost::Template } else { Lost::InPlace };
+        let cover = if same { Cover::Whole } else { Cover::Lost(lost) };
+        self.engine.verified(id, Verified { content: want.hash, shape, cover });
+    }
+
+    fn resolve(&mut self) {
+        for (revision, wanted) in self.engine.unresolved() {
+            for (id, hash) in wanted {
+                let release = Release { hash, revision: revision.clone() };
+                self.engine.resolved(&id, &release, self.history.get(&hash).cloned());
+            }
+        }
+    }
+
+    /// Goes on, all events delivered at once and rollouts ending as they begin, until nothing is left.
+    pub(super) fn settle(&mut self) {
+        for _ in 0..400 {
+            self.deliver(usize::MAX);
+            self.finish_rollouts();
+            self.deliver(usize::MAX);
+            self.engine.settle();
+            let dirty: BTreeSet<ObjectId> = self.engine.take_dirty().into_iter().collect();
+            if dirty.is_empty() && self.world.events.is_empty() {
+                return;
+            }
+            for id in dirty {
+                self.step(&id);
+            }
+        }
+        panic!("it never comes to rest: {:#?}", self.world.log);
+    }
+
+    pub(super) fn finish_rollouts(&mut self) {
+        let rolling: Vec<ObjectId> = self
+            .world
+            .things
+            .iter()
+            .filter(|(_, t)| t.phase != RollPhase::Settled)
+            .map(|(id, _)| id.clone())
+            .collect();
+        for id in rolling {
+            let rv = self.world.tick();
+            if let Some(thing) = self.world.things.get_mut(&id) {
+                thing.phase = RollPhase::Settled;
+                thing.rv = rv;
+            }
+            self.world.announce(&id);
+        }
+    }
+
+    pub(super) fn pass_time(&mut self, time: Duration) {
+        self.now += time;
+    }
+}
