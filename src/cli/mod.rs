@@ -11,6 +11,7 @@ mod diff;
 mod exit;
 mod help;
 mod log;
+mod object_name;
 mod prune;
 mod reading;
 mod render;
@@ -22,8 +23,9 @@ mod validate;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-pub use args::{Command, CommandLine, Global, ObjectName};
+pub use args::{Command, CommandLine, Global};
 pub use exit::{CommandError, Exit};
+pub use object_name::{NotAnObjectName, ObjectName};
 pub use terminal::{Answer, Terminal};
 
 use args::Color;

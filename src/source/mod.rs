@@ -9,6 +9,7 @@
 //! in force.
 
 mod changes;
+mod configured;
 mod disk;
 mod error;
 mod folder;

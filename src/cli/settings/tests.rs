@@ -122,23 +122,3 @@ spec: {directory: shop}
     assert_eq!(other.sources[0].mode, Mode::Observe);
     assert_eq!(settings(&format!("{line}x")).unwrap_err().exit, Exit::BadConfiguration);
 }
-
-#[test]
-fn objects_are_named_as_they_are_listed() {
-    use crate::cli::ObjectName;
-    fn check(text: &str, expected: Option<(Option<&str>, &str, &str)>) {
-        let read = text.parse::<ObjectName>().ok();
-        let parts =
-            read.as_ref().map(|name| (name.namespace.as_deref(), name.kind.as_str(), name.name.as_str()));
-        assert_eq!(parts, expected, "{text}");
-    }
-    check("shop/deployment.apps/web", Some((Some("shop"), "deployment.apps", "web")));
-    check("Namespace/shop", Some((None, "namespace", "shop")));
-    assert_eq!(
-        "shop/Deployment.apps/web".parse::<ObjectName>().unwrap().to_string(),
-        "shop/deployment.apps/web"
-    );
-    for wrong in ["web", "", "/", "a//b", "a/b/c/d", "/deployment/web"] {
-        check(wrong, None);
-    }
-}
