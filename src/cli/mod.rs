@@ -51,8 +51,8 @@ fn carry_out(line: &CommandLine, terminal: &Terminal) -> Result<Exit, CommandErr
     log::start(global, talk, terminal)?;
     match &line.command {
         Command::Run(args) => run::carry_out(args, settings::followed(global, args, terminal)?, terminal),
-        Command::Diff(args) => diff::carry_out(args, settings::once(global, &args.source)?, terminal),
-        Command::Apply(args) => apply::carry_out(args, settings::once(global, &args.source)?, terminal),
+        Command::Diff(args) => diff::carry_out(args, settings::compared(global, args)?, terminal),
+        Command::Apply(args) => apply::carry_out(args, settings::applied(global, args)?, terminal),
         Command::Validate(args) => validate::carry_out(args, global, terminal),
         Command::Render(args) => render::carry_out(args, terminal),
         Command::Prune { command } => {

@@ -8,13 +8,13 @@ use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
 
 /// A folder of its own, in which the program runs with nothing else around it.
-pub struct Bed {
+pub(crate) struct Bed {
     folder: TempDir,
 }
 
 impl Bed {
     /// Writes the files, each by its path and text.
-    pub fn new(files: &[(&str, &str)]) -> Self {
+    pub(crate) fn new(files: &[(&str, &str)]) -> Self {
         let folder = TempDir::new().unwrap();
         for (path, text) in files {
             let path = folder.path().join(path);
@@ -25,7 +25,7 @@ impl Bed {
     }
 
     /// The program with the words of this line.
-    pub fn command(&self, line: &str) -> Command {
+    pub(crate) fn command(&self, line: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_rhumb"));
         command.current_dir(self.folder.path()).env_clear().env("HOME", self.folder.path());
         command.args(line.split_whitespace());
@@ -34,19 +34,19 @@ impl Bed {
     }
 
     /// What a terminal would show, with standard error and the exit code set apart.
-    pub fn run(&self, line: &str) -> String {
+    pub(crate) fn run(&self, line: &str) -> String {
         transcript(line, &self.command(line).output().unwrap())
     }
 
     /// The same, with something on standard input.
-    pub fn run_with_input(&self, line: &str, input: &str) -> String {
+    pub(crate) fn run_with_input(&self, line: &str, input: &str) -> String {
         let mut child = self.command(line).stdin(Stdio::piped()).spawn().unwrap();
         child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
         transcript(line, &child.wait_with_output().unwrap())
     }
 
     /// Where it is.
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         self.folder.path()
     }
 }

@@ -5,7 +5,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::cli::args::{Color, Command, CommandLine, parse};
 use crate::config::{Duration, Location, SourceConfig};
-use crate::engine::{Adopt, BlastRadius, Prune};
+use crate::engine::{Adopt, BlastRadius};
 
 fn typed(line: &str) -> CommandLine {
     let words = std::iter::once("rhumb").chain(line.split_whitespace());
@@ -16,8 +16,8 @@ fn settings(line: &str) -> Result<Config, CommandError> {
     let CommandLine { global, command } = typed(line);
     match command {
         Command::Run(args) => followed(&global, &args, &Terminal::new(Color::Never)),
-        Command::Diff(args) => once(&global, &args.source),
-        Command::Apply(args) => once(&global, &args.source),
+        Command::Diff(args) => compared(&global, &args),
+        Command::Apply(args) => applied(&global, &args),
         _ => Ok(connection(&global)),
     }
 }
@@ -83,6 +83,9 @@ fn flags_say_what_a_source_may_do() {
     assert_eq!((plain.name.as_str(), plain.namespace.as_str()), ("default", "default"));
     assert_eq!((plain.prune, plain.adopt, plain.mode), (Prune::On, Adopt::IfUnowned, Mode::Enforce));
     assert_eq!(plain.blast_radius, BlastRadius::default());
+    assert_eq!(source(&format!("diff {folder}")).prune, Prune::On);
+    assert_eq!(source(&format!("apply {folder}")).prune, Prune::Off);
+    assert_eq!(source(&format!("apply {folder} --prune")).prune, Prune::On);
     let flags = "--name shop -n store --no-prune --observe --adopt never --blast-radius 5% --interval 30s";
     let other = source(&format!("run {tree} {flags}"));
     assert_eq!((other.name.as_str(), other.namespace.as_str()), ("shop", "store"));
