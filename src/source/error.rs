@@ -127,6 +127,14 @@ pub enum Error {
         /// The first line of git's complaint.
         detail: String,
     },
+    /// The https server's certificate is not trusted.
+    #[error("{place}: certificate not accepted: {detail}; install its authority's certificate on this host")]
+    Certificate {
+        /// The source.
+        place: String,
+        /// The first line of git's complaint.
+        detail: String,
+    },
     /// The network or the server failed.
     #[error("{place}: not reachable: {detail}")]
     Unreachable {
@@ -254,6 +262,7 @@ impl Error {
         match self {
             Self::Location { .. }
             | Self::HostKey { .. }
+            | Self::Certificate { .. }
             | Self::Unsupported { .. }
             | Self::Owner { .. }
             | Self::NoGit { .. }

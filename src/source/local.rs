@@ -1,13 +1,18 @@
 //! A repository on this host: opened in place, never written.
 
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use git2::{ErrorCode, Oid, Repository};
 
 use crate::object::Revision;
 
+use super::child::{self, Peer};
+use super::complaint::{self, Kind};
 use super::error::Error;
+use super::lock::Lock;
 use super::objects;
+use super::store::Store;
 
 /// The repository's own folders.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -128,4 +133,62 @@ fn named(repository: &Repository, name: &str) -> Result<Option<Oid>, git2::Error
         Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// Copies a revision into our own store and pins it there; false where the repository does not have it.
+pub(super) async fn copy(store: &Store, _: &Lock, path: &Path, revision: &Revision) -> Result<bool, Error> {
+    let place = path.display().to_string();
+    let real =
+        std::fs::canonicalize(path).map_err(|error| Error::Unreadable { place: place.clone(), error })?;
+    let config = store.folder().join("copy.gitconfig");
+    std::fs::write(&config, safe(&real)).map_err(|error| Error::State {
+        path: config.clone(),
+        doing: "cannot write to",
+        error,
+    })?;
+    let room = store.room()?;
+    let mut command = child::git(store.path(), Peer::Host(&config));
+    command.args(["fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head"]);
+    command.args(["--no-auto-maintenance", "--depth=1", "--"]);
+    command.arg(file_url(&real)).arg(format!("+{revision}:{}", Store::pin_name(revision)));
+    let deadline = store.settings().fetch;
+    let output = match child::run(command, deadline, room.0).await {
+        Ok(output) if output.status.success() => return Ok(true),
+        Ok(output) => output,
+        Err(child::Failure::NotStarted(error)) => return Err(Error::NoGit { error }),
+        Err(_) => return Err(Error::Silent { place, after: deadline }),
+    };
+    match complaint::kind(&output.stderr) {
+        Kind::NoCommit => Ok(false),
+        kind => Err(complaint::error(kind, &place, complaint::detail(&output.stderr, &[]), store.path())),
+    }
+}
+
+/// A configuration that lets git's own child read this repository, work tree or bare: whose it is was judged
+/// when it was opened, and `-c` does not reach that child.
+fn safe(path: &Path) -> Vec<u8> {
+    let mut quoted = Vec::new();
+    for byte in path.as_os_str().as_bytes() {
+        match byte {
+            b'\\' | b'"' => quoted.extend([b'\\', *byte]),
+            b'\n' => quoted.extend(b"\\n"),
+            _ => quoted.push(*byte),
+        }
+    }
+    let line = |ending: &[u8]| [b"\tdirectory = \"", quoted.as_slice(), ending, b"\"\n"].concat();
+    [b"[safe]\n".to_vec(), line(b""), line(b"/.git")].concat()
+}
+
+/// The URL of a path; git decodes it.
+fn file_url(path: &Path) -> String {
+    let mut url = "file://".to_owned();
+    for byte in path.as_os_str().as_bytes() {
+        match byte {
+            b'/' | b'-' | b'_' | b'.' | b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => {
+                url.push(char::from(*byte))
+            }
+            _ => url.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    url
 }

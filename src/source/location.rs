@@ -155,7 +155,7 @@ pub(super) fn file_url(text: &str) -> Result<Option<PathBuf>, Error> {
     Ok(Some(path.into()))
 }
 
-fn percent_decoded(text: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn percent_decoded(text: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text;
     while let Some((&first, tail)) = rest.split_first() {

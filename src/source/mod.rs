@@ -9,25 +9,34 @@
 //! in force.
 
 mod changes;
+mod child;
+mod complaint;
 mod configured;
+mod directory;
 mod disk;
 mod error;
 mod folder;
 mod forest;
+mod hints;
 mod local;
 mod location;
+mod lock;
 mod names;
 mod objects;
 mod reader;
 mod refusal;
+mod remote;
 mod settings;
+mod settle;
 mod snapshot;
 #[expect(clippy::module_inception, reason = "the type that the module is named after")]
 mod source;
+mod store;
 mod tree;
 
 pub use disk::{Disk, read_disk};
 pub use error::Error;
+pub use hints::Hints;
 pub use location::{DEFAULT_INTERVAL, GitLocation, Location, Place, classify};
 pub use reader::{MAX_FILE, Reader};
 pub use settings::{Clock, Settings, Transports};

@@ -72,6 +72,24 @@ impl Reader {
         self.pass(|objects| self.list(objects, revision))
     }
 
+    /// Also with what the snapshot of a folder had refused.
+    pub(super) fn snapshot_and_refusals(
+        &self,
+        revision: &Revision,
+    ) -> Result<(Snapshot, Vec<Refusal>), Error> {
+        self.pass(|objects| {
+            let (_, mut refusals) = self.root(objects, revision)?;
+            refusals.sort_unstable();
+            Ok((self.list(objects, revision)?, refusals))
+        })
+    }
+
+    /// Whether all files of a revision can be read.
+    pub(super) fn is_whole(&self, revision: &Revision) -> bool {
+        let Ok(snapshot) = self.snapshot(revision) else { return false };
+        self.read_all(snapshot.files.iter().map(|file| file.blob), |_, _| Ok(())).is_ok()
+    }
+
     /// Fails with [`Error::Empty`] or [`Error::NoPath`] where a revision holds nothing, without listing it.
     pub(super) fn check(&self, revision: &Revision) -> Result<(), Error> {
         self.pass(|objects| {

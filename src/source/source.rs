@@ -1,23 +1,38 @@
-//! One configured source: looking at it, and the revision that is in force.
+//! One configured source: looking at it, pinning, and the revision that is in force.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use crate::object::Revision;
 
+use super::directory::Directory;
 use super::error::Error;
+use super::hints::{Hints, Watched};
 use super::local;
 use super::location::{self, GitLocation, Location, Place};
+use super::lock::Lock;
 use super::reader::{Form, Reader};
+use super::remote::Remote;
 use super::settings::Settings;
 use super::snapshot::{Blob, Changed, Commit, Snapshot};
+use super::store::Store;
+
+/// How often what is on this host is looked at, should a hint have been missed.
+const POLL_HOST: Duration = Duration::from_secs(10);
+/// How far apart the looks at a failing remote get.
+const POLL_FAILING: Duration = Duration::from_secs(300);
 
 /// What a look at a source gave.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Observed {
     /// The newest revision.
     pub revision: Revision,
-    /// Whether it is another one than the last look gave.
+    /// Whether it is another one than the last look of this process gave.
     pub changed: bool,
+    /// The files of a folder that are gone, but not long enough to count: the revision still holds them.
+    pub waiting: Vec<Arc<str>>,
 }
 
 /// One source of desired state. Whatever a look at it meets, the last revision stays readable.
@@ -25,20 +40,30 @@ pub struct Observed {
 pub struct Source {
     name: String,
     place: String,
-    settings: Settings,
+    interval: Duration,
     origin: Origin,
     reader: Reader,
+    pub(super) store: Store,
     current: Option<Revision>,
+    /// Whether a look of this process gave [`Source::current`].
+    looked: bool,
+    pins: BTreeSet<Revision>,
+    /// Those of the pins that could not be had.
+    lost: BTreeSet<Revision>,
+    failures: u32,
+    reached: Option<Instant>,
 }
 
 #[derive(Debug)]
 enum Origin {
     Local { path: PathBuf, reference: Option<String> },
+    Remote(Remote),
+    Directory(Directory),
 }
 
 impl Source {
     /// Prepares a source; nothing is looked at yet. `state_dir` is this source's own folder and is made when
-    /// something has to be kept there.
+    /// something has to be kept there. May block shortly on the disk.
     pub fn open(name: &str, location: &Location, state_dir: &Path) -> Result<Self, Error> {
         Self::open_with(name, location, state_dir, Settings::default())
     }
@@ -51,36 +76,43 @@ impl Source {
         settings: Settings,
     ) -> Result<Self, Error> {
         let place = location.to_string();
-        match location {
-            Location::Git(git) => Self::open_git(name, git, place, state_dir, settings),
-            Location::Directory(_) => {
-                Err(Error::Unsupported { place, what: "a directory".to_owned(), instead: "not yet" })
+        let max_file = settings.max_file;
+        let store = Store::new(state_dir, settings);
+        let mut stores = vec![store.path().to_owned()];
+        let (origin, form, inner, interval) = match location {
+            Location::Git(git) => {
+                let inner = location::inner_path(git.path.as_deref())?;
+                let origin = git_origin(git, &place, &store)?;
+                if let Origin::Local { path, .. } = &origin {
+                    stores.insert(0, path.clone());
+                }
+                (origin, Form::Commits, inner, git.interval)
             }
-        }
-    }
-
-    fn open_git(
-        name: &str,
-        git: &GitLocation,
-        place: String,
-        state_dir: &Path,
-        settings: Settings,
-    ) -> Result<Self, Error> {
-        let inner = location::inner_path(git.path.as_deref())?;
-        match location::classify(&git.url)? {
-            Place::Repository(path) => {
-                let stores = vec![path.clone(), state_dir.join("store.git")];
-                let reader = Reader::new(stores, Form::Commits, place.clone(), inner, settings.max_file);
-                let origin = Origin::Local { path, reference: git.reference.clone() };
-                Ok(Self { name: name.to_owned(), place, settings, origin, reader, current: None })
+            Location::Directory(path) => {
+                let directory = Directory::new(path, &place, store.clone())?;
+                (Origin::Directory(directory), Form::Snapshots, None, POLL_HOST)
             }
-            Place::Directory(_) | Place::File(_) => {
-                Err(Error::NotARepository { place, detail: "the path is no git repository".to_owned() })
-            }
-            Place::Remote => {
-                Err(Error::Unsupported { place, what: "a remote".to_owned(), instead: "not yet" })
-            }
-        }
+        };
+        let reader = Reader::new(stores, form, place.clone(), inner, max_file);
+        let remembered = match &origin {
+            Origin::Local { .. } => None,
+            Origin::Remote(remote) => remote.remembered(),
+            Origin::Directory(directory) => directory.remembered(),
+        };
+        Ok(Self {
+            name: name.to_owned(),
+            place,
+            interval,
+            origin,
+            current: remembered.filter(|revision| reader.check(revision).is_ok()),
+            reader,
+            store,
+            looked: false,
+            pins: BTreeSet::new(),
+            lost: BTreeSet::new(),
+            failures: 0,
+            reached: None,
+        })
     }
 
     /// The name of the source.
@@ -98,41 +130,179 @@ impl Source {
         self.reader.clone()
     }
 
-    /// The revision in force: the last one that a look gave.
+    /// The revision in force: the one that the last look gave that gave any, be it an earlier process's.
     pub fn current(&self) -> Option<&Revision> {
         self.current.as_ref()
     }
 
-    /// Looks for the newest revision. An error leaves the last one in force.
-    pub async fn observe(&mut self) -> Result<Observed, Error> {
-        let revision = match &self.origin {
-            Origin::Local { path, reference } => {
-                let (path, reference, reader) = (path.clone(), reference.clone(), self.reader.clone());
-                let known = self.current.clone();
-                self.blocking(move || {
-                    let revision = local::newest(&path, reference.as_deref())?;
-                    if known.as_ref() != Some(&revision) {
-                        reader.check(&revision)?;
-                    }
-                    Ok(revision)
-                })
-                .await
-                .map_err(|error| self.gone(error))?
-            }
-        };
-        let changed = self.current.as_ref() != Some(&revision);
-        self.current = Some(revision.clone());
-        Ok(Observed { revision, changed })
+    /// When a look of this process last succeeded: how old [`Source::current`] may be.
+    pub const fn reached(&self) -> Option<Instant> {
+        self.reached
     }
 
-    /// A reference that was there at the last look and is not found now.
-    fn gone(&self, error: Error) -> Error {
-        match error {
-            Error::NoReference { place, reference } if self.current.is_some() => {
-                Error::Gone { place, reference }
+    /// Looks for the newest revision and, but for a repository on this host, pins it. An error leaves the
+    /// last one in force.
+    pub async fn observe(&mut self) -> Result<Observed, Error> {
+        match self.look().await {
+            Ok(revision) => {
+                self.failures = 0;
+                self.reached = Some((self.store.settings().clock)());
+                let changed = !self.looked || self.current.as_ref() != Some(&revision);
+                self.looked = true;
+                self.current = Some(revision.clone());
+                let waiting = match &self.origin {
+                    Origin::Directory(directory) => directory.waiting(),
+                    Origin::Local { .. } | Origin::Remote(_) => Vec::new(),
+                };
+                Ok(Observed { revision, changed, waiting })
             }
-            other => other,
+            Err(error) => {
+                self.failures = self.failures.saturating_add(1);
+                Err(error)
+            }
         }
+    }
+
+    async fn look(&mut self) -> Result<Revision, Error> {
+        let known = self.current.as_ref();
+        let (lock, revision) = match &self.origin {
+            Origin::Local { path, reference } => {
+                let revision = self.look_local(path.clone(), reference.clone()).await?;
+                self.mend_copies().await?;
+                return Ok(revision);
+            }
+            Origin::Remote(remote) => {
+                let lock = self.prepared().await?;
+                let revision = remote.newest(&lock, known, &self.reader).await?;
+                (lock, revision)
+            }
+            Origin::Directory(directory) => directory.newest(self.store.lock().await?, &self.reader).await?,
+        };
+        let idle = known == Some(&revision);
+        self.keep_all(&lock).await?;
+        if idle {
+            // Only when there is nothing better to do.
+            self.store.maintain(&lock).await;
+        }
+        Ok(revision)
+    }
+
+    async fn look_local(&self, path: PathBuf, reference: Option<String>) -> Result<Revision, Error> {
+        let (known, reader) = (self.current.clone(), self.reader.clone());
+        let seen = self
+            .blocking(move || {
+                let revision = local::newest(&path, reference.as_deref())?;
+                if known.as_ref() != Some(&revision) {
+                    reader.check(&revision)?;
+                }
+                Ok(revision)
+            })
+            .await;
+        match seen {
+            Err(Error::NoReference { place, reference }) if self.current.is_some() => {
+                Err(Error::Gone { place, reference })
+            }
+            seen => seen,
+        }
+    }
+
+    async fn prepared(&self) -> Result<Lock, Error> {
+        let lock = self.store.lock().await?;
+        let store = self.store.clone();
+        self.blocking(move || store.prepare(&lock).map(|()| lock)).await
+    }
+
+    /// Keeps these revisions, and the one in force, readable whatever happens to the source; forgets all
+    /// others. Gives those that cannot be had any more.
+    ///
+    /// For a repository on this host this copies them, which need not be waited for before reading.
+    pub async fn pin(&mut self, revisions: &BTreeSet<Revision>) -> Result<Vec<Revision>, Error> {
+        self.pins.clone_from(revisions);
+        self.lost.clear();
+        let local = matches!(self.origin, Origin::Local { .. });
+        if local && revisions.is_empty() && !self.store.exists() {
+            return Ok(Vec::new());
+        }
+        let lock = self.prepared().await?;
+        self.keep_all(&lock).await?;
+        let current = self.current.as_ref().filter(|_| !local);
+        for revision in self.store.pinned()? {
+            if !self.pins.contains(&revision) && current != Some(&revision) {
+                self.store.unpin(&lock, &revision)?;
+            }
+        }
+        self.store.maintain(&lock).await;
+        Ok(self.lost.iter().cloned().collect())
+    }
+
+    /// Pins what should be pinned and is not, be it that the store had to be made anew.
+    async fn keep_all(&mut self, lock: &Lock) -> Result<(), Error> {
+        let pinned = self.store.pinned()?;
+        let missing: Vec<Revision> = self
+            .pins
+            .iter()
+            .filter(|pin| !pinned.contains(pin) && !self.lost.contains(pin))
+            .cloned()
+            .collect();
+        for revision in missing {
+            if !self.keep(lock, &revision).await? {
+                self.lost.insert(revision);
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies a local repository's pins again if the copies turned out to be damaged.
+    async fn mend_copies(&mut self) -> Result<(), Error> {
+        if !self.reader.take_suspicion() || !self.store.exists() {
+            return Ok(());
+        }
+        let lock = self.prepared().await?;
+        if self.pins.difference(&self.lost).any(|pin| !self.store.holds(pin)) {
+            self.store.replace(&lock, "objects could not be read")?;
+        }
+        self.keep_all(&lock).await
+    }
+
+    /// Pins one revision, from wherever it can be had.
+    async fn keep(&self, lock: &Lock, revision: &Revision) -> Result<bool, Error> {
+        if self.store.holds(revision) {
+            self.store.pin(lock, revision)?;
+            return Ok(true);
+        }
+        match &self.origin {
+            Origin::Local { path, .. } => local::copy(&self.store, lock, path, revision).await,
+            Origin::Remote(remote) => remote.bring(revision).await,
+            Origin::Directory(_) => Ok(false),
+        }
+    }
+
+    /// Wakes when a folder or a repository on this host may have changed; never for a remote.
+    pub fn hints(&self) -> Hints {
+        let watched = match &self.origin {
+            Origin::Local { path, .. } => Watched::Repository(path.clone()),
+            Origin::Directory(directory) => Watched::Folder(directory.path.clone()),
+            Origin::Remote(_) => return Hints::none(),
+        };
+        Hints::start(&self.name, watched, self.store.settings())
+    }
+
+    /// How long to wait for the next look when no hint comes. `random` is between 0 and 1 and spreads the
+    /// looks of many sources; a failing remote is looked at less and less often.
+    pub fn next_poll(&self, random: f64) -> Duration {
+        let base = match &self.origin {
+            Origin::Remote(_) => {
+                let doubled = self.interval.saturating_mul(1 << self.failures.saturating_sub(1).min(10));
+                doubled.min(POLL_FAILING.max(self.interval))
+            }
+            Origin::Local { .. } | Origin::Directory(_) => self.interval.min(POLL_HOST),
+        };
+        let spread = base.mul_f64(0.9 + 0.2 * random.clamp(0.0, 1.0));
+        let due = match &self.origin {
+            Origin::Directory(directory) => directory.due(),
+            Origin::Local { .. } | Origin::Remote(_) => None,
+        };
+        due.map_or(spread, |due| spread.min(due))
     }
 
     /// Lists the files of a revision. Blocks.
@@ -164,4 +334,23 @@ impl Source {
             Err(error) => Err(Error::Worker { place: self.place.clone(), detail: error.to_string() }),
         }
     }
+}
+
+/// A path that is no repository yet, or not mounted yet, may become one: looking at it tells.
+fn git_origin(git: &GitLocation, place: &str, store: &Store) -> Result<Origin, Error> {
+    let path = match location::classify(&git.url) {
+        Ok(Place::Remote) => {
+            let remote = Remote::new(&git.url, git.reference.as_deref(), place, store.clone())?;
+            return Ok(Origin::Remote(remote));
+        }
+        Ok(Place::Repository(path) | Place::Directory(path) | Place::File(path)) => path,
+        Err(Error::Missing { .. } | Error::Unreadable { .. }) => {
+            location::file_url(&git.url)?.unwrap_or_else(|| PathBuf::from(&git.url))
+        }
+        Err(error) => return Err(error),
+    };
+    // Relative paths are taken from where rhumb was started, whatever happens later.
+    let path =
+        std::path::absolute(path).map_err(|error| Error::Unreadable { place: place.to_owned(), error })?;
+    Ok(Origin::Local { path, reference: git.reference.clone() })
 }

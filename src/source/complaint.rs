@@ -1,0 +1,126 @@
+//! What git's complaints mean. Exit codes tell nothing apart, so the class comes from the text (LC_ALL=C).
+
+use std::path::Path;
+
+use super::error::Error;
+
+/// The kinds of failure that a text can be told to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// No such reference, or an answer without any: the same text.
+    Hollow,
+    NotARepository,
+    HostKey,
+    Certificate,
+    Denied,
+    /// The server does not have the commit, or does not give it away by its id.
+    NoCommit,
+    Refused,
+    Full,
+    NotWritable,
+    Unreachable,
+    Unknown,
+}
+
+/// In this order: some failures print several of these.
+const SIGNS: [(&str, Kind); 50] = [
+    ("REMOTE HOST IDENTIFICATION HAS CHANGED", Kind::HostKey),
+    ("Host key verification failed", Kind::HostKey),
+    ("certificate verification failed", Kind::Certificate),
+    ("SSL certificate problem", Kind::Certificate),
+    ("could not read Username", Kind::Denied),
+    ("could not read Password", Kind::Denied),
+    ("Authentication failed", Kind::Denied),
+    ("returned error: 401", Kind::Denied),
+    ("returned error: 403", Kind::Denied),
+    // With the bracket: ssh lists the methods it tried. Without it, it is a file on this host.
+    ("Permission denied (", Kind::Denied),
+    ("couldn't find remote ref", Kind::Hollow),
+    ("not valid: is this a git repository?", Kind::NotARepository),
+    ("does not appear to be a git repository", Kind::NotARepository),
+    ("no such repository", Kind::NotARepository),
+    ("access denied or repository not exported", Kind::NotARepository),
+    ("returned error: 404", Kind::NotARepository),
+    ("' not found", Kind::NotARepository),
+    ("does not allow request for unadvertised object", Kind::NoCommit),
+    ("not our ref", Kind::NoCommit),
+    ("fsck error", Kind::Refused),
+    ("No space left on device", Kind::Full),
+    ("Disk quota exceeded", Kind::Full),
+    ("died of signal 25", Kind::Full),
+    ("File too large", Kind::Full),
+    ("Read-only file system", Kind::NotWritable),
+    ("insufficient permission", Kind::NotWritable),
+    ("unable to create", Kind::NotWritable),
+    ("Unable to create", Kind::NotWritable),
+    ("cannot lock ref", Kind::NotWritable),
+    ("unable to write", Kind::NotWritable),
+    ("unable to connect to", Kind::Unreachable),
+    ("Failed to connect", Kind::Unreachable),
+    ("Couldn't connect", Kind::Unreachable),
+    ("Could not resolve", Kind::Unreachable),
+    ("Connection refused", Kind::Unreachable),
+    ("Connection reset", Kind::Unreachable),
+    ("Connection closed", Kind::Unreachable),
+    ("Network is unreachable", Kind::Unreachable),
+    ("No route to host", Kind::Unreachable),
+    ("timed out", Kind::Unreachable),
+    ("Operation too slow", Kind::Unreachable),
+    ("Recv failure", Kind::Unreachable),
+    ("Empty reply from server", Kind::Unreachable),
+    ("handshake", Kind::Unreachable),
+    ("returned error: ", Kind::Unreachable),
+    ("RPC failed", Kind::Unreachable),
+    ("hung up unexpectedly", Kind::Unreachable),
+    ("early EOF", Kind::Unreachable),
+    ("bad line length character", Kind::Unreachable),
+    // The end of every failure over ssh, so it comes last.
+    ("Could not read from remote repository", Kind::Unreachable),
+];
+
+/// Judges a complaint. What the other side says of itself does not count.
+pub(super) fn kind(stderr: &str) -> Kind {
+    let own = |sign: &str| own_lines(stderr).any(|line| line.contains(sign));
+    SIGNS.iter().find(|(sign, _)| own(sign)).map_or(Kind::Unknown, |(_, kind)| *kind)
+}
+
+fn own_lines(stderr: &str) -> impl Iterator<Item = &str> {
+    stderr.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("remote:"))
+}
+
+/// The line that says it best, without secrets and control characters, of a bearable length.
+pub(super) fn detail(stderr: &str, secrets: &[String]) -> String {
+    let said = |line: &&str| SIGNS.iter().any(|(sign, _)| line.contains(sign));
+    let fatal = |line: &&str| line.starts_with("fatal:") || line.starts_with("error:");
+    let line = own_lines(stderr)
+        .find(said)
+        .or_else(|| own_lines(stderr).find(fatal))
+        .or_else(|| own_lines(stderr).next())
+        .unwrap_or("it ended without a word");
+    let mut text = line.trim_start_matches("fatal: ").trim_start_matches("error: ").to_owned();
+    for secret in secrets.iter().filter(|secret| !secret.is_empty()) {
+        text = text.replace(secret.as_str(), "***");
+    }
+    text.chars().filter(|c| !c.is_control()).take(300).collect()
+}
+
+/// The error of a failed exchange with a remote.
+pub(super) fn error(kind: Kind, place: &str, detail: String, store: &Path) -> Error {
+    let place = place.to_owned();
+    match kind {
+        Kind::Hollow => Error::Hollow { place },
+        Kind::NotARepository => Error::NotARepository { place, detail },
+        Kind::HostKey => Error::HostKey { place, detail },
+        Kind::Certificate => Error::Certificate { place, detail },
+        Kind::Denied => Error::Denied { place, detail },
+        Kind::Refused => Error::Refused { place, detail },
+        Kind::Unreachable => Error::Unreachable { place, detail },
+        Kind::Full => Error::Full { path: store.to_owned(), detail },
+        Kind::NotWritable => Error::State {
+            path: store.to_owned(),
+            doing: "cannot write to",
+            error: std::io::Error::other(detail),
+        },
+        Kind::NoCommit | Kind::Unknown => Error::Git { place, detail },
+    }
+}

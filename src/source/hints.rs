@@ -1,0 +1,275 @@
+//! Hints that something may have changed on this host. Only hints: what is true is read, and polling goes on
+//! where no hint can be had.
+
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::time::{Duration, Instant};
+
+use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
+use tokio::sync::Notify;
+
+use super::folder;
+use super::local;
+use super::settings::Settings;
+
+/// How often is looked whether the watched folders are still the same ones.
+const CHECK: Duration = Duration::from_secs(2);
+/// A reference in a new folder may be written before that folder is watched: look once more.
+const ONCE_MORE: Duration = Duration::from_millis(100);
+
+/// Wakes when something may have changed. Ends its watching when dropped.
+#[derive(Debug)]
+pub struct Hints {
+    wake: Arc<Notify>,
+    stop: Option<SyncSender<Message>>,
+}
+
+impl Hints {
+    /// Waits for the next hint; hints that came while nobody waited are one. Never comes back for a remote.
+    pub async fn changed(&self) {
+        self.wake.notified().await;
+    }
+
+    /// For what cannot be watched.
+    pub(super) fn none() -> Self {
+        Self { wake: Arc::default(), stop: None }
+    }
+
+    /// Watches from a thread of its own, which also does the blocking work of watching.
+    pub(super) fn start(name: &str, watched: Watched, settings: &Settings) -> Self {
+        let wake = Arc::new(Notify::new());
+        let (sender, receiver) = sync_channel(64);
+        let watch = Watch {
+            watched,
+            quiet: settings.quiet,
+            quiet_most: settings.quiet_most,
+            wake: wake.clone(),
+            sender: sender.clone(),
+        };
+        let thread = std::thread::Builder::new().name(format!("watch {name}"));
+        if let Err(error) = thread.spawn(move || watch.run(&receiver)) {
+            tracing::warn!(source = name, %error, "no watching, only polling");
+        }
+        Self { wake, stop: Some(sender) }
+    }
+}
+
+impl Drop for Hints {
+    fn drop(&mut self) {
+        if let Some(sender) = &self.stop {
+            // A full channel wakes the thread too, and then it sees that nobody holds the other end.
+            let _ = sender.try_send(Message::Stop);
+        }
+    }
+}
+
+/// What is watched.
+#[derive(Clone, Debug)]
+pub(super) enum Watched {
+    /// The references of a repository; each change counts at once.
+    Repository(PathBuf),
+    /// The files of a folder; a hint comes when they are quiet.
+    Folder(PathBuf),
+}
+
+enum Message {
+    Event,
+    Stop,
+}
+
+/// A folder to watch, as it is now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Target {
+    path: PathBuf,
+    depth: Depth,
+    /// Device and inode.
+    identity: Option<(u64, u64)>,
+    filter: Filter,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Depth {
+    Flat,
+    Deep,
+}
+
+/// Which names in a target count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Filter {
+    /// Those of a repository's own folder that lead to revisions.
+    Heads,
+    /// References, without the locks they are written through.
+    References,
+    /// What is not hidden, below this root.
+    Files,
+    /// One entry.
+    Entry(PathBuf),
+}
+
+impl Filter {
+    fn counts(&self, root: &Path, path: &Path) -> bool {
+        let name = path.file_name().unwrap_or_default().as_bytes();
+        match self {
+            Self::Heads => matches!(name, b"HEAD" | b"packed-refs" | b"refs"),
+            Self::References => !name.ends_with(b".lock"),
+            Self::Files => path.strip_prefix(root).is_ok_and(|inside| {
+                inside.iter().map(std::ffi::OsStr::as_bytes).all(|part| {
+                    !part.starts_with(b".")
+                        || part == b"..data"
+                        || part == super::names::IGNORE_FILE.as_bytes()
+                })
+            }),
+            Self::Entry(entry) => path == entry,
+        }
+    }
+}
+
+fn target(path: &Path, depth: Depth, filter: Filter) -> Target {
+    let identity = fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()));
+    Target { path: path.to_owned(), depth, identity, filter }
+}
+
+impl Watched {
+    /// What to watch now; empty where nothing is there.
+    fn targets(&self) -> Vec<Target> {
+        match self {
+            Self::Repository(path) => {
+                let Ok(folders) = local::folders(path) else { return Vec::new() };
+                let mut targets = vec![
+                    target(&folders.common, Depth::Flat, Filter::Heads),
+                    target(&folders.common.join("refs"), Depth::Deep, Filter::References),
+                ];
+                if folders.own != folders.common {
+                    targets.push(target(&folders.own, Depth::Flat, Filter::Heads));
+                }
+                targets
+            }
+            Self::Folder(path) => {
+                let Ok(real) = folder::resolve(path) else { return Vec::new() };
+                let mut targets = vec![target(&real, Depth::Deep, Filter::Files)];
+                if let Some(parent) = path.parent() {
+                    targets.push(target(parent, Depth::Flat, Filter::Entry(path.clone())));
+                }
+                if *path != real {
+                    targets.push(target(path, Depth::Flat, Filter::Entry(path.join("..data"))));
+                }
+                targets
+            }
+        }
+    }
+}
+
+struct Watch {
+    watched: Watched,
+    quiet: Duration,
+    quiet_most: Duration,
+    wake: Arc<Notify>,
+    sender: SyncSender<Message>,
+}
+
+impl Watch {
+    fn run(&self, receiver: &Receiver<Message>) {
+        let mut complained = false;
+        loop {
+            let targets = self.watched.targets();
+            let watcher = self.arm(&targets);
+            match &watcher {
+                Err(error) if !complained => {
+                    complained = true;
+                    tracing::warn!(watched = ?self.watched, %error, "no watching, only polling");
+                }
+                Ok(_) => complained = false,
+                Err(_) => {}
+            }
+            // What happened while nothing was watched.
+            self.wake.notify_one();
+            if !self.follow(receiver, &targets, watcher.is_ok()) {
+                return;
+            }
+        }
+    }
+
+    fn arm(&self, targets: &[Target]) -> notify::Result<RecommendedWatcher> {
+        let (sender, filters) = (self.sender.clone(), targets.to_vec());
+        let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
+            if event.is_ok_and(|event| !counts(&filters, &event)) {
+                return;
+            }
+            // A full channel holds a message that says the same.
+            let _ = sender.try_send(Message::Event);
+        })?;
+        for target in targets {
+            let mode = match target.depth {
+                Depth::Flat => RecursiveMode::NonRecursive,
+                Depth::Deep => RecursiveMode::Recursive,
+            };
+            watcher.watch(&target.path, mode)?;
+        }
+        Ok(watcher)
+    }
+
+    /// Passes hints on until the targets are other ones; false when nobody listens any more.
+    fn follow(&self, receiver: &Receiver<Message>, targets: &[Target], armed: bool) -> bool {
+        loop {
+            match receiver.recv_timeout(CHECK) {
+                Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => return false,
+                Ok(Message::Event) => {
+                    if !self.event(receiver) {
+                        return false;
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) if Arc::strong_count(&self.wake) == 1 => return false,
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            let same = self.watched.targets() == targets;
+            if !same || (!armed && !targets.is_empty()) {
+                return true;
+            }
+        }
+    }
+
+    /// One event and those that follow it; false when nobody listens any more.
+    fn event(&self, receiver: &Receiver<Message>) -> bool {
+        let (pause, end) = match self.watched {
+            Watched::Repository(_) => {
+                self.wake.notify_one();
+                (ONCE_MORE, Instant::now() + ONCE_MORE)
+            }
+            Watched::Folder(_) => (self.quiet, Instant::now() + self.quiet_most),
+        };
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            match receiver.recv_timeout(pause.min(left)) {
+                Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => return false,
+                Ok(Message::Event) => {
+                    if matches!(self.watched, Watched::Repository(_)) {
+                        self.wake.notify_one();
+                    }
+                    if left.is_zero() {
+                        break;
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => break,
+            }
+        }
+        self.wake.notify_one();
+        true
+    }
+}
+
+/// Whether an event may mean a change. Reading a file is an event too, and must not wake the reader.
+fn counts(targets: &[Target], event: &notify::Event) -> bool {
+    if matches!(event.kind, EventKind::Access(_)) {
+        return false;
+    }
+    event.need_rescan()
+        || event.paths.iter().any(|path| {
+            targets
+                .iter()
+                .any(|target| path.starts_with(&target.path) && target.filter.counts(&target.path, path))
+        })
+}

@@ -1,0 +1,46 @@
+//! One writer per state directory, across processes.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use super::error::Error;
+
+/// How often a taken lock is tried again.
+const AGAIN: Duration = Duration::from_millis(20);
+
+/// The right to write to a state directory; the system takes it back when the process ends.
+#[derive(Debug)]
+pub(super) struct Lock {
+    _file: File,
+}
+
+/// Makes the folder, if it is missing, for its owner only, and takes its lock.
+pub(super) async fn take(folder: &Path, patience: Duration) -> Result<Lock, Error> {
+    let trouble = |doing| move |error| Error::State { path: folder.to_owned(), doing, error };
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)
+        .map_err(trouble("cannot create"))?;
+    let path = folder.join("lock");
+    let file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(&path)
+        .map_err(trouble("cannot write to"))?;
+    let start = Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(Lock { _file: file }),
+            Err(TryLockError::Error(error)) => return Err(trouble("cannot lock")(error)),
+            Err(TryLockError::WouldBlock) if start.elapsed() >= patience => {
+                return Err(Error::Busy { path });
+            }
+            Err(TryLockError::WouldBlock) => tokio::time::sleep(AGAIN).await,
+        }
+    }
+}

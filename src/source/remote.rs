@@ -1,0 +1,363 @@
+//! A git repository behind a network: named references first, a fetch only when one has moved.
+
+use git2::{ObjectType, Reference};
+use tokio::process::Command;
+
+use crate::object::Revision;
+
+use super::child::{self, Failure, Output, Peer};
+use super::complaint::{self, Kind};
+use super::error::Error;
+use super::location;
+use super::lock::Lock;
+use super::reader::Reader;
+use super::settings::Transports;
+use super::store::Store;
+
+/// One reference of one remote.
+#[derive(Debug)]
+pub(super) struct Remote {
+    address: Address,
+    place: String,
+    wanted: Wanted,
+    /// Where fetches arrive, and the last one that held anything: both named after what is wanted, so that
+    /// nothing of another repository is mistaken for this one's.
+    arrival: String,
+    in_force: String,
+    pub(super) store: Store,
+}
+
+/// A URL with its credentials apart, because arguments can be read by everybody on the host.
+struct Address {
+    url: String,
+    /// The header of HTTP's Basic scheme and the URL that it is for.
+    header: Option<(String, String)>,
+    secrets: Vec<String>,
+}
+
+impl std::fmt::Debug for Address {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&location::redacted(&self.url))
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Wanted {
+    Head,
+    /// A full id.
+    Commit(Revision),
+    /// A branch, else a tag, or a whole name that begins with `refs/`.
+    Named(String),
+}
+
+impl Wanted {
+    /// The whole names that it may have, the first that is there wins.
+    fn names(&self) -> Vec<String> {
+        match self {
+            Self::Head => vec!["HEAD".to_owned()],
+            Self::Commit(_) => Vec::new(),
+            Self::Named(name) if name.starts_with("refs/") => vec![name.clone()],
+            Self::Named(name) => vec![format!("refs/heads/{name}"), format!("refs/tags/{name}")],
+        }
+    }
+}
+
+/// What the remote says of the wanted reference.
+#[derive(Debug, PartialEq, Eq)]
+struct Advertised {
+    name: String,
+    commit: Revision,
+}
+
+impl Remote {
+    pub(super) fn new(url: &str, reference: Option<&str>, place: &str, store: Store) -> Result<Self, Error> {
+        let scheme = url.split_once("://").map(|(scheme, _)| scheme);
+        if store.settings().transports == Transports::Authenticated
+            && let Some(scheme @ ("http" | "git")) = scheme
+        {
+            return Err(Error::Unsupported {
+                place: place.to_owned(),
+                what: format!("{scheme}://, which neither encrypts nor tells who answers,"),
+                instead: "use https:// or ssh://",
+            });
+        }
+        let wanted = wanted(reference, place)?;
+        let key = git2::Oid::hash_object(ObjectType::Blob, format!("{url}\n{wanted:?}").as_bytes())
+            .map_err(|error| store.judged(&error))?;
+        let (arrival, in_force) = (format!("refs/rhumb/in/{key}"), format!("refs/rhumb/head/{key}"));
+        Ok(Self { address: address(url), place: place.to_owned(), wanted, arrival, in_force, store })
+    }
+
+    /// The revision that the last look of an earlier process left.
+    pub(super) fn remembered(&self) -> Option<Revision> {
+        if !self.store.exists() {
+            return None;
+        }
+        self.store.target(&self.in_force).ok().flatten()
+    }
+
+    /// Asks the remote, fetches what is new, pins it.
+    pub(super) async fn newest(
+        &self,
+        lock: &Lock,
+        known: Option<&Revision>,
+        reader: &Reader,
+    ) -> Result<Revision, Error> {
+        if reader.take_suspicion() && !known.is_some_and(|known| reader.is_whole(known)) {
+            self.store.replace(lock, "objects could not be read")?;
+        }
+        let (name, commit) = match &self.wanted {
+            Wanted::Commit(commit) => (commit.to_string(), commit.clone()),
+            Wanted::Head | Wanted::Named(_) => {
+                let advertised = self.advertised(known).await?;
+                (advertised.name, advertised.commit)
+            }
+        };
+        let pinned = self.store.target(&Store::pin_name(&commit))?;
+        if pinned.is_some() && known == Some(&commit) {
+            return Ok(commit);
+        }
+        let here = pinned.is_some() && self.store.holds(&commit);
+        let revision = if here { commit } else { self.fetched(lock, &name).await? };
+        reader.check(&revision)?;
+        self.store.point(lock, &self.in_force, &revision)?;
+        Ok(revision)
+    }
+
+    async fn fetched(&self, lock: &Lock, name: &str) -> Result<Revision, Error> {
+        let spec = format!("+{name}:{}", self.arrival);
+        match self.fetch(&spec).await {
+            Ok(()) => {}
+            // What is in no table may be our own store's fault; a remote's fault shows again.
+            Err(Error::Git { detail, .. }) if !self.is_sound() => {
+                self.store.replace(lock, &detail)?;
+                self.fetch(&spec).await?;
+            }
+            Err(error) => return Err(error),
+        }
+        let Some(revision) = self.store.target(&self.arrival)? else {
+            return Err(Error::Refused {
+                place: self.place.clone(),
+                detail: format!("{name} leads to no commit"),
+            });
+        };
+        self.store.pin(lock, &revision)?;
+        if !self.store.holds(&revision) {
+            self.store.replace(lock, "fetched objects are missing")?;
+            return Err(Error::Damaged {
+                place: self.store.path().display().to_string(),
+                detail: "fetched objects were missing; it is made anew and fetched again".to_owned(),
+            });
+        }
+        Ok(revision)
+    }
+
+    /// Fetches a revision by its id and pins it; false where the server does not give it.
+    pub(super) async fn bring(&self, revision: &Revision) -> Result<bool, Error> {
+        match self.fetch(&format!("+{revision}:{}", Store::pin_name(revision))).await {
+            Ok(()) => Ok(true),
+            Err(Error::NoReference { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether all that the store names is in it.
+    fn is_sound(&self) -> bool {
+        let Ok(mut named) = self.store.pinned() else { return false };
+        named.extend(self.store.target(&self.arrival).ok().flatten());
+        named.iter().all(|revision| self.store.holds(revision))
+    }
+
+    async fn advertised(&self, known: Option<&Revision>) -> Result<Advertised, Error> {
+        let names = self.wanted.names();
+        let mut command = self.command();
+        command.args(["ls-remote", "--exit-code", "--", self.address.url.as_str(), "HEAD"]);
+        for name in &names {
+            command.arg(name).arg(format!("{name}^{{}}"));
+        }
+        let settings = self.store.settings();
+        let output = child::run(command, settings.answer, settings.quota).await;
+        let output = self.ended(output, settings.answer)?;
+        // 2 is an empty answer, in which nothing can be told from nothing.
+        if output.status.code() == Some(2) {
+            return Err(Error::Hollow { place: self.place.clone() });
+        }
+        if !output.status.success() {
+            return Err(self.failure(&output));
+        }
+        let listed = listed(&output.stdout);
+        if let Some(found) = names.iter().find_map(|name| found(&listed, name)) {
+            return Ok(found);
+        }
+        let place = self.place.clone();
+        if !listed.iter().any(|(name, _)| *name == "HEAD") {
+            return Err(Error::Hollow { place });
+        }
+        let reference = names.first().cloned().unwrap_or_default();
+        let reference = reference.trim_start_matches("refs/heads/").to_owned();
+        Err(match known {
+            Some(_) => Error::Gone { place, reference },
+            None => Error::NoReference { place, reference },
+        })
+    }
+
+    async fn fetch(&self, spec: &str) -> Result<(), Error> {
+        let room = self.store.room()?;
+        let mut command = self.command();
+        command.args(["fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head"]);
+        command.args(["--no-auto-maintenance", "--depth=1", "--", self.address.url.as_str(), spec]);
+        let deadline = self.store.settings().fetch;
+        let output = child::run(command, deadline, room.0).await;
+        let output = self.ended(output, deadline)?;
+        if output.status.success() {
+            return Ok(());
+        }
+        if output.overflowed() {
+            let detail = "what the remote sends is larger than the quota leaves room for".to_owned();
+            return Err(Error::Full { path: self.store.path().to_owned(), detail });
+        }
+        Err(self.failure(&output))
+    }
+
+    fn command(&self) -> Command {
+        let peer = Peer::Network(self.store.settings().transports);
+        let mut command = child::git(self.store.path(), peer);
+        if let Some((url, header)) = &self.address.header {
+            command
+                .env("GIT_CONFIG_COUNT", "1")
+                .env("GIT_CONFIG_KEY_0", format!("http.{url}.extraHeader"))
+                .env("GIT_CONFIG_VALUE_0", header);
+        }
+        command
+    }
+
+    fn ended(&self, output: Result<Output, Failure>, after: std::time::Duration) -> Result<Output, Error> {
+        let place = self.place.clone();
+        output.map_err(|failure| match failure {
+            Failure::NotStarted(error) => Error::NoGit { error },
+            Failure::Silent => Error::Silent { place, after },
+            Failure::TooMuch => {
+                Error::NotARepository { place, detail: "it sends more than references".to_owned() }
+            }
+        })
+    }
+
+    fn failure(&self, output: &Output) -> Error {
+        let detail = complaint::detail(&output.stderr, &self.address.secrets);
+        match complaint::kind(&output.stderr) {
+            Kind::NoCommit => {
+                let reference = match &self.wanted {
+                    Wanted::Commit(commit) => format!("{commit} ({detail})"),
+                    Wanted::Head | Wanted::Named(_) => detail,
+                };
+                Error::NoReference { place: self.place.clone(), reference }
+            }
+            kind => complaint::error(kind, &self.place, detail, self.store.path()),
+        }
+    }
+}
+
+fn wanted(reference: Option<&str>, place: &str) -> Result<Wanted, Error> {
+    let Some(name) = reference.filter(|name| *name != "HEAD") else { return Ok(Wanted::Head) };
+    if name.len() == 40 && name.bytes().all(|b| b.is_ascii_hexdigit()) {
+        return Ok(Wanted::Commit(Revision::new(&name.to_ascii_lowercase())));
+    }
+    let wanted = Wanted::Named(name.to_owned());
+    if wanted.names().iter().all(|name| Reference::is_valid_name(name)) {
+        return Ok(wanted);
+    }
+    let why = format!("`{name}` is no branch, tag or whole commit id");
+    Err(Error::Location { text: place.to_owned(), why })
+}
+
+/// The lines of `ls-remote`: whole names and ids.
+fn listed(text: &str) -> Vec<(&str, Revision)> {
+    let lines = text.lines().filter_map(|line| line.split_once('\t'));
+    lines
+        .filter(|(id, _)| id.len() == 40 && id.bytes().all(|b| b.is_ascii_hexdigit()))
+        .map(|(id, name)| (name, Revision::new(id)))
+        .collect()
+}
+
+/// A reference by its whole name (patterns match tails too), annotated tags by what they lead to.
+fn found(listed: &[(&str, Revision)], name: &str) -> Option<Advertised> {
+    let id = |name: &str| listed.iter().find(|(listed, _)| *listed == name).map(|(_, id)| id.clone());
+    let commit = id(&format!("{name}^{{}}")).or_else(|| id(name))?;
+    Some(Advertised { name: name.to_owned(), commit })
+}
+
+fn address(url: &str) -> Address {
+    let secrets = location::secrets(url);
+    let plain = Address { url: url.to_owned(), header: None, secrets };
+    let Some((scheme @ ("https" | "http"), rest)) = url.split_once("://") else { return plain };
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let Some((user, host)) = authority.rsplit_once('@') else { return plain };
+    let (name, password) = user.split_once(':').unwrap_or((user, ""));
+    let decoded =
+        |text: &str| location::percent_decoded(text.as_bytes()).unwrap_or_else(|| text.as_bytes().to_vec());
+    let pair = [decoded(name), b":".to_vec(), decoded(password)].concat();
+    let encoded = base64(&pair);
+    let header = (format!("{scheme}://{host}/"), format!("Authorization: Basic {encoded}"));
+    let mut secrets = plain.secrets;
+    secrets.push(encoded);
+    Address { url: format!("{scheme}://{host}{path}"), header: Some(header), secrets }
+}
+
+/// RFC 4648, section 4.
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut out = String::new();
+    for chunk in bytes.chunks(3) {
+        let byte = |i: usize| u32::from(chunk.get(i).copied().unwrap_or_default());
+        let word = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for place in 0..4 {
+            let digit = DIGITS.get((word >> (18 - 6 * place) & 63) as usize).copied().unwrap_or_default();
+            out.push(if place > chunk.len() { '=' } else { char::from(digit) });
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credentials_leave_the_url() {
+        fn check(url: &str, plain: &str, header: Option<(&str, &str)>) {
+            let address = address(url);
+            assert_eq!(address.url, plain);
+            let header = header.map(|(url, header)| (url.to_owned(), header.to_owned()));
+            assert_eq!(address.header, header, "{url}");
+        }
+        check("https://example.com/a.git", "https://example.com/a.git", None);
+        check(
+            "https://Aladdin:open%20sesame@example.com:8443/a.git",
+            "https://example.com:8443/a.git",
+            Some(("https://example.com:8443/", "Authorization: Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==")),
+        );
+        check(
+            "https://token@example.com/a",
+            "https://example.com/a",
+            Some(("https://example.com/", "Authorization: Basic dG9rZW46")),
+        );
+        check("ssh://git@example.com/a", "ssh://git@example.com/a", None);
+        check("git@example.com:a", "git@example.com:a", None);
+    }
+
+    #[test]
+    fn references_count_by_their_whole_name() {
+        let id = |digit: char| digit.to_string().repeat(40);
+        let text = format!(
+            "{}\tHEAD\n{}\trefs/heads/evil/refs/heads/main\n{}\trefs/tags/v1\n{}\trefs/tags/v1^{{}}\nnonsense\n",
+            id('a'),
+            id('b'),
+            id('c'),
+            id('d')
+        );
+        let listed = listed(&text);
+        assert_eq!(found(&listed, "refs/heads/main"), None);
+        assert_eq!(found(&listed, "HEAD").unwrap().commit.as_str(), id('a'));
+        assert_eq!(found(&listed, "refs/tags/v1").unwrap().commit.as_str(), id('d'));
+    }
+}

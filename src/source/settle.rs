@@ -1,0 +1,143 @@
+//! When a file that is gone from a folder counts as gone.
+//!
+//! A folder that is just being replaced, synchronised or mounted looks as if files had been deleted. So an
+//! absence must last; until then the revision keeps the file's last content.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::time::{Duration, Instant};
+
+use git2::Oid;
+
+/// A file's path, content and size in bytes.
+pub(super) type Entry = (String, Oid, u64);
+
+/// How the folder came to its present content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Manner {
+    /// File by file.
+    Piecemeal,
+    /// All at once: the link to it was swapped. Absences count at once.
+    Swapped,
+}
+
+/// Since when which files are gone.
+#[derive(Debug, Default)]
+pub(super) struct Absences {
+    since: BTreeMap<String, Instant>,
+}
+
+impl Absences {
+    /// What the next revision holds: the files that are there, and those that are not gone long enough. Both
+    /// lists are ordered by path.
+    pub(super) fn merge(
+        &mut self,
+        there: &[Entry],
+        before: &[Entry],
+        manner: Manner,
+        now: Instant,
+        settle: Duration,
+    ) -> Vec<Entry> {
+        let paths: HashSet<&str> = there.iter().map(|entry| entry.0.as_str()).collect();
+        let known: HashSet<&str> = before.iter().map(|entry| entry.0.as_str()).collect();
+        let new: HashSet<Oid> =
+            there.iter().filter(|entry| !known.contains(entry.0.as_str())).map(|entry| entry.1).collect();
+        let folders: BTreeSet<&str> = there.iter().flat_map(|entry| parents(&entry.0)).collect();
+        let mut since = BTreeMap::new();
+        let mut all = there.to_vec();
+        for entry in before.iter().filter(|entry| !paths.contains(entry.0.as_str())) {
+            let path = entry.0.as_str();
+            // Moved: the same content came under a new path, nothing is lost.
+            let moved = new.contains(&entry.1);
+            // A file cannot stay where a folder is now, nor below what is a file now.
+            let ousted = folders.contains(path) || parents(path).any(|folder| paths.contains(folder));
+            if manner == Manner::Swapped || moved || ousted {
+                continue;
+            }
+            let first = self.since.get(path).copied().unwrap_or(now);
+            if now.saturating_duration_since(first) < settle {
+                since.insert(path.to_owned(), first);
+                all.push(entry.clone());
+            }
+        }
+        self.since = since;
+        all.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        all
+    }
+
+    /// The files that are gone and still shown.
+    pub(super) fn waiting(&self) -> impl Iterator<Item = &str> {
+        self.since.keys().map(String::as_str)
+    }
+
+    /// How long until the first of them counts as gone.
+    pub(super) fn due(&self, now: Instant, settle: Duration) -> Option<Duration> {
+        let first = self.since.values().min()?;
+        Some((*first + settle).saturating_duration_since(now))
+    }
+}
+
+/// The folders above a path.
+fn parents(path: &str) -> impl Iterator<Item = &str> {
+    path.match_indices('/').map(|(at, _)| path.get(..at).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SETTLE: Duration = Duration::from_secs(60);
+
+    fn list(text: &str) -> Vec<Entry> {
+        text.split_whitespace()
+            .map(|word| {
+                let (path, content) = word.split_once('=').unwrap();
+                let id = Oid::hash_object(git2::ObjectType::Blob, content.as_bytes()).unwrap();
+                (path.to_owned(), id, content.len() as u64)
+            })
+            .collect()
+    }
+
+    /// Steps are `seconds: what is there`; the published list after the last one is compared.
+    fn check(steps: &[(u64, &str)], manner: Manner, expected: &str) {
+        let start = Instant::now();
+        let mut absences = Absences::default();
+        let mut shown = Vec::new();
+        for (second, there) in steps {
+            let now = start + Duration::from_secs(*second);
+            shown = absences.merge(&list(there), &shown, manner, now, SETTLE);
+        }
+        assert_eq!(shown, list(expected), "{steps:?}");
+    }
+
+    #[test]
+    fn an_absence_counts_when_it_lasts() {
+        use Manner::{Piecemeal, Swapped};
+        let all = "a=1 b=2";
+        check(&[(0, all), (1, "a=1")], Piecemeal, all);
+        check(&[(0, all), (1, "a=1"), (60, "a=1")], Piecemeal, all);
+        check(&[(0, all), (1, "a=1"), (61, "a=1")], Piecemeal, "a=1");
+        check(&[(0, all), (1, "a=1"), (30, all), (61, "a=1")], Piecemeal, all);
+        check(&[(0, all), (1, "a=1"), (30, "a=1 b=3"), (61, "a=1 b=3")], Piecemeal, "a=1 b=3");
+        check(&[(0, all), (1, "a=9")], Piecemeal, "a=9 b=2");
+        check(&[(0, all), (1, "a=1")], Swapped, "a=1");
+        // Moved as it is, at once; moved and edited, after the wait.
+        check(&[(0, all), (1, "a=1 c=2")], Piecemeal, "a=1 c=2");
+        check(&[(0, all), (1, "a=1 c=3")], Piecemeal, "a=1 b=2 c=3");
+        // Of two equal files one is gone: not a move.
+        check(&[(0, "a=1 b=1"), (1, "a=1")], Piecemeal, "a=1 b=1");
+        // Paths that cannot both be.
+        check(&[(0, "a/b=1"), (1, "a=2")], Piecemeal, "a=2");
+        check(&[(0, "a=1"), (1, "a/b=2")], Piecemeal, "a/b=2");
+    }
+
+    #[test]
+    fn it_says_when_to_look_again() {
+        let start = Instant::now();
+        let mut absences = Absences::default();
+        let shown = absences.merge(&list("a=1 b=2"), &[], Manner::Piecemeal, start, SETTLE);
+        assert_eq!(absences.due(start, SETTLE), None);
+        absences.merge(&list("a=1"), &shown, Manner::Piecemeal, start, SETTLE);
+        assert_eq!(absences.due(start + Duration::from_secs(45), SETTLE), Some(Duration::from_secs(15)));
+        assert_eq!(absences.waiting().collect::<Vec<_>>(), ["b"]);
+    }
+}

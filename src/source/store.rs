@@ -1,0 +1,299 @@
+//! The bare repository in a source's state directory: what was fetched or snapshotted, and what is pinned.
+//!
+//! A cache: when it is damaged it is moved aside and made anew. Every change to it asks for its [`Lock`].
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use git2::{ErrorCode, Oid, Repository, RepositoryInitOptions};
+use walkdir::WalkDir;
+
+use crate::object::Revision;
+
+use super::child::{self, Peer};
+use super::error::Error;
+use super::lock::Lock;
+use super::objects;
+use super::settings::Settings;
+
+/// Pins: `refs/rhumb/keep/<id>`.
+const KEEP: &str = "refs/rhumb/keep/";
+/// Each fetch leaves a pack (fsck on receive keeps even small ones whole).
+const MOST_PACKS: usize = 50;
+/// Loose objects in one of 256 folders: about 4,000 in all.
+const MOST_LOOSE: usize = 16;
+
+/// One source's own repository.
+#[derive(Clone, Debug)]
+pub(super) struct Store {
+    folder: PathBuf,
+    path: PathBuf,
+    settings: Settings,
+}
+
+/// What is left of the quota in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Room(pub(super) u64);
+
+impl Store {
+    pub(super) fn new(folder: &Path, settings: Settings) -> Self {
+        Self { folder: folder.to_owned(), path: folder.join("store.git"), settings }
+    }
+
+    /// The state directory.
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The repository in it.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    pub(super) fn exists(&self) -> bool {
+        self.path.exists()
+    }
+
+    pub(super) async fn lock(&self) -> Result<Lock, Error> {
+        super::lock::take(&self.folder, self.settings.lock).await
+    }
+
+    fn trouble(&self, doing: &'static str) -> impl Fn(io::Error) -> Error {
+        let path = self.path.clone();
+        move |error| match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                Error::Full { path: path.clone(), detail: error.to_string() }
+            }
+            _ => Error::State { path: path.clone(), doing, error },
+        }
+    }
+
+    /// What libgit2 says of the store, told apart by whether the disk or the content is at fault.
+    pub(super) fn judged(&self, error: &git2::Error) -> Error {
+        let text = error.message();
+        let os = |sign| text.contains(sign);
+        if os("No space left") || os("quota") {
+            return Error::Full { path: self.path.clone(), detail: text.to_owned() };
+        }
+        let denied = os("Permission denied") || os("Read-only file system") || os("Not a directory");
+        if denied || error.code() == ErrorCode::Owner {
+            let error = io::Error::other(text.to_owned());
+            return Error::State { path: self.path.clone(), doing: "cannot use", error };
+        }
+        Error::Damaged { place: self.path.display().to_string(), detail: text.to_owned() }
+    }
+
+    /// Makes the repository where it is missing, replaces it where it is no repository, and removes what
+    /// killed processes left behind: `shallow.lock` alone would block every later fetch.
+    pub(super) fn prepare(&self, lock: &Lock) -> Result<(), Error> {
+        match objects::open(&self.path) {
+            Ok(_) => {}
+            Err(_) if !self.path.exists() => self.create(lock)?,
+            Err(error) => match self.judged(&error) {
+                Error::Damaged { detail, .. } => self.replace(lock, &detail)?,
+                other => return Err(other),
+            },
+        }
+        self.sweep()
+    }
+
+    fn create(&self, _: &Lock) -> Result<(), Error> {
+        let young = self.folder.join("store.git.new");
+        if young.exists() {
+            fs::remove_dir_all(&young).map_err(self.trouble("cannot replace"))?;
+        }
+        let mut options = RepositoryInitOptions::new();
+        options.bare(true).external_template(false).no_reinit(true);
+        Repository::init_opts(&young, &options).map_err(|error| self.judged(&error))?;
+        fs::rename(&young, &self.path).map_err(self.trouble("cannot create"))
+    }
+
+    /// Moves a damaged repository aside, where a person can look at it, and makes a new one. Only the last
+    /// damaged one is kept.
+    pub(super) fn replace(&self, lock: &Lock, why: &str) -> Result<(), Error> {
+        let aside = self.folder.join("store.git.broken");
+        tracing::warn!(store = %self.path.display(), reason = why, "damaged store: moved aside, to be rebuilt");
+        let old = fs::symlink_metadata(&aside).map(|metadata| metadata.is_dir());
+        match old {
+            Ok(true) => fs::remove_dir_all(&aside).map_err(self.trouble("cannot replace"))?,
+            Ok(false) => fs::remove_file(&aside).map_err(self.trouble("cannot replace"))?,
+            Err(_) => {}
+        }
+        fs::rename(&self.path, &aside).map_err(self.trouble("cannot move aside"))?;
+        self.create(lock)
+    }
+
+    fn sweep(&self) -> Result<(), Error> {
+        let remove = |path: PathBuf| match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(self.trouble("cannot clean")(error)),
+            _ => Ok(()),
+        };
+        let names = |folder: &str| -> Vec<PathBuf> {
+            let entries = fs::read_dir(self.path.join(folder)).into_iter().flatten().flatten();
+            entries
+                .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()))
+                .map(|e| e.path())
+                .collect()
+        };
+        let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        for path in names("").into_iter().filter(|path| name(path).ends_with(".lock")) {
+            remove(path)?;
+        }
+        for path in names("objects/pack") {
+            let name = name(&path);
+            if name.starts_with("tmp_") || name.starts_with(".tmp-") || name.ends_with(".keep") {
+                remove(path)?;
+            }
+        }
+        for entry in WalkDir::new(self.path.join("refs")).into_iter().flatten() {
+            if entry.file_type().is_file() && name(entry.path()).ends_with(".lock") {
+                remove(entry.into_path())?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn repository(&self) -> Result<Repository, Error> {
+        objects::open(&self.path).map_err(|error| self.judged(&error))
+    }
+
+    /// The commit that a reference leads to; none where it is missing or leads to no commit.
+    pub(super) fn target(&self, name: &str) -> Result<Option<Revision>, Error> {
+        let repository = self.repository()?;
+        match repository.find_reference(name) {
+            Ok(reference) => {
+                Ok(reference.peel_to_commit().ok().map(|commit| Revision::new(&commit.id().to_string())))
+            }
+            Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
+            Err(error) => Err(self.judged(&error)),
+        }
+    }
+
+    /// Points a reference at a commit.
+    pub(super) fn point(&self, _: &Lock, name: &str, revision: &Revision) -> Result<(), Error> {
+        let repository = self.repository()?;
+        let done = Oid::from_str(revision.as_str())
+            .and_then(|id| repository.reference(name, id, true, "").map(|_| ()));
+        done.map_err(|error| self.judged(&error))
+    }
+
+    /// Pins a revision that is here.
+    pub(super) fn pin(&self, lock: &Lock, revision: &Revision) -> Result<(), Error> {
+        self.point(lock, &Self::pin_name(revision), revision)
+    }
+
+    pub(super) fn pin_name(revision: &Revision) -> String {
+        format!("{KEEP}{revision}")
+    }
+
+    /// What is pinned.
+    pub(super) fn pinned(&self) -> Result<BTreeSet<Revision>, Error> {
+        let repository = self.repository()?;
+        let references =
+            repository.references_glob(&format!("{KEEP}*")).map_err(|error| self.judged(&error))?;
+        let mut pinned = BTreeSet::new();
+        for reference in references {
+            let reference = reference.map_err(|error| self.judged(&error))?;
+            if let Some(id) = reference.name().ok().and_then(|name| name.strip_prefix(KEEP)) {
+                pinned.insert(Revision::new(id));
+            }
+        }
+        Ok(pinned)
+    }
+
+    /// Takes a pin away; the objects stay until the next maintenance.
+    pub(super) fn unpin(&self, _: &Lock, revision: &Revision) -> Result<(), Error> {
+        let repository = self.repository()?;
+        match repository.find_reference(&Self::pin_name(revision)).and_then(|mut found| found.delete()) {
+            Err(error) if error.code() != ErrorCode::NotFound => Err(self.judged(&error)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether every object of a revision is here; contents are not read.
+    pub(super) fn holds(&self, revision: &Revision) -> bool {
+        let Ok(repository) = self.repository() else { return false };
+        let Ok(odb) = repository.odb() else { return false };
+        let commit = Oid::from_str(revision.as_str()).and_then(|id| repository.find_commit(id));
+        let Ok(tree) = commit.and_then(|commit| commit.tree()) else { return false };
+        let mut seen = BTreeSet::new();
+        let mut left = vec![tree];
+        while let Some(tree) = left.pop() {
+            for entry in &tree {
+                let known = entry.kind() == Some(git2::ObjectType::Commit) || !seen.insert(entry.id());
+                if known {
+                    continue;
+                }
+                if entry.kind() != Some(git2::ObjectType::Tree) {
+                    if !odb.exists(entry.id()) {
+                        return false;
+                    }
+                } else if let Ok(tree) = repository.find_tree(entry.id()) {
+                    left.push(tree);
+                } else {
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    /// What the quota leaves for new files.
+    pub(super) fn room(&self) -> Result<Room, Error> {
+        let used = self.used();
+        match self.settings.quota.checked_sub(used) {
+            Some(left) if left > 0 => Ok(Room(left)),
+            _ => Err(Error::Full {
+                path: self.path.clone(),
+                detail: format!("{used} bytes are used of a quota of {}", self.settings.quota),
+            }),
+        }
+    }
+
+    fn used(&self) -> u64 {
+        let entries = WalkDir::new(&self.path).into_iter().flatten();
+        entries.filter_map(|entry| entry.metadata().ok()).map(|metadata| metadata.blocks() * 512).sum()
+    }
+
+    /// Whether enough has gathered for [`Store::maintain`] to be worth its while.
+    fn is_untidy(&self) -> bool {
+        let count = |folder: &str, ending: &str| {
+            let entries = fs::read_dir(self.path.join(folder)).into_iter().flatten().flatten();
+            entries.filter(|entry| entry.file_name().to_string_lossy().ends_with(ending)).count()
+        };
+        count("objects/pack", ".pack") > MOST_PACKS || count("objects/17", "") > MOST_LOOSE
+    }
+
+    /// Packs what is referenced and drops the rest, if enough has gathered. A failure leaves the store as it
+    /// was and is only told: the next time may do better.
+    pub(super) async fn maintain(&self, lock: &Lock) {
+        if self.is_untidy() {
+            self.tidy(lock).await;
+        }
+    }
+
+    /// As [`Store::maintain`], now.
+    pub(super) async fn tidy(&self, _: &Lock) {
+        let steps: [&[&str]; 3] =
+            [&["repack", "-adq"], &["prune", "--expire=now"], &["pack-refs", "--all", "--prune"]];
+        for step in steps {
+            let mut command = child::git(&self.path, Peer::Nobody);
+            command.args(step);
+            let done = child::run(command, self.settings.fetch, self.settings.quota).await;
+            let failure = match done {
+                Ok(output) if output.status.success() => continue,
+                Ok(output) => super::complaint::detail(&output.stderr, &[]),
+                Err(failure) => format!("{failure:?}"),
+            };
+            tracing::warn!(store = %self.path.display(), step = ?step, failure, "store not tidied");
+            return;
+        }
+    }
+}
