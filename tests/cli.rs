@@ -1,61 +1,15 @@
 //! The `rhumb` program as a person meets it: what it prints where, and how it ends. Needs no cluster.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test stops at what it did not expect")]
+
+#[path = "cli/bed.rs"]
+mod bed;
+
 use std::fs;
-use std::io::Write as _;
-use std::path::Path;
-use std::process::{Command, Output, Stdio};
 
 use insta::assert_snapshot;
-use tempfile::TempDir;
 
-/// A folder of its own, in which the program runs with nothing else around it.
-struct Bed {
-    folder: TempDir,
-}
-
-impl Bed {
-    fn new(files: &[(&str, &str)]) -> Self {
-        let folder = TempDir::new().unwrap();
-        for (path, text) in files {
-            let path = folder.path().join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        }
-        Self { folder }
-    }
-
-    fn command(&self, line: &str) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_rhumb"));
-        command.current_dir(self.folder.path()).env_clear().env("HOME", self.folder.path());
-        command.args(line.split_whitespace());
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        command
-    }
-
-    /// What a terminal would show, with standard error and the exit code set apart.
-    fn run(&self, line: &str) -> String {
-        transcript(line, &self.command(line).output().unwrap())
-    }
-
-    fn run_with_input(&self, line: &str, input: &str) -> String {
-        let mut child = self.command(line).stdin(Stdio::piped()).spawn().unwrap();
-        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-        transcript(line, &child.wait_with_output().unwrap())
-    }
-
-    fn path(&self) -> &Path {
-        self.folder.path()
-    }
-}
-
-fn transcript(line: &str, output: &Output) -> String {
-    let mut text = format!("$ rhumb {line}\n{}", String::from_utf8_lossy(&output.stdout));
-    if !output.stderr.is_empty() {
-        text += &format!("--- standard error\n{}", String::from_utf8_lossy(&output.stderr));
-    }
-    let code = output.status.code().expect("ended by a signal");
-    text + &format!("--- exit code {code}")
-}
+use bed::Bed;
 
 const SHOP: &[(&str, &str)] = &[
     (
@@ -95,7 +49,7 @@ fn help_is_a_page_for_each_command() {
     settings.set_omit_expression(true);
     for page in pages {
         let name = format!("help {page}").trim().replace(' ', "-");
-        let text = bed.run(&format!("{page} --help").trim().to_owned());
+        let text = bed.run(format!("{page} --help").trim());
         assert!(text.lines().all(|line| line.chars().count() <= 100), "a line is too wide in {name}");
         settings.bind(|| assert_snapshot!(name, text));
     }
@@ -383,6 +337,11 @@ fn wrong_usage_is_explained() {
     hint: name the repository as SOURCE and the folder with --path
     --- exit code 2
     ");
+}
+
+#[test]
+fn wrong_values_are_explained() {
+    let bed = Bed::new(SHOP);
     assert_snapshot!(bed.run("diff shop --path ../secret"), @r"
     $ rhumb diff shop --path ../secret
     --- standard error
@@ -457,7 +416,7 @@ spec:
     intervall: 1 minute
   directory: 12
 ";
-    let bed = Bed::new(&[("rhumb.yaml", text), ("bad.yaml", "kind: [")]);
+    let bed = Bed::new(&[("rhumb.yaml", text)]);
     assert_snapshot!(bed.run("run --config rhumb.yaml"), @r#"
     $ rhumb run --config rhumb.yaml
     --- standard error
@@ -482,6 +441,11 @@ spec:
     error: rhumb.yaml is no usable configuration: 5 errors
     --- exit code 78
     "#);
+}
+
+#[test]
+fn run_has_a_source_or_a_configuration() {
+    let bed = Bed::new(&[("bad.yaml", "kind: [")]);
     assert_snapshot!(bed.run("run --config bad.yaml"), @r"
     $ rhumb run --config bad.yaml
     --- standard error

@@ -3,13 +3,12 @@
 #![allow(clippy::doc_markdown, reason = "clap prints these comments as they are, backticks included")]
 
 use std::ffi::OsString;
-use std::fmt;
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 
 use super::help;
+use super::object_name::ObjectName;
 use crate::config::{Duration, Name, TreePath};
 use crate::engine::{Adopt, BlastRadius};
 
@@ -317,48 +316,6 @@ pub struct PruneConfirmArgs {
 /// `rhumb version`.
 #[derive(Debug, Args)]
 pub struct VersionArgs {}
-
-/// An object as people name it: `shop/deployment.apps/web`, or `namespace/shop`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ObjectName {
-    /// Its namespace, where one is named.
-    pub namespace: Option<String>,
-    /// The kind with its group, lower case: `deployment.apps`.
-    pub kind: String,
-    /// Its name.
-    pub name: String,
-}
-
-/// A text that names no object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not an object's name, as shop/deployment.apps/web or namespace/shop")]
-pub struct NotAnObjectName;
-
-impl FromStr for ObjectName {
-    type Err = NotAnObjectName;
-
-    fn from_str(text: &str) -> Result<Self, NotAnObjectName> {
-        let parts: Vec<&str> = text.split('/').collect();
-        let (namespace, kind, name) = match parts[..] {
-            [kind, name] => (None, kind, name),
-            [namespace, kind, name] => (Some(namespace.to_owned()), kind, name),
-            _ => return Err(NotAnObjectName),
-        };
-        if parts.iter().any(|part| part.is_empty()) {
-            return Err(NotAnObjectName);
-        }
-        Ok(Self { namespace, kind: kind.to_ascii_lowercase(), name: name.to_owned() })
-    }
-}
-
-impl fmt::Display for ObjectName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(namespace) = &self.namespace {
-            write!(f, "{namespace}/")?;
-        }
-        write!(f, "{}/{}", self.kind, self.name)
-    }
-}
 
 fn adopt(word: &str) -> Result<Adopt, String> {
     let known = || Adopt::ALL.map(Adopt::word).join(", ");

@@ -11,6 +11,7 @@ mod diff;
 mod exit;
 mod help;
 mod log;
+mod object_name;
 mod prune;
 mod reading;
 mod render;
@@ -23,8 +24,9 @@ mod validate;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-pub use args::{Command, CommandLine, Global, ObjectName};
+pub use args::{Command, CommandLine, Global};
 pub use exit::{CommandError, Exit};
+pub use object_name::{NotAnObjectName, ObjectName};
 pub use terminal::{Answer, Terminal};
 
 use args::Color;
@@ -50,8 +52,8 @@ fn carry_out(line: &CommandLine, terminal: &Terminal) -> Result<Exit, CommandErr
     log::start(global, talk, terminal)?;
     match &line.command {
         Command::Run(args) => run::carry_out(args, settings::followed(global, args, terminal)?, terminal),
-        Command::Diff(args) => diff::carry_out(args, settings::once(global, &args.source)?, terminal),
-        Command::Apply(args) => apply::carry_out(args, settings::once(global, &args.source)?, terminal),
+        Command::Diff(args) => diff::carry_out(args, settings::compared(global, args)?, terminal),
+        Command::Apply(args) => apply::carry_out(args, settings::applied(global, args)?, terminal),
         Command::Validate(args) => validate::carry_out(args, global, terminal),
         Command::Render(args) => render::carry_out(args, terminal),
         Command::Prune { command } => {

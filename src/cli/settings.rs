@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use super::CommandError;
-use super::args::{Global, PlaceArgs, RunArgs, SourceArgs};
+use super::args::{ApplyArgs, DiffArgs, Global, PlaceArgs, RunArgs, SourceArgs};
 use super::exit::{Exit, plain};
 use super::terminal::Terminal;
 use crate::config::{self, Config, Environment, GitSpec, GitUrl, Mode, Name, SourceSpec};
+use crate::engine::Prune;
 use crate::object::{Class, Diagnostic};
 use crate::render;
 use crate::source::{self, Place};
@@ -47,13 +48,24 @@ pub(super) fn default_namespace(global: &Global) -> Name {
     global.namespace.clone().unwrap_or_else(Name::unnamed)
 }
 
-/// The settings of a command that looks once: a path is read as it is on disk, unless a revision is named.
-pub(super) fn once(global: &Global, args: &SourceArgs) -> Result<Config, CommandError> {
+/// The settings of `diff`, which shows what would be deleted too.
+pub(super) fn compared(global: &Global, args: &DiffArgs) -> Result<Config, CommandError> {
+    once(global, &args.source, Prune::On)
+}
+
+/// The settings of `apply`, which deletes only when it is told to.
+pub(super) fn applied(global: &Global, args: &ApplyArgs) -> Result<Config, CommandError> {
+    once(global, &args.source, if args.prune { Prune::On } else { Prune::Off })
+}
+
+/// A path is read as it is on disk, unless a revision is named.
+fn once(global: &Global, args: &SourceArgs, prune: Prune) -> Result<Config, CommandError> {
     let place = source::classify(&args.source)?;
-    let spec = match place {
+    let mut spec = match place {
         Place::Repository(_) if args.place.reference.is_none() => on_disk(&args.source, &args.place),
         place => by_place(place, &args.source, &args.place)?,
     };
+    spec.prune = prune == Prune::On;
     with_source(global, spec, &args.place)
 }
 

@@ -23,7 +23,7 @@ pub(super) enum Kind {
 }
 
 /// In this order: some failures print several of these.
-const SIGNS: [(&str, Kind); 49] = [
+const SIGNS: [(&str, Kind); 50] = [
     ("REMOTE HOST IDENTIFICATION HAS CHANGED", Kind::HostKey),
     ("Host key verification failed", Kind::HostKey),
     ("certificate verification failed", Kind::Certificate),
@@ -74,6 +74,8 @@ const SIGNS: [(&str, Kind); 49] = [
     ("hung up unexpectedly", Kind::Unreachable),
     ("early EOF", Kind::Unreachable),
     ("bad line length character", Kind::Unreachable),
+    // The end of every failure over ssh, so it comes last.
+    ("Could not read from remote repository", Kind::Unreachable),
 ];
 
 /// Judges a complaint. What the other side says of itself does not count.

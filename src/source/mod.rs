@@ -11,6 +11,7 @@
 mod changes;
 mod child;
 mod complaint;
+mod configured;
 mod directory;
 mod disk;
 mod error;

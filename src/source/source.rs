@@ -43,7 +43,7 @@ pub struct Source {
     interval: Duration,
     origin: Origin,
     reader: Reader,
-    store: Store,
+    pub(super) store: Store,
     current: Option<Revision>,
     /// Whether a look of this process gave [`Source::current`].
     looked: bool,

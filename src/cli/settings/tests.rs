@@ -5,7 +5,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::cli::args::{Color, Command, CommandLine, parse};
 use crate::config::{Duration, Location, SourceConfig};
-use crate::engine::{Adopt, BlastRadius, Prune};
+use crate::engine::{Adopt, BlastRadius};
 
 fn typed(line: &str) -> CommandLine {
     let words = std::iter::once("rhumb").chain(line.split_whitespace());
@@ -16,8 +16,8 @@ fn settings(line: &str) -> Result<Config, CommandError> {
     let CommandLine { global, command } = typed(line);
     match command {
         Command::Run(args) => followed(&global, &args, &Terminal::new(Color::Never)),
-        Command::Diff(args) => once(&global, &args.source),
-        Command::Apply(args) => once(&global, &args.source),
+        Command::Diff(args) => compared(&global, &args),
+        Command::Apply(args) => applied(&global, &args),
         _ => Ok(connection(&global)),
     }
 }
@@ -83,6 +83,9 @@ fn flags_say_what_a_source_may_do() {
     assert_eq!((plain.name.as_str(), plain.namespace.as_str()), ("default", "default"));
     assert_eq!((plain.prune, plain.adopt, plain.mode), (Prune::On, Adopt::IfUnowned, Mode::Enforce));
     assert_eq!(plain.blast_radius, BlastRadius::default());
+    assert_eq!(source(&format!("diff {folder}")).prune, Prune::On);
+    assert_eq!(source(&format!("apply {folder}")).prune, Prune::Off);
+    assert_eq!(source(&format!("apply {folder} --prune")).prune, Prune::On);
     let flags = "--name shop -n store --no-prune --observe --adopt never --blast-radius 5% --interval 30s";
     let other = source(&format!("run {tree} {flags}"));
     assert_eq!((other.name.as_str(), other.namespace.as_str()), ("shop", "store"));
@@ -121,24 +124,4 @@ spec: {directory: shop}
     assert_eq!((other.namespace.as_str(), other.state_directory), ("flag", Some("flag".into())));
     assert_eq!(other.sources[0].mode, Mode::Observe);
     assert_eq!(settings(&format!("{line}x")).unwrap_err().exit, Exit::BadConfiguration);
-}
-
-#[test]
-fn objects_are_named_as_they_are_listed() {
-    use crate::cli::ObjectName;
-    fn check(text: &str, expected: Option<(Option<&str>, &str, &str)>) {
-        let read = text.parse::<ObjectName>().ok();
-        let parts =
-            read.as_ref().map(|name| (name.namespace.as_deref(), name.kind.as_str(), name.name.as_str()));
-        assert_eq!(parts, expected, "{text}");
-    }
-    check("shop/deployment.apps/web", Some((Some("shop"), "deployment.apps", "web")));
-    check("Namespace/shop", Some((None, "namespace", "shop")));
-    assert_eq!(
-        "shop/Deployment.apps/web".parse::<ObjectName>().unwrap().to_string(),
-        "shop/deployment.apps/web"
-    );
-    for wrong in ["web", "", "/", "a//b", "a/b/c/d", "/deployment/web"] {
-        check(wrong, None);
-    }
 }

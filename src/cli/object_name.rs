@@ -1,0 +1,116 @@
+//! Objects as people name them.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::config::Name;
+use crate::object::ObjectId;
+
+/// An object as people name it: `shop/deployment.apps/web`, or `namespace/shop`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ObjectName {
+    /// Its namespace, where one is named.
+    pub namespace: Option<String>,
+    /// The kind with its group, lower case: `deployment.apps`.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+}
+
+impl ObjectName {
+    /// The name of an object.
+    pub fn of(id: &ObjectId) -> Self {
+        Self {
+            namespace: id.namespace().map(str::to_owned),
+            kind: id.group_kind().to_string().to_ascii_lowercase(),
+            name: id.name().to_owned(),
+        }
+    }
+
+    /// Whether it means this object; a namespace that is left out is `namespace`.
+    pub fn means(&self, id: &ObjectId, namespace: &Name) -> bool {
+        let other = Self::of(id);
+        let same_place = match (&self.namespace, &other.namespace) {
+            (_, None) => self.namespace.is_none(),
+            (None, Some(place)) => place == namespace.as_str(),
+            (Some(named), Some(place)) => named == place,
+        };
+        same_place && self.kind == other.kind && self.name == other.name
+    }
+}
+
+/// A text that names no object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not an object's name, as shop/deployment.apps/web or namespace/shop")]
+pub struct NotAnObjectName;
+
+impl FromStr for ObjectName {
+    type Err = NotAnObjectName;
+
+    fn from_str(text: &str) -> Result<Self, NotAnObjectName> {
+        let parts: Vec<&str> = text.split('/').collect();
+        let (namespace, kind, name) = match parts[..] {
+            [kind, name] => (None, kind, name),
+            [namespace, kind, name] => (Some(namespace.to_owned()), kind, name),
+            _ => return Err(NotAnObjectName),
+        };
+        if parts.iter().any(|part| part.is_empty()) {
+            return Err(NotAnObjectName);
+        }
+        Ok(Self { namespace, kind: kind.to_ascii_lowercase(), name: name.to_owned() })
+    }
+}
+
+impl fmt::Display for ObjectName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(namespace) = &self.namespace {
+            write!(f, "{namespace}/")?;
+        }
+        write!(f, "{}/{}", self.kind, self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::object::GroupKind;
+
+    #[test]
+    fn objects_are_named_as_they_are_listed() {
+        fn check(text: &str, expected: Option<(Option<&str>, &str, &str)>) {
+            let read = text.parse::<ObjectName>().ok();
+            let parts =
+                read.as_ref().map(|name| (name.namespace.as_deref(), name.kind.as_str(), name.name.as_str()));
+            assert_eq!(parts, expected, "{text}");
+        }
+        check("shop/deployment.apps/web", Some((Some("shop"), "deployment.apps", "web")));
+        check("Namespace/shop", Some((None, "namespace", "shop")));
+        assert_eq!(
+            "shop/Deployment.apps/web".parse::<ObjectName>().unwrap().to_string(),
+            "shop/deployment.apps/web"
+        );
+        for wrong in ["web", "", "/", "a//b", "a/b/c/d", "/deployment/web"] {
+            check(wrong, None);
+        }
+    }
+
+    #[test]
+    fn a_name_means_one_object() {
+        fn check(text: &str, id: &ObjectId, expected: bool) {
+            let name: ObjectName = text.parse().unwrap();
+            assert_eq!(name.means(id, &"default".parse().unwrap()), expected, "{text} for {id}");
+        }
+        let deployment = GroupKind::new("apps", "Deployment");
+        let web = ObjectId::new(&deployment, Some("shop"), "web");
+        let shop = ObjectId::new(&GroupKind::new("", "Namespace"), None, "shop");
+        assert_eq!(ObjectName::of(&web).to_string(), "shop/deployment.apps/web");
+        assert_eq!(ObjectName::of(&shop).to_string(), "namespace/shop");
+        check("shop/deployment.apps/web", &web, true);
+        check("deployment.apps/web", &web, false);
+        check("deployment.apps/web", &ObjectId::new(&deployment, Some("default"), "web"), true);
+        check("shop/deployment/web", &web, false);
+        check("shop/deployment.apps/api", &web, false);
+        check("namespace/shop", &shop, true);
+        check("default/namespace/shop", &shop, false);
+    }
+}

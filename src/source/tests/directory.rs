@@ -1,0 +1,289 @@
+//! Folders that are followed as they are.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use super::bed::{folder, marks, paths, put, refused};
+use crate::object::Revision;
+use crate::source::{Error, Location, Settings, Source, read_disk};
+
+/// A folder, a state directory, and a clock that stands still.
+struct Bed {
+    dir: TempDir,
+    state: TempDir,
+    now: Arc<Mutex<Instant>>,
+}
+
+impl Bed {
+    fn new(files: &[(&str, &str)]) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("root")).unwrap();
+        put(&dir.path().join("root"), files);
+        Self { dir, state: tempfile::tempdir().unwrap(), now: Arc::new(Mutex::new(Instant::now())) }
+    }
+
+    fn root(&self) -> PathBuf {
+        self.dir.path().join("root")
+    }
+
+    fn put(&self, files: &[(&str, &str)]) {
+        put(&self.root(), files);
+    }
+
+    fn wait(&self, seconds: u64) {
+        *self.now.lock().unwrap() += Duration::from_secs(seconds);
+    }
+
+    fn open(&self) -> Source {
+        let now = self.now.clone();
+        let settings = Settings {
+            pause: Duration::from_millis(1),
+            clock: Arc::new(move || *now.lock().unwrap()),
+            ..Settings::default()
+        };
+        Source::open_with("test", &Location::Directory(self.root()), self.state.path(), settings).unwrap()
+    }
+}
+
+async fn seen(source: &mut Source) -> Revision {
+    source.observe().await.unwrap().revision
+}
+
+fn text(source: &Source, revision: &Revision, path: &str) -> String {
+    let snapshot = source.snapshot(revision).unwrap();
+    let file = snapshot.files.iter().find(|file| &*file.path == path).unwrap();
+    String::from_utf8(source.read(file.blob).unwrap()).unwrap()
+}
+
+#[tokio::test]
+async fn snapshots_follow_the_files_and_equal_what_one_look_gives() {
+    let bed = Bed::new(&[("a.yaml", "1"), ("b/c.yaml", "2"), ("b/README", "x")]);
+    let mut source = bed.open();
+    let first = source.observe().await.unwrap();
+    assert!(first.changed && first.waiting.is_empty());
+    let first = first.revision;
+    assert_eq!(read_disk(&bed.root()).unwrap().snapshot, source.snapshot(&first).unwrap());
+    assert_eq!(text(&source, &first, "b/c.yaml"), "2");
+    assert_eq!(source.commit(&first).unwrap(), None);
+    assert!(!source.observe().await.unwrap().changed);
+
+    bed.put(&[("a.yaml", "9"), ("b/d.yaml", "4"), ("b/README", "y")]);
+    let second = seen(&mut source).await;
+    assert_eq!(marks(&source.changes(&first, &second).unwrap()), ["~a.yaml", "+b/d.yaml"]);
+    assert_eq!(text(&source, &second, "a.yaml"), "9");
+    bed.put(&[("a.yaml", "1")]);
+    fs::remove_file(bed.root().join("b/d.yaml")).unwrap();
+    bed.wait(1);
+    seen(&mut source).await;
+    bed.wait(60);
+    assert_eq!(seen(&mut source).await, first, "equal files, equal revision");
+}
+
+#[tokio::test]
+async fn an_absence_counts_when_it_lasts() {
+    let bed = Bed::new(&[("a.yaml", "1"), ("b.yaml", "2"), ("c.yaml", "3")]);
+    let mut source = bed.open();
+    let first = seen(&mut source).await;
+    bed.put(&[("b.yaml", "")]);
+    let look = source.observe().await.unwrap();
+    assert_eq!((look.revision, look.changed), (first.clone(), false));
+    assert_eq!(look.waiting, ["b.yaml".into()]);
+    assert!(source.next_poll(0.5) <= Duration::from_secs(10));
+
+    bed.put(&[("a.yaml", "11")]);
+    bed.wait(59);
+    let second = seen(&mut source).await;
+    assert_eq!(marks(&source.changes(&first, &second).unwrap()), ["~a.yaml"]);
+    assert_eq!(text(&source, &second, "b.yaml"), "2");
+    assert!(source.next_poll(0.5) <= Duration::from_secs(1));
+
+    // A new process waits anew, for it does not know since when.
+    let mut source = bed.open();
+    bed.wait(10);
+    assert_eq!(seen(&mut source).await, second);
+    bed.wait(60);
+    let third = source.observe().await.unwrap();
+    assert_eq!(marks(&source.changes(&second, &third.revision).unwrap()), ["-b.yaml"]);
+    assert!(third.waiting.is_empty());
+    bed.put(&[("c.yaml", ""), ("d.yaml", "3")]);
+    let moved = seen(&mut source).await;
+    assert_eq!(marks(&source.changes(&third.revision, &moved).unwrap()), ["-c.yaml", "+d.yaml"]);
+}
+
+#[tokio::test]
+async fn a_root_that_is_gone_or_empty_leaves_the_last_revision_in_force() {
+    let bed = Bed::new(&[("a.yaml", "1")]);
+    let mut source = bed.open();
+    let first = seen(&mut source).await;
+    let refuses = async |source: &mut Source, expected: &str| {
+        bed.wait(3600);
+        let error = source.observe().await.unwrap_err();
+        assert!(error.to_string().contains(expected), "{error}");
+        assert_eq!(source.current(), Some(&first));
+        assert_eq!(text(source, &first, "a.yaml"), "1");
+    };
+    bed.put(&[("a.yaml", "")]);
+    refuses(&mut source, "no *.yaml, *.yml or *.json file in the folder").await;
+    fs::remove_dir(bed.root()).unwrap();
+    refuses(&mut source, "no such file or folder").await;
+    let mut restarted = bed.open();
+    assert_eq!(restarted.current(), Some(&first));
+    refuses(&mut restarted, "no such file or folder").await;
+    fs::write(bed.root(), "a file").unwrap();
+    refuses(&mut source, "cannot be read").await;
+    fs::remove_file(bed.root()).unwrap();
+    symlink("root", bed.root()).unwrap();
+    refuses(&mut source, "cannot be read").await;
+    fs::remove_file(bed.root()).unwrap();
+    fs::create_dir(bed.root()).unwrap();
+    bed.put(&[("a.yaml", "1")]);
+    assert!(!source.observe().await.unwrap().changed);
+}
+
+#[tokio::test]
+async fn a_swapped_link_counts_at_once() {
+    let bed = Bed::new(&[]);
+    let versions = folder(&[("one/a.yaml", "1"), ("one/b.yaml", "2"), ("two/a.yaml", "3"), ("three/x", "")]);
+    let swap = |name: &str| {
+        let young = bed.dir.path().join("young");
+        symlink(versions.path().join(name), &young).unwrap();
+        fs::rename(young, bed.root()).unwrap();
+    };
+    fs::remove_dir(bed.root()).unwrap();
+    swap("one");
+    let mut source = bed.open();
+    let first = seen(&mut source).await;
+    swap("two");
+    let second = seen(&mut source).await;
+    assert_eq!(marks(&source.changes(&first, &second).unwrap()), ["~a.yaml", "-b.yaml"]);
+    swap("three");
+    assert!(
+        matches!(source.observe().await, Err(Error::Empty { .. })),
+        "but nothing at all still is an error"
+    );
+    fs::remove_file(versions.path().join("one/b.yaml")).unwrap();
+    put(versions.path(), &[("one/c.yaml", "4")]);
+    swap("one");
+    let third = seen(&mut source).await;
+    assert_eq!(paths(&source.snapshot(&third).unwrap()), ["a.yaml", "c.yaml"]);
+    put(versions.path(), &[("one/c.yaml", "")]);
+    assert_eq!(seen(&mut source).await, third, "without a swap it settles first");
+}
+
+#[tokio::test]
+async fn a_kubernetes_volume_is_swapped_as_a_whole() {
+    let bed = Bed::new(&[("..one/a.yaml", "1"), ("..one/b.yaml", "2"), ("..two/a.yaml", "3")]);
+    let swap = |name: &str| {
+        symlink(name, bed.root().join("..young")).unwrap();
+        fs::rename(bed.root().join("..young"), bed.root().join("..data")).unwrap();
+    };
+    symlink("..data/a.yaml", bed.root().join("a.yaml")).unwrap();
+    swap("..one");
+    let mut source = bed.open();
+    let first = seen(&mut source).await;
+    assert!(source.snapshot(&first).unwrap().complete());
+    swap("..two");
+    let second = seen(&mut source).await;
+    assert_eq!(marks(&source.changes(&first, &second).unwrap()), ["~a.yaml", "-b.yaml"]);
+}
+
+#[tokio::test]
+async fn what_is_refused_makes_the_revision_incomplete() {
+    let bed = Bed::new(&[("a.yaml", "1"), ("overlay/kustomization.yaml", "x"), ("overlay/b.yaml", "2")]);
+    symlink("a.yaml", bed.root().join("link.yaml")).unwrap();
+    fs::File::create(bed.root().join("big.yaml")).unwrap().set_len(17 << 20).unwrap();
+    let mut source = bed.open();
+    let first = seen(&mut source).await;
+    let snapshot = source.snapshot(&first).unwrap();
+    assert_eq!(paths(&snapshot), ["a.yaml"]);
+    let expected = ["too-large big.yaml", "symlink link.yaml", "kustomization overlay/kustomization.yaml"];
+    assert_eq!(refused(&snapshot.refused), expected);
+    assert_eq!(read_disk(&bed.root()).unwrap().snapshot, snapshot);
+    // Another process reads the same out of the store.
+    let mut again = bed.open();
+    assert_eq!(again.snapshot(&first).unwrap(), snapshot);
+    assert_eq!(seen(&mut again).await, first);
+
+    bed.put(&[(".rhumbignore", "/overlay\n*.json\n/link.yaml\n/big.yaml\n")]);
+    let second = seen(&mut source).await;
+    assert!(source.snapshot(&second).unwrap().complete());
+    assert_ne!(first, second, "complete is another revision than incomplete, though the files are the same");
+    assert_eq!(source.changes(&first, &second).unwrap(), []);
+}
+
+#[tokio::test]
+async fn a_folder_that_never_rests_is_not_taken() {
+    let bed = Bed::new(&[("a.yaml", "1")]);
+    let mut source = bed.open();
+    let first = seen(&mut source).await;
+    let (root, stop) = (bed.root(), Arc::new(std::sync::atomic::AtomicBool::new(false)));
+    let ended = stop.clone();
+    let writer = std::thread::spawn(move || {
+        let mut n = 0_u64;
+        while !ended.load(std::sync::atomic::Ordering::Relaxed) {
+            n += 1;
+            fs::write(root.join("young"), n.to_string()).unwrap();
+            fs::rename(root.join("young"), root.join("a.yaml")).unwrap();
+        }
+        n
+    });
+    let outcome = source.observe().await;
+    stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    writer.join().unwrap();
+    match outcome {
+        Err(Error::Moving { .. }) => assert_eq!(source.current(), Some(&first)),
+        other => panic!("two passes were equal: {other:?}"),
+    }
+    assert!(source.observe().await.unwrap().changed, "taken when it rests");
+}
+
+#[tokio::test]
+async fn a_rewrite_of_equal_size_right_after_a_look_is_seen() {
+    let bed = Bed::new(&[("a.yaml", "0")]);
+    let mut source = bed.open();
+    for n in 1..30 {
+        let digit = (n % 10).to_string();
+        bed.put(&[("a.yaml", &digit)]);
+        let revision = seen(&mut source).await;
+        assert_eq!(text(&source, &revision, "a.yaml"), digit);
+    }
+    assert!(source.next_poll(0.5) <= Duration::from_secs(2), "young files are looked at again soon");
+}
+
+#[tokio::test]
+async fn pins_keep_old_snapshots_and_only_those() {
+    let bed = Bed::new(&[("a.yaml", "1")]);
+    let mut source = bed.open();
+    let first = seen(&mut source).await;
+    bed.put(&[("a.yaml", "2")]);
+    let second = seen(&mut source).await;
+    bed.put(&[("a.yaml", "3")]);
+    let third = seen(&mut source).await;
+    assert_eq!(source.pin(&BTreeSet::from([first.clone()])).await.unwrap(), []);
+    let lock = source.store.lock().await.unwrap();
+    source.store.tidy(&lock).await;
+    drop(lock);
+    assert_eq!(text(&source, &first, "a.yaml"), "1");
+    assert_eq!(text(&source, &third, "a.yaml"), "3");
+    assert!(matches!(source.snapshot(&second), Err(Error::Unknown { .. })));
+    assert_eq!(source.pin(&BTreeSet::from([second.clone()])).await.unwrap(), [second]);
+}
+
+#[tokio::test]
+async fn another_folder_under_the_same_name_starts_anew() {
+    let bed = Bed::new(&[("a.yaml", "1"), ("b.yaml", "2")]);
+    seen(&mut bed.open()).await;
+    let other = folder(&[("a.yaml", "1")]);
+    let open =
+        |path: &Path| Source::open("test", &Location::Directory(path.to_owned()), bed.state.path()).unwrap();
+    let mut source = open(other.path());
+    assert_eq!(source.current(), None);
+    let revision = seen(&mut source).await;
+    assert_eq!(paths(&source.snapshot(&revision).unwrap()), ["a.yaml"], "nothing lingers of the first one's");
+}

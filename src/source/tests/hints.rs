@@ -1,0 +1,167 @@
+//! Hints: each change wakes, reading does not.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::time::Duration;
+
+use super::bed::{Repo, folder, put};
+use crate::source::{GitLocation, Hints, Location, Settings, Source};
+
+const LONG: Duration = Duration::from_secs(20);
+
+/// Starts watching, and takes the hint that comes when the watch is set.
+async fn watch(location: Location) -> Hints {
+    let state = tempfile::tempdir().unwrap();
+    let settings = Settings {
+        quiet: Duration::from_millis(20),
+        quiet_most: Duration::from_millis(200),
+        ..Settings::default()
+    };
+    let hints = Source::open_with("test", &location, state.path(), settings).unwrap().hints();
+    tokio::time::timeout(LONG, hints.changed()).await.expect("a first hint");
+    hints
+}
+
+async fn wakes(hints: &Hints, what: &str) {
+    tokio::time::timeout(LONG, hints.changed()).await.unwrap_or_else(|_| panic!("no hint: {what}"));
+    quiet(hints).await;
+}
+
+/// Takes the echoes of a change.
+async fn quiet(hints: &Hints) {
+    while tokio::time::timeout(Duration::from_millis(250), hints.changed()).await.is_ok() {}
+}
+
+fn at(path: &Path) -> Location {
+    Location::Git(GitLocation::new(path.to_str().unwrap()))
+}
+
+#[tokio::test]
+async fn every_way_to_move_a_reference_wakes() {
+    let (repo, first) = Repo::with(&[("a.yaml", "1")]);
+    let hints = watch(repo.location()).await;
+    repo.commit(&[("a.yaml", "2")]);
+    wakes(&hints, "commit").await;
+    repo.git(&["pack-refs", "--all"]);
+    wakes(&hints, "packed references").await;
+    repo.git(&["branch", "deep/in/folders/branch"]);
+    wakes(&hints, "branch in new folders").await;
+    repo.git(&["checkout", "--quiet", "deep/in/folders/branch"]);
+    wakes(&hints, "checkout").await;
+    repo.git(&["update-ref", "refs/heads/main", first.as_str()]);
+    wakes(&hints, "update-ref").await;
+    repo.git(&["pack-refs", "--all"]);
+    wakes(&hints, "packed references").await;
+    repo.git(&["branch", "--delete", "main"]);
+    wakes(&hints, "deleted from the packed references").await;
+    // What moves no reference.
+    put(repo.path(), &[("a.yaml", "not committed")]);
+    repo.git(&["add", "--all"]);
+    let none = tokio::time::timeout(Duration::from_millis(300), hints.changed()).await;
+    assert!(none.is_err(), "a hint for nothing");
+}
+
+#[tokio::test]
+async fn worktrees_bare_repositories_and_pushes_wake() {
+    let (repo, _) = Repo::with(&[("a.yaml", "1")]);
+    let beside = tempfile::tempdir().unwrap();
+    let (tree, bare) = (beside.path().join("tree"), beside.path().join("bare.git"));
+    repo.git(&["worktree", "add", "--quiet", "-b", "other", tree.to_str().unwrap()]);
+    repo.git(&["clone", "--quiet", "--bare", ".", bare.to_str().unwrap()]);
+    let (in_tree, in_bare) = (watch(at(&tree)).await, watch(at(&bare)).await);
+    super::bed::git(&tree, &["commit", "--quiet", "--allow-empty", "--message=x"]);
+    wakes(&in_tree, "commit in a worktree").await;
+    super::bed::git(&tree, &["checkout", "--quiet", "--detach"]);
+    wakes(&in_tree, "the worktree's own HEAD").await;
+    repo.commit(&[("a.yaml", "2")]);
+    repo.git(&["push", "--quiet", bare.to_str().unwrap(), "main"]);
+    wakes(&in_bare, "push").await;
+    // Replaced by another one at the same place.
+    fs::remove_dir_all(&bare).unwrap();
+    repo.git(&["clone", "--quiet", "--bare", ".", bare.to_str().unwrap()]);
+    wakes(&in_bare, "replaced").await;
+    wait_for_watch(&in_bare, || {
+        repo.commit(&[("a.yaml", "x")]);
+        repo.git(&["push", "--quiet", "--force", bare.to_str().unwrap(), "main"]);
+    })
+    .await;
+}
+
+/// Makes changes until one wakes: the watch on what was replaced is set within two seconds.
+async fn wait_for_watch(hints: &Hints, change: impl Fn()) {
+    quiet(hints).await;
+    for _ in 0..20 {
+        change();
+        if tokio::time::timeout(Duration::from_millis(500), hints.changed()).await.is_ok() {
+            return;
+        }
+    }
+    panic!("the watch was not set again");
+}
+
+#[tokio::test]
+async fn files_wake_when_they_are_quiet_and_reading_does_not() {
+    let dir = folder(&[("root/a.yaml", "1"), ("root/b/c.yaml", "1")]);
+    let root = dir.path().join("root");
+    let hints = watch(Location::Directory(root.clone())).await;
+    quiet(&hints).await;
+    crate::source::read_disk(&root).unwrap();
+    put(&root, &[(".a.yaml.swp", "an editor's"), (".git/index", "x")]);
+    let none = tokio::time::timeout(Duration::from_millis(400), hints.changed()).await;
+    assert!(none.is_err(), "a hint for nothing");
+    put(&root, &[("a.yaml", "2")]);
+    wakes(&hints, "written").await;
+    fs::rename(root.join("a.yaml"), root.join("b/d.yaml")).unwrap();
+    wakes(&hints, "moved").await;
+    put(&root, &[("x/y/z/new.yaml", "1")]);
+    wakes(&hints, "in new folders").await;
+    put(&root, &[("x/y/z/new.yaml", "2")]);
+    wakes(&hints, "in folders that were new").await;
+    put(&root, &[(".rhumbignore", "x")]);
+    wakes(&hints, "ignore file").await;
+    put(&root, &[("b/d.yaml", "")]);
+    wakes(&hints, "removed").await;
+    fs::remove_dir_all(&root).unwrap();
+    wakes(&hints, "root removed").await;
+    put(&root, &[("a.yaml", "1")]);
+    wakes(&hints, "root made again").await;
+    wait_for_watch(&hints, || put(&root, &[("a.yaml", "2")])).await;
+}
+
+#[tokio::test]
+async fn swapped_links_wake() {
+    let dir = folder(&[
+        ("one/a.yaml", "1"),
+        ("two/a.yaml", "2"),
+        ("vol/..one/a.yaml", "1"),
+        ("vol/..two/a.yaml", "1"),
+    ]);
+    let swap = |folder: &Path, name: &str, target: &str| {
+        symlink(target, folder.join("young")).unwrap();
+        fs::rename(folder.join("young"), folder.join(name)).unwrap();
+    };
+    swap(dir.path(), "root", "one");
+    let hints = watch(Location::Directory(dir.path().join("root"))).await;
+    quiet(&hints).await;
+    swap(dir.path(), "root", "two");
+    wakes(&hints, "root swapped").await;
+    wait_for_watch(&hints, || put(dir.path(), &[("two/a.yaml", "3")])).await;
+
+    let volume = dir.path().join("vol");
+    swap(&volume, "..data", "..one");
+    let hints = watch(Location::Directory(volume.clone())).await;
+    quiet(&hints).await;
+    swap(&volume, "..data", "..two");
+    wakes(&hints, "volume swapped").await;
+}
+
+#[tokio::test]
+async fn what_appears_later_is_watched_then() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("root");
+    let hints = watch(Location::Directory(root.clone())).await;
+    quiet(&hints).await;
+    put(&root, &[("a.yaml", "1")]);
+    wakes(&hints, "made").await;
+}

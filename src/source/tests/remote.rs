@@ -1,0 +1,386 @@
+//! Repositories behind a network, and what a bad network or server does to them.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use super::bed::{Repo, git, marks, paths};
+use super::server::{Manner, Server};
+use crate::object::{Class, Revision};
+use crate::source::{Error, GitLocation, Location, Settings, Source, Transports};
+
+/// A repository, the server that serves it, and a state directory.
+pub(super) struct Bed {
+    pub(super) repo: Repo,
+    pub(super) server: Server,
+    pub(super) state: TempDir,
+    _folder: TempDir,
+}
+
+impl Bed {
+    /// Serves a repository with these files.
+    pub(super) fn new(files: &[(&str, &str)]) -> (Self, Revision) {
+        let (repo, revision) = Repo::with(files);
+        let folder = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink(repo.path(), folder.path().join("repo")).unwrap();
+        let server = Server::start(folder.path(), Manner::git());
+        let state = tempfile::tempdir().unwrap();
+        (Self { repo, server, state, _folder: folder }, revision)
+    }
+
+    pub(super) fn open(&self) -> Source {
+        self.open_with(|_, _| {})
+    }
+
+    pub(super) fn open_with(&self, change: impl Fn(&mut GitLocation, &mut Settings)) -> Source {
+        let mut location = GitLocation::new(self.server.url("git"));
+        let mut settings = Settings { transports: Transports::Any, ..Settings::default() };
+        change(&mut location, &mut settings);
+        Source::open_with("test", &Location::Git(location), self.state.path(), settings).unwrap()
+    }
+}
+
+fn set(revisions: &[&Revision]) -> BTreeSet<Revision> {
+    revisions.iter().map(|revision| (*revision).clone()).collect()
+}
+
+fn assert_send<T: Send>(value: T) -> T {
+    value
+}
+
+#[tokio::test]
+async fn follows_commits_and_force_pushes() {
+    let (bed, first) = Bed::new(&[("a.yaml", "1"), ("b/c.yaml", "2")]);
+    let mut source = bed.open();
+    let seen = assert_send(source.observe()).await.unwrap();
+    assert_eq!((&seen.revision, seen.changed), (&first, true));
+    assert_eq!(paths(&source.snapshot(&first).unwrap()), ["a.yaml", "b/c.yaml"]);
+    assert_eq!(source.commit(&first).unwrap().unwrap().author, "A Person");
+    assert!(!source.observe().await.unwrap().changed);
+
+    let second = bed.repo.commit(&[("a.yaml", "11")]);
+    assert_eq!(source.observe().await.unwrap().revision, second);
+    assert_eq!(marks(&source.changes(&first, &second).unwrap()), ["~a.yaml"]);
+
+    bed.repo.git(&["reset", "--quiet", "--hard", first.as_str()]);
+    let third = bed.repo.commit(&[("d.yaml", "4")]);
+    let seen = source.observe().await.unwrap();
+    assert_eq!((&seen.revision, seen.changed), (&third, true));
+    assert_eq!(marks(&source.changes(&second, &third).unwrap()), ["~a.yaml", "+d.yaml"]);
+
+    bed.repo.git(&["checkout", "--quiet", "--orphan", "fresh"]);
+    bed.repo.git(&["commit", "--quiet", "--message=unrelated history"]);
+    bed.repo.git(&["branch", "--force", "main", "fresh"]);
+    bed.repo.git(&["checkout", "--quiet", "main"]);
+    assert_eq!(source.observe().await.unwrap().revision, bed.repo.head());
+}
+
+#[tokio::test]
+async fn a_second_process_goes_on_where_the_first_ended() {
+    let (bed, first) = Bed::new(&[("a.yaml", "1")]);
+    bed.open().observe().await.unwrap();
+    bed.server.ended();
+    bed.server.set(Manner::Silent);
+    let mut source = bed.open_with(|_, settings| settings.answer = Duration::from_millis(100));
+    assert_eq!(source.current(), Some(&first));
+    assert_eq!(source.snapshot(&first).unwrap().files.len(), 1);
+    assert!(source.observe().await.is_err());
+    bed.server.set(Manner::git());
+    let mut source = bed.open();
+    assert!(source.observe().await.unwrap().changed, "the first look of a process is always news");
+    let other = bed.open_with(|location, _| location.reference = Some("other".to_owned()));
+    assert_eq!(other.current(), None, "not mistaken for another branch's");
+}
+
+#[tokio::test]
+async fn references_are_branches_tags_and_whole_commits() {
+    let (bed, first) = Bed::new(&[("a.yaml", "1")]);
+    bed.repo.git(&["tag", "--annotate", "--message=one", "v1"]);
+    bed.repo.git(&["branch", "evil/refs/heads/old"]);
+    let second = bed.repo.commit(&[("a.yaml", "2")]);
+    bed.repo.git(&["branch", "old"]);
+    let check = async |reference: Option<&str>, expected: Result<&Revision, &str>| {
+        let mut source = bed.open_with(|location, _| location.reference = reference.map(str::to_owned));
+        match (source.observe().await, expected) {
+            (Ok(seen), Ok(expected)) => assert_eq!(seen.revision, *expected, "{reference:?}"),
+            (Err(error), Err(expected)) => assert!(error.to_string().contains(expected), "{error}"),
+            (got, expected) => panic!("{reference:?}: {got:?}, not {expected:?}"),
+        }
+    };
+    check(None, Ok(&second)).await;
+    check(Some("HEAD"), Ok(&second)).await;
+    check(Some("main"), Ok(&second)).await;
+    check(Some("refs/heads/main"), Ok(&second)).await;
+    check(Some("v1"), Ok(&first)).await;
+    check(Some("old"), Ok(&second)).await;
+    check(Some(first.as_str()), Ok(&first)).await;
+    check(Some("nothing"), Err("no branch, tag or commit nothing")).await;
+    check(Some(&first.as_str()[..10]), Err("no branch, tag or commit")).await;
+    check(Some(&"f".repeat(40)), Err("no branch, tag or commit")).await;
+    let location =
+        GitLocation { reference: Some("a..b".to_owned()), ..GitLocation::new("https://example.com/x") };
+    let error = Source::open("test", &Location::Git(location), bed.state.path()).unwrap_err();
+    assert_eq!(error.class(), Class::Config);
+}
+
+#[tokio::test]
+async fn nothing_but_a_proof_is_called_a_deletion() {
+    let (bed, _) = Bed::new(&[("deploy/a.yaml", "1")]);
+    bed.repo.git(&["branch", "feature"]);
+    let mut source = bed.open_with(|location, _| {
+        location.reference = Some("feature".to_owned());
+        location.path = Some("deploy".to_owned());
+    });
+    let first = source.observe().await.unwrap().revision;
+    let refuses = async |source: &mut Source, expected: &str| {
+        let error = source.observe().await.unwrap_err();
+        assert!(error.to_string().contains(expected), "{error}");
+        assert_eq!(source.current(), Some(&first));
+        assert_eq!(paths(&source.snapshot(&first).unwrap()), ["a.yaml"]);
+    };
+    bed.repo.git(&["branch", "--delete", "feature"]);
+    refuses(&mut source, "feature is gone").await;
+    // No HEAD either: an empty repository, or a server that lost its mind.
+    bed.repo.git(&["update-ref", "-d", "refs/heads/main"]);
+    refuses(&mut source, "names no branch at all").await;
+    bed.repo.git(&["update-ref", "refs/heads/main", first.as_str()]);
+    bed.repo.git(&["branch", "feature", first.as_str()]);
+    assert!(!source.observe().await.unwrap().changed);
+
+    let empty = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
+    git(bed.repo.path(), &["hash-object", "-t", "tree", "-w", "/dev/null"]);
+    let empty = bed.repo.git(&["commit-tree", "-m", "empty", empty]);
+    bed.repo.git(&["update-ref", "refs/heads/feature", &empty]);
+    refuses(&mut source, "no folder deploy in revision").await;
+    assert_eq!(
+        bed.open_with(|location, _| {
+            location.reference = Some("feature".to_owned());
+            location.path = Some("deploy".to_owned());
+        })
+        .current(),
+        Some(&first),
+        "a restart does not make it the revision in force"
+    );
+    bed.repo.git(&["update-ref", "refs/heads/feature", first.as_str()]);
+    assert!(!source.observe().await.unwrap().changed);
+}
+
+/// A source that works, until its server changes its manners; then the error, and how long it took.
+async fn after(manner: Manner, answer: Duration) -> (Error, Duration, Bed) {
+    let (bed, first) = Bed::new(&[("a.yaml", "1")]);
+    let mut source = bed.open_with(|_, settings| settings.answer = Duration::from_secs(20));
+    source.observe().await.unwrap();
+    let mut source = bed.open_with(|_, settings| settings.answer = answer);
+    bed.server.ended();
+    bed.server.set(manner);
+    let start = Instant::now();
+    let error = source.observe().await.unwrap_err();
+    let took = start.elapsed();
+    assert_eq!(source.current(), Some(&first));
+    assert_eq!(paths(&source.snapshot(&first).unwrap()), ["a.yaml"]);
+    assert_eq!(source.reached(), None);
+    (error, took, bed)
+}
+
+#[tokio::test]
+async fn a_silent_or_slow_server_meets_a_deadline_and_all_processes_end() {
+    let answer = Duration::from_millis(300);
+    let drip = Manner::Drip { text: "0".repeat(100), fast: 1 };
+    for manner in [Manner::Silent, drip, Manner::Git { most: 20 }] {
+        let (error, took, bed) = after(manner, answer).await;
+        assert!(matches!(error, Error::Silent { .. }), "{error}");
+        assert_eq!(error.class(), Class::Transient);
+        assert!((answer..answer + Duration::from_secs(5)).contains(&took), "{took:?}");
+        bed.server.wait_end();
+        bed.server.set(Manner::git());
+        assert!(bed.open().observe().await.is_ok(), "recovers by itself");
+    }
+}
+
+/// Looks at a hostile server for the first time.
+async fn stranger(scheme: &str, manner: Manner, answer: Duration) -> Error {
+    let server = Server::start(std::path::Path::new("/nonexistent"), manner);
+    let state = tempfile::tempdir().unwrap();
+    let location = Location::Git(GitLocation::new(server.url(scheme)));
+    let settings = Settings { transports: Transports::Any, answer, ..Settings::default() };
+    let mut source = Source::open_with("test", &location, state.path(), settings).unwrap();
+    let error = source.observe().await.unwrap_err();
+    if matches!(error, Error::Silent { .. }) {
+        server.wait_end();
+    }
+    error
+}
+
+#[tokio::test]
+async fn every_kind_of_bad_answer_has_its_name() {
+    let long = Duration::from_secs(20);
+    let short = Duration::from_millis(300);
+    let html = "<html><body>Please log in</body></html>";
+    let check = async |scheme: &str, manner: Manner, answer: Duration, expected: &str, class: Class| {
+        let error = stranger(scheme, manner.clone(), answer).await;
+        assert!(error.to_string().contains(expected), "{scheme} {manner:?}: {error}");
+        assert_eq!(error.class(), class, "{error}");
+    };
+    // In the TLS handshake git's own limits on slow transfers do not fire.
+    check("https", Manner::Silent, short, "no answer within 0.3 s", Class::Transient).await;
+    check("http", Manner::Silent, short, "no answer within 0.3 s", Class::Transient).await;
+    let drip = Manner::Drip { text: "HTTP/1.1 200 OK\r\n\r\n".to_owned() + &"x".repeat(99), fast: 19 };
+    check("http", drip, short, "no answer within 0.3 s", Class::Transient).await;
+    check("https", Manner::Say("not TLS".to_owned()), long, "not reachable", Class::Transient).await;
+    let ok = |body: &str| Manner::http("200 OK", "text/html", body);
+    check("http", ok(""), long, "names no branch at all", Class::Transient).await;
+    check("http", ok(html), long, "names no branch at all", Class::Transient).await;
+    check(
+        "http",
+        ok(&format!("<!DOCTYPE html>\n{html}\n")),
+        long,
+        "no git repository answers",
+        Class::Source,
+    )
+    .await;
+    check("http", Manner::http("404 Not Found", "text/html", html), long, "no git repository", Class::Source)
+        .await;
+    check("http", Manner::http("403 Forbidden", "text/html", html), long, "access denied", Class::Forbidden)
+        .await;
+    let denied = "401 Unauthorized\r\nWWW-Authenticate: Basic realm=\"x\"";
+    check("http", Manner::http(denied, "text/html", html), long, "access denied", Class::Forbidden).await;
+    let busy = Manner::http("429 Too Many Requests", "text/html", html);
+    check("http", busy, long, "not reachable", Class::Transient).await;
+    let broken = Manner::http("503 Service Unavailable", "text/html", html);
+    check("http", broken, long, "not reachable", Class::Transient).await;
+    check("git", Manner::Say(String::new()), long, "not reachable", Class::Transient).await;
+    check("git", Manner::Say("garbage".to_owned()), long, "not reachable", Class::Transient).await;
+    check("git", Manner::git(), long, "no git repository answers", Class::Source).await;
+}
+
+#[tokio::test]
+async fn a_server_that_is_down_is_unreachable() {
+    let (bed, first) = Bed::new(&[("a.yaml", "1")]);
+    let mut source = bed.open();
+    source.observe().await.unwrap();
+    let Bed { server, state, repo: _repo, _folder } = bed;
+    drop(server);
+    // The port is closed when the listening thread has ended.
+    let start = Instant::now();
+    let error = loop {
+        match source.observe().await {
+            Err(error @ Error::Unreachable { .. }) => break error,
+            other => assert!(start.elapsed() < Duration::from_secs(10), "{other:?}"),
+        }
+    };
+    assert!(error.to_string().contains("not reachable"), "{error}");
+    assert_eq!(source.current(), Some(&first));
+    let wait = |source: &Source| source.next_poll(0.5);
+    let (first_wait, before) = (Duration::from_secs(60), wait(&source));
+    assert!(before >= first_wait, "{before:?}");
+    for _ in 0..5 {
+        let _ = source.observe().await;
+    }
+    assert_eq!(wait(&source), Duration::from_secs(300), "looked at less and less often");
+    drop(state);
+}
+
+#[tokio::test]
+async fn credentials_appear_nowhere() {
+    let html = Manner::http("403 Forbidden", "text/html", "no");
+    let server = Server::start(std::path::Path::new("/nonexistent"), html);
+    let url = server.url("http").replace("://", "://user:hunter2@");
+    let location = Location::Git(GitLocation::new(url));
+    let state = tempfile::tempdir().unwrap();
+    let settings = Settings { transports: Transports::Any, ..Settings::default() };
+    let mut source = Source::open_with("test", &location, state.path(), settings).unwrap();
+    let error = source.observe().await.unwrap_err();
+    assert!(server.wait_end().contains("Authorization: Basic dXNlcjpodW50ZXIy"), "the server gets them");
+    for text in [
+        error.to_string(),
+        format!("{error:?}"),
+        format!("{source:?}"),
+        format!("{location:?}"),
+        location.to_string(),
+    ] {
+        assert!(!text.contains("hunter2") && !text.contains("dXNlcjpodW50ZXIy"), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn transports_that_trust_anybody_are_refused() {
+    let (bed, _) = Bed::new(&[("a.yaml", "1")]);
+    for scheme in ["git", "http"] {
+        let location = Location::Git(GitLocation::new(bed.server.url(scheme)));
+        let error = Source::open("test", &location, bed.state.path()).unwrap_err();
+        assert!(error.to_string().contains("use https:// or ssh://"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_killed_fetch_leaves_does_not_block_the_next() {
+    let (bed, _) = Bed::new(&[("a.yaml", "1")]);
+    let noise: String = (0..200_000).map(|n: u32| format!("{:x}\n", n.wrapping_mul(2_654_435_761))).collect();
+    let mut source = bed.open_with(|_, settings| settings.fetch = Duration::from_millis(500));
+    source.observe().await.unwrap();
+    let second = bed.repo.commit(&[("noise.txt", &noise), ("a.yaml", "2")]);
+    // Enough for the references and for half of the pack.
+    bed.server.set(Manner::Git { most: 300_000 });
+    let error = source.observe().await.unwrap_err();
+    assert!(matches!(error, Error::Silent { .. }), "{error}");
+    let store = bed.state.path().join("store.git");
+    let litter = |folder: &str| -> Vec<String> {
+        let names = fs::read_dir(store.join(folder)).unwrap().map(|entry| entry.unwrap().file_name());
+        let names = names.map(|name| name.into_string().unwrap());
+        names
+            .filter(|name| name.contains("tmp_") || name.ends_with(".lock") || name.ends_with(".keep"))
+            .collect()
+    };
+    assert!(!litter("objects/pack").is_empty(), "half a pack is left");
+    // What other moments leave.
+    fs::write(store.join("shallow.lock"), "").unwrap();
+    fs::write(store.join("packed-refs.lock"), "").unwrap();
+    fs::write(store.join("refs/rhumb/x.lock"), "").unwrap();
+    fs::write(store.join("objects/pack/pack-1234.keep"), "").unwrap();
+    bed.server.set(Manner::git());
+    let mut source = bed.open();
+    assert_eq!(source.observe().await.unwrap().revision, second);
+    assert_eq!(litter("objects/pack"), Vec::<String>::new());
+    assert_eq!(litter(""), Vec::<String>::new());
+    assert_eq!(litter("refs/rhumb"), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_fetch_that_nobody_waits_for_is_killed() {
+    let (bed, _) = Bed::new(&[("a.yaml", "1")]);
+    bed.server.set(Manner::Silent);
+    let mut source = bed.open();
+    let look = tokio::time::timeout(Duration::from_millis(200), source.observe()).await;
+    assert!(look.is_err());
+    bed.server.wait_end();
+}
+
+#[tokio::test]
+async fn pins_outlast_what_the_remote_forgets() {
+    let (bed, first) = Bed::new(&[("a.yaml", "1")]);
+    let mut source = bed.open();
+    source.observe().await.unwrap();
+    assert_eq!(source.pin(&set(&[&first])).await.unwrap(), []);
+    bed.repo.git(&["checkout", "--quiet", "--orphan", "fresh"]);
+    let second = bed.repo.commit(&[("a.yaml", "2")]);
+    bed.repo.git(&["branch", "--force", "main", "fresh"]);
+    bed.repo.git(&["checkout", "--quiet", "main"]);
+    bed.repo.git(&["branch", "--delete", "fresh"]);
+    assert_eq!(source.observe().await.unwrap().revision, second);
+    let third = bed.repo.commit(&[("a.yaml", "3")]);
+    assert_eq!(source.observe().await.unwrap().revision, third);
+    assert_eq!(source.pin(&set(&[&first, &second])).await.unwrap(), []);
+    assert_eq!(source.pin(&set(&[&first])).await.unwrap(), []);
+    let lock = source.store.lock().await.unwrap();
+    source.store.tidy(&lock).await;
+    drop(lock);
+    assert_eq!(source.snapshot(&first).unwrap().files.len(), 1);
+    assert_eq!(source.snapshot(&third).unwrap().files.len(), 1, "the newest needs no pin");
+    assert!(matches!(source.snapshot(&second), Err(Error::Unknown { .. })));
+    // The remote still has it, so it can be had again; one that nobody has is lost.
+    let nobody = Revision::new(&"f".repeat(40));
+    assert_eq!(source.pin(&set(&[&second, &nobody])).await.unwrap(), [nobody]);
+    assert_eq!(source.snapshot(&second).unwrap().files.len(), 1);
+}

@@ -1,0 +1,192 @@
+//! Servers on loopback, honest and hostile, that change their manners between two connections.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use super::bed::git_command;
+
+/// How a server treats a connection.
+#[derive(Clone, Debug)]
+pub(super) enum Manner {
+    /// Speaks git, and says no more after so many bytes of an answer.
+    Git { most: usize },
+    /// Accepts and says nothing.
+    Silent,
+    /// Sends this, a byte a second, after the first `fast` bytes.
+    Drip { text: String, fast: usize },
+    /// Sends this and closes.
+    Say(String),
+}
+
+impl Manner {
+    pub(super) fn git() -> Self {
+        Self::Git { most: usize::MAX }
+    }
+
+    /// An HTTP answer.
+    pub(super) fn http(status: &str, kind: &str, body: &str) -> Self {
+        let length = body.len();
+        Self::Say(format!(
+            "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+        ))
+    }
+}
+
+/// A server whose threads end with the connections.
+pub(super) struct Server {
+    port: u16,
+    manner: Arc<Mutex<Manner>>,
+    /// What each connection had been asked when it ended.
+    requests: Receiver<String>,
+    ended: Arc<std::sync::atomic::AtomicBool>,
+}
+
+impl Server {
+    /// Serves the repositories below a folder.
+    pub(super) fn start(folder: &Path, manner: Manner) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let manner = Arc::new(Mutex::new(manner));
+        let ended = Arc::new(std::sync::atomic::AtomicBool::new(false));
+        let (sender, requests) = channel();
+        let (shared, folder, end) = (manner.clone(), folder.to_owned(), ended.clone());
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                if end.load(std::sync::atomic::Ordering::Relaxed) {
+                    return;
+                }
+                let (manner, folder, sender) =
+                    (shared.lock().unwrap().clone(), folder.clone(), sender.clone());
+                let stream = stream.unwrap();
+                std::thread::spawn(move || serve(&manner, &folder, stream, &sender));
+            }
+        });
+        Self { port, manner, requests, ended }
+    }
+
+    pub(super) fn set(&self, manner: Manner) {
+        *self.manner.lock().unwrap() = manner;
+    }
+
+    pub(super) fn url(&self, scheme: &str) -> String {
+        format!("{scheme}://127.0.0.1:{}/repo", self.port)
+    }
+
+    /// What the connections that ended by now had been asked, one text each.
+    pub(super) fn ended(&self) -> Vec<String> {
+        self.requests.try_iter().collect()
+    }
+
+    /// Waits for a connection to be ended by its client.
+    pub(super) fn wait_end(&self) -> String {
+        self.requests.recv_timeout(Duration::from_secs(20)).expect("the client closes the connection")
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.ended.store(true, std::sync::atomic::Ordering::Relaxed);
+        let _ = TcpStream::connect(("127.0.0.1", self.port));
+    }
+}
+
+fn serve(manner: &Manner, folder: &Path, mut stream: TcpStream, requests: &Sender<String>) {
+    let asked = match manner {
+        Manner::Git { most } => {
+            speak_git(folder, &stream, *most);
+            String::new()
+        }
+        Manner::Silent => read_to_end(&mut stream),
+        Manner::Say(text) => {
+            let asked = read_request(&mut stream);
+            let _ = stream.write_all(text.as_bytes());
+            let _ = stream.shutdown(Shutdown::Write);
+            asked
+        }
+        Manner::Drip { text, fast } => {
+            let asked = read_request(&mut stream);
+            let (first, rest) = text.as_bytes().split_at(*fast);
+            let _ = stream.write_all(first);
+            stream.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
+            for byte in rest {
+                let start = Instant::now();
+                // The pause between two bytes is a wait for the client's end.
+                if matches!(stream.read(&mut [0; 1024]), Ok(0)) || stream.write_all(&[*byte]).is_err() {
+                    break;
+                }
+                let left = Duration::from_secs(1).saturating_sub(start.elapsed());
+                stream.set_read_timeout(Some(left.max(Duration::from_millis(1)))).unwrap();
+            }
+            asked
+        }
+    };
+    let _ = requests.send(asked);
+}
+
+/// A git daemon for one connection.
+fn speak_git(folder: &Path, stream: &TcpStream, most: usize) {
+    let mut base = std::ffi::OsString::from("--base-path=");
+    base.push(folder);
+    let mut child = git_command(folder)
+        .env("GIT_CONFIG_COUNT", "1")
+        .env("GIT_CONFIG_KEY_0", "uploadpack.allowAnySHA1InWant")
+        .env("GIT_CONFIG_VALUE_0", "true")
+        .args(["daemon", "--inetd", "--export-all", "--informative-errors"])
+        .arg(base)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let to_child = child.stdin.take().unwrap();
+    let from_child = child.stdout.take().unwrap();
+    let client = stream.try_clone().unwrap();
+    let asking = std::thread::spawn(move || pump(client, to_child, usize::MAX));
+    if pump(from_child, stream, most) > 0 {
+        let _ = stream.shutdown(Shutdown::Both);
+    }
+    // With the limit reached: silent until the client has enough of it.
+    let _ = asking.join();
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+/// Copies piece by piece, and gives how much more it would have copied.
+fn pump(mut from: impl Read, mut to: impl Write, most: usize) -> usize {
+    let mut left = most;
+    let mut buffer = [0; 4096];
+    while left > 0 {
+        match from.read(&mut buffer[..left.min(4096)]) {
+            Ok(count @ 1..) if to.write_all(&buffer[..count]).is_ok() => left -= count,
+            _ => break,
+        }
+    }
+    left
+}
+
+fn read_to_end(stream: &mut TcpStream) -> String {
+    let mut asked = Vec::new();
+    let _ = stream.read_to_end(&mut asked);
+    String::from_utf8_lossy(&asked).into_owned()
+}
+
+fn read_request(stream: &mut TcpStream) -> String {
+    let mut asked = Vec::new();
+    let mut buffer = [0; 4096];
+    while !asked.windows(4).any(|end| end == b"\r\n\r\n") {
+        match stream.read(&mut buffer) {
+            Ok(count @ 1..) => asked.extend_from_slice(&buffer[..count]),
+            _ => break,
+        }
+        // git:// asks in one packet.
+        if !asked.starts_with(b"GET") && !asked.starts_with(b"POST") {
+            break;
+        }
+    }
+    String::from_utf8_lossy(&asked).into_owned()
+}

@@ -1,0 +1,237 @@
+//! A state directory that is lost, broken, full or not writable.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use super::bed::{Repo, folder, paths, put};
+use super::remote::Bed;
+use crate::object::{Class, Revision};
+use crate::source::{Error, Location, Settings, Source};
+
+/// Truncates or overwrites every file that ends so below a folder; they are read-only for people only.
+fn spoil(folder: &Path, ending: &str) {
+    let mut found = 0;
+    for entry in walkdir::WalkDir::new(folder) {
+        let entry = entry.unwrap();
+        if entry.file_type().is_file() && entry.path().to_string_lossy().ends_with(ending) {
+            let size = entry.metadata().unwrap().len() as usize;
+            fs::remove_file(entry.path()).unwrap();
+            fs::write(entry.path(), vec![b'?'; size / 2]).unwrap();
+            found += 1;
+        }
+    }
+    assert!(found > 0, "nothing ends in {ending}");
+}
+
+/// Breaks the store of a source that was in use, and wants everything back, the pins too.
+async fn heals(damage: impl Fn(&Path)) {
+    let (bed, first) = Bed::new(&[("a.yaml", "1"), ("b.yaml", "2")]);
+    let mut source = bed.open();
+    source.observe().await.unwrap();
+    let second = bed.repo.commit(&[("a.yaml", "11")]);
+    source.observe().await.unwrap();
+    let pins = BTreeSet::from([first.clone()]);
+    source.pin(&pins).await.unwrap();
+    damage(bed.state.path());
+    // The running process, by whatever comes first: a read that fails, or the next look.
+    let _ = source
+        .snapshot(&second)
+        .map(|found| found.files.iter().map(|file| source.read(file.blob)).all(|r| r.is_ok()));
+    assert_eq!(source.observe().await.unwrap().revision, second);
+    read_all(&source, &second);
+    read_all(&source, &first);
+    // A process that starts then.
+    damage(bed.state.path());
+    let mut source = bed.open();
+    let third = bed.repo.commit(&[("a.yaml", "111")]);
+    assert_eq!(source.observe().await.unwrap().revision, third);
+    read_all(&source, &third);
+    assert_eq!(source.pin(&pins).await.unwrap(), []);
+    read_all(&source, &first);
+}
+
+fn read_all(source: &Source, revision: &Revision) {
+    let snapshot = source.snapshot(revision).unwrap();
+    assert_eq!(snapshot.files.len(), 2);
+    for file in snapshot.files {
+        source.read(file.blob).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_deleted_state_directory_is_made_anew() {
+    heals(|state| fs::remove_dir_all(state.join("store.git")).unwrap()).await;
+    heals(|state| fs::remove_dir_all(state).unwrap()).await;
+}
+
+#[tokio::test]
+async fn a_damaged_store_is_fetched_again() {
+    let store = |state: &Path, inside: &str| state.join("store.git").join(inside);
+    heals(|state| spoil(&store(state, "objects"), ".pack")).await;
+    heals(|state| spoil(&store(state, "objects"), ".idx")).await;
+    heals(|state| spoil(&store(state, ""), "HEAD")).await;
+    heals(|state| spoil(&store(state, ""), "config")).await;
+    heals(|state| fs::remove_dir_all(store(state, "objects")).unwrap()).await;
+    heals(|state| fs::remove_dir_all(store(state, "objects/pack")).unwrap()).await;
+    heals(|state| fs::remove_dir_all(store(state, "refs")).unwrap()).await;
+    heals(|state| {
+        fs::remove_dir_all(store(state, "")).unwrap();
+        fs::write(state.join("store.git"), "a file").unwrap();
+    })
+    .await;
+    heals(|state| {
+        for entry in walkdir::WalkDir::new(store(state, "refs/rhumb")).into_iter().flatten() {
+            if entry.file_type().is_file() {
+                fs::write(entry.path(), "nonsense").unwrap();
+            }
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_folders_snapshots_are_made_anew() {
+    let dir = folder(&[("a.yaml", "1"), ("b.yaml", "2")]);
+    let check = async |damage: &dyn Fn(&Path)| {
+        let state = tempfile::tempdir().unwrap();
+        let settings = Settings { pause: Duration::from_millis(1), ..Settings::default() };
+        let location = Location::Directory(dir.path().to_owned());
+        let mut source = Source::open_with("test", &location, state.path(), settings).unwrap();
+        let first = source.observe().await.unwrap().revision;
+        damage(state.path());
+        let _ = source
+            .snapshot(&first)
+            .map(|found| found.files.iter().all(|file| source.read(file.blob).is_ok()));
+        assert_eq!(source.observe().await.unwrap().revision, first);
+        read_all(&source, &first);
+    };
+    check(&|state| fs::remove_dir_all(state).unwrap()).await;
+    check(&|state| spoil(&state.join("store.git"), "HEAD")).await;
+    check(&|state| {
+        fs::remove_dir_all(state.join("store.git/objects")).unwrap();
+        fs::create_dir(state.join("store.git/objects")).unwrap();
+    })
+    .await;
+    check(&|state| {
+        for digit in walkdir::WalkDir::new(state.join("store.git/objects")).min_depth(2) {
+            let digit = digit.unwrap();
+            if digit.file_type().is_file() {
+                fs::remove_file(digit.path()).unwrap();
+                fs::write(digit.path(), "nonsense").unwrap();
+            }
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn copies_of_a_local_repository_outlast_it_and_are_mended() {
+    let (repo, first) = Repo::with(&[("deploy/a.yaml", "1"), ("deploy/b.yaml", "2")]);
+    let state = tempfile::tempdir().unwrap();
+    let mut source = Source::open("test", &repo.location(), state.path()).unwrap();
+    source.observe().await.unwrap();
+    assert!(fs::read_dir(state.path()).unwrap().next().is_none(), "nothing is written before a pin");
+    let pins = BTreeSet::from([first.clone(), Revision::new(&"e".repeat(40))]);
+    assert_eq!(source.pin(&pins).await.unwrap(), [Revision::new(&"e".repeat(40))]);
+    // The user rewrites history and tidies up.
+    put(repo.path(), &[("deploy/a.yaml", "3")]);
+    repo.git(&["commit", "--quiet", "--all", "--amend", "--message=other"]);
+    repo.git(&["reflog", "expire", "--expire=now", "--all"]);
+    repo.git(&["-c", "gc.auto=0", "gc", "--quiet", "--prune=now"]);
+    let second = source.observe().await.unwrap().revision;
+    let snapshot = source.snapshot(&first).unwrap();
+    assert_eq!(paths(&snapshot), ["deploy/a.yaml", "deploy/b.yaml"]);
+    assert_eq!(source.read(snapshot.files[0].blob).unwrap(), b"1");
+    assert_eq!(source.changes(&first, &second).unwrap().len(), 1);
+    assert_eq!(source.pin(&BTreeSet::from([second.clone()])).await.unwrap(), []);
+    // Even the whole repository may go.
+    fs::remove_dir_all(repo.path()).unwrap();
+    assert!(matches!(source.observe().await, Err(Error::Missing { .. })));
+    assert_eq!(source.snapshot(&second).unwrap().files.len(), 2);
+}
+
+#[tokio::test]
+async fn paths_of_every_kind_are_copied_from() {
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["with space", "100%41", "quo\"te\\s", "hash#and?", "änderung", "a:b", "-dash"] {
+        let path = dir.path().join(name);
+        fs::create_dir(&path).unwrap();
+        let (repo, first) = Repo::with(&[("a.yaml", "1")]);
+        repo.git(&["clone", "--quiet", "--bare", ".", path.join("bare.git").to_str().unwrap()]);
+        let state = tempfile::tempdir().unwrap();
+        let location = crate::source::GitLocation::new(path.join("bare.git").to_str().unwrap());
+        let mut source = Source::open("test", &Location::Git(location), state.path()).unwrap();
+        source.observe().await.unwrap();
+        assert_eq!(source.pin(&BTreeSet::from([first.clone()])).await.unwrap(), [], "{name}");
+        assert!(source.store.holds(&first), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_state_directory_that_cannot_be_written_is_a_clear_error() {
+    let (bed, first) = Bed::new(&[("a.yaml", "1")]);
+    let dir = folder(&[("file", "x"), ("source/a.yaml", "1")]);
+    let settings = Settings { transports: crate::source::Transports::Any, ..Settings::default() };
+    let remote = Location::Git(crate::source::GitLocation::new(bed.server.url("git")));
+    for location in [remote, Location::Directory(dir.path().join("source"))] {
+        let state = dir.path().join("file/state");
+        let mut source = Source::open_with("test", &location, &state, settings.clone()).unwrap();
+        let error = source.observe().await.unwrap_err();
+        assert!(error.to_string().starts_with("state directory: cannot create"), "{error}");
+        assert_eq!(error.class(), Class::Config);
+    }
+    // It becomes unwritable later: root may write anywhere, so a file stands where a folder must be made.
+    let mut source = bed.open();
+    source.observe().await.unwrap();
+    let heads = bed.state.path().join("store.git/refs/rhumb");
+    fs::remove_dir_all(&heads).unwrap();
+    fs::write(&heads, "").unwrap();
+    bed.repo.commit(&[("a.yaml", "2")]);
+    let error = source.observe().await.unwrap_err();
+    assert_eq!(source.current(), Some(&first), "{error}");
+    assert!(error.to_string().starts_with("state directory"), "{error}");
+}
+
+#[tokio::test]
+async fn a_full_store_is_a_clear_error_and_what_is_there_stays_readable() {
+    let (bed, first) = Bed::new(&[("a.yaml", "1")]);
+    let quota = |quota: u64| bed.open_with(|_, settings| settings.quota = quota);
+    let mut source = quota(600_000);
+    source.observe().await.unwrap();
+    let noise: String = (0..200_000).map(|n: u32| format!("{:x}\n", n.wrapping_mul(2_654_435_761))).collect();
+    bed.repo.commit(&[("noise.txt", &noise)]);
+    let error = source.observe().await.unwrap_err();
+    assert!(matches!(error, Error::Full { .. }), "{error}");
+    assert_eq!(error.class(), Class::Transient);
+    assert_eq!(source.current(), Some(&first));
+    assert_eq!(source.snapshot(&first).unwrap().files.len(), 1);
+    let error = quota(10).observe().await.unwrap_err();
+    assert!(error.to_string().contains("bytes are used of a quota of 10"), "{error}");
+    assert!(quota(1 << 30).observe().await.is_ok(), "recovers by itself");
+}
+
+#[tokio::test]
+async fn two_processes_take_turns() {
+    let (bed, _) = Bed::new(&[("a.yaml", "1")]);
+    let mut source = bed.open_with(|_, settings| settings.lock = Duration::from_millis(50));
+    let other = bed.open();
+    let lock = other.store.lock().await.unwrap();
+    let error = source.observe().await.unwrap_err();
+    assert!(matches!(error, Error::Busy { .. }), "{error}");
+    drop(lock);
+    source.observe().await.unwrap();
+}
+
+#[tokio::test]
+async fn the_state_directory_is_its_owners_only() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let (bed, _) = Bed::new(&[("a.yaml", "1")]);
+    let state = bed.state.path().join("deeper/state");
+    let location = Location::Git(crate::source::GitLocation::new(bed.server.url("git")));
+    let settings = Settings { transports: crate::source::Transports::Any, ..Settings::default() };
+    let mut source = Source::open_with("test", &location, &state, settings).unwrap();
+    source.observe().await.unwrap();
+    assert_eq!(fs::metadata(&state).unwrap().permissions().mode() & 0o777, 0o700);
+}
