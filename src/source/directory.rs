@@ -156,8 +156,7 @@ struct Work {
 
 impl Work {
     fn step(&self, memory: &mut Memory, lock: &Lock, last: Option<Pass>) -> Result<Step, Error> {
-        self.store.prepare(lock)?;
-        self.recall(memory, lock)?;
+        self.recall(memory)?;
         let repository = self.store.repository()?;
         let mut odb = repository.odb().map_err(|error| self.store.judged(&error))?;
         let Some(pass) = self.pass(memory, &mut odb)? else { return Ok(Step::Again(None)) };
@@ -200,18 +199,13 @@ impl Work {
         self.store.pin(lock, &revision)?;
         self.store.point(lock, &self.head, &revision)?;
         memory.target = Some(pass.target);
+        memory.absences.published(&files);
         memory.shown = Some(Shown { revision: revision.clone(), files, refusals: pass.refusals });
         Ok(revision)
     }
 
     /// Drops what was known of a store that is no more, and reads what an earlier process had shown.
-    fn recall(&self, memory: &mut Memory, lock: &Lock) -> Result<(), Error> {
-        if self.reader.take_suspicion() {
-            let shown = memory.shown.as_ref().map(|shown| &shown.revision);
-            if !shown.is_some_and(|revision| self.reader.is_whole(revision)) {
-                self.store.replace(lock, "objects could not be read")?;
-            }
-        }
+    fn recall(&self, memory: &mut Memory) -> Result<(), Error> {
         let metadata = fs::metadata(self.store.path()).map_err(|error| Error::State {
             path: self.store.path().to_owned(),
             doing: "cannot read",
@@ -226,9 +220,6 @@ impl Work {
 
     fn remembered(&self) -> Result<Option<Shown>, Error> {
         let Some(revision) = self.store.target(&self.head)? else { return Ok(None) };
-        if !self.store.holds(&revision) {
-            return Ok(None);
-        }
         let (snapshot, refusals) = self.reader.snapshot_and_refusals(&revision)?;
         let files = snapshot.files.iter().map(|file| (file.path.to_string(), file.blob.oid(), file.size));
         Ok(Some(Shown { revision, files: files.collect(), refusals }))

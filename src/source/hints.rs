@@ -6,9 +6,11 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
+use notify::event::ModifyKind;
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 use tokio::sync::Notify;
 
@@ -86,8 +88,8 @@ enum Message {
 struct Target {
     path: PathBuf,
     depth: Depth,
-    /// Device and inode.
-    identity: Option<(u64, u64)>,
+    /// Device, inode and birth: inodes are given again at once.
+    identity: Option<(u64, u64, Option<SystemTime>)>,
     filter: Filter,
 }
 
@@ -129,7 +131,8 @@ impl Filter {
 }
 
 fn target(path: &Path, depth: Depth, filter: Filter) -> Target {
-    let identity = fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()));
+    let identity =
+        fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino(), metadata.created().ok()));
     Target { path: path.to_owned(), depth, identity, filter }
 }
 
@@ -154,8 +157,11 @@ impl Watched {
                 if let Some(parent) = path.parent() {
                     targets.push(target(parent, Depth::Flat, Filter::Entry(path.clone())));
                 }
-                if *path != real {
-                    targets.push(target(path, Depth::Flat, Filter::Entry(path.join("..data"))));
+                // No folder twice: the second watch would take the place of the first.
+                if let Ok(volume) = fs::canonicalize(path)
+                    && volume != real
+                {
+                    targets.push(target(&volume, Depth::Flat, Filter::Entry(volume.join("..data"))));
                 }
                 targets
             }
@@ -176,7 +182,8 @@ impl Watch {
         let mut complained = false;
         loop {
             let targets = self.watched.targets();
-            let watcher = self.arm(&targets);
+            let stale = Arc::new(AtomicBool::new(false));
+            let watcher = self.arm(&targets, stale.clone());
             match &watcher {
                 Err(error) if !complained => {
                     complained = true;
@@ -187,18 +194,22 @@ impl Watch {
             }
             // What happened while nothing was watched.
             self.wake.notify_one();
-            if !self.follow(receiver, &targets, watcher.is_ok()) {
+            stale.fetch_or(watcher.is_err() && !targets.is_empty(), Ordering::Relaxed);
+            if !self.follow(receiver, &targets, &stale) {
                 return;
             }
         }
     }
 
-    fn arm(&self, targets: &[Target]) -> notify::Result<RecommendedWatcher> {
+    /// Sets the watch; it becomes stale when a folder that is watched is gone.
+    fn arm(&self, targets: &[Target], stale: Arc<AtomicBool>) -> notify::Result<RecommendedWatcher> {
         let (sender, filters) = (self.sender.clone(), targets.to_vec());
         let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-            if event.is_ok_and(|event| !counts(&filters, &event)) {
+            let gone = event.as_ref().is_ok_and(|event| removes(&filters, event));
+            if !gone && event.is_ok_and(|event| !counts(&filters, &event)) {
                 return;
             }
+            stale.fetch_or(gone, Ordering::Relaxed);
             // A full channel holds a message that says the same.
             let _ = sender.try_send(Message::Event);
         })?;
@@ -213,7 +224,7 @@ impl Watch {
     }
 
     /// Passes hints on until the targets are other ones; false when nobody listens any more.
-    fn follow(&self, receiver: &Receiver<Message>, targets: &[Target], armed: bool) -> bool {
+    fn follow(&self, receiver: &Receiver<Message>, targets: &[Target], stale: &AtomicBool) -> bool {
         loop {
             match receiver.recv_timeout(CHECK) {
                 Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => return false,
@@ -225,8 +236,7 @@ impl Watch {
                 Err(RecvTimeoutError::Timeout) if Arc::strong_count(&self.wake) == 1 => return false,
                 Err(RecvTimeoutError::Timeout) => {}
             }
-            let same = self.watched.targets() == targets;
-            if !same || (!armed && !targets.is_empty()) {
+            if stale.load(Ordering::Relaxed) || self.watched.targets() != targets {
                 return true;
             }
         }
@@ -259,6 +269,12 @@ impl Watch {
         self.wake.notify_one();
         true
     }
+}
+
+/// Whether a watched folder itself is gone.
+fn removes(targets: &[Target], event: &notify::Event) -> bool {
+    let kind = matches!(event.kind, EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(_)));
+    kind && event.paths.iter().any(|path| targets.iter().any(|target| target.path == *path))
 }
 
 /// Whether an event may mean a change. Reading a file is an event too, and must not wake the reader.

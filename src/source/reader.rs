@@ -62,7 +62,17 @@ impl Reader {
         Self { shared: Arc::new(Shared { stores, form, place, path, max_file, suspect }) }
     }
 
-    /// Whether damage was met since the last call.
+    /// Has the store looked at before it is used again.
+    pub(super) fn suspect(&self) {
+        self.shared.suspect.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether damage was met and nobody has looked at it yet.
+    pub(super) fn is_suspect(&self) -> bool {
+        self.shared.suspect.load(Ordering::Relaxed)
+    }
+
+    /// As [`Reader::is_suspect`], and it is looked at now.
     pub(super) fn take_suspicion(&self) -> bool {
         self.shared.suspect.swap(false, Ordering::Relaxed)
     }
@@ -195,8 +205,8 @@ impl Reader {
         match attempt() {
             Err(Error::Damaged { .. } | Error::Unknown { .. }) => {
                 let again = attempt();
-                if matches!(again, Err(Error::Damaged { .. })) {
-                    self.shared.suspect.store(true, Ordering::Relaxed);
+                if matches!(again, Err(Error::Damaged { .. } | Error::Unknown { .. })) {
+                    self.suspect();
                 }
                 again
             }

@@ -103,9 +103,6 @@ impl Remote {
         known: Option<&Revision>,
         reader: &Reader,
     ) -> Result<Revision, Error> {
-        if reader.take_suspicion() && !known.is_some_and(|known| reader.is_whole(known)) {
-            self.store.replace(lock, "objects could not be read")?;
-        }
         let (name, commit) = match &self.wanted {
             Wanted::Commit(commit) => (commit.to_string(), commit.clone()),
             Wanted::Head | Wanted::Named(_) => {
@@ -129,7 +126,7 @@ impl Remote {
         match self.fetch(&spec).await {
             Ok(()) => {}
             // What is in no table may be our own store's fault; a remote's fault shows again.
-            Err(Error::Git { detail, .. }) if !self.is_sound() => {
+            Err(Error::Git { detail, .. }) if !self.store.is_sound() => {
                 self.store.replace(lock, &detail)?;
                 self.fetch(&spec).await?;
             }
@@ -159,13 +156,6 @@ impl Remote {
             Err(Error::NoReference { .. }) => Ok(false),
             Err(error) => Err(error),
         }
-    }
-
-    /// Whether all that the store names is in it.
-    fn is_sound(&self) -> bool {
-        let Ok(mut named) = self.store.pinned() else { return false };
-        named.extend(self.store.target(&self.arrival).ok().flatten());
-        named.iter().all(|revision| self.store.holds(revision))
     }
 
     async fn advertised(&self, known: Option<&Revision>) -> Result<Advertised, Error> {

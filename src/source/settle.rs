@@ -54,14 +54,20 @@ impl Absences {
                 continue;
             }
             let first = self.since.get(path).copied().unwrap_or(now);
+            // Also when it counts now: until that is published, the next look must come to the same.
+            since.insert(path.to_owned(), first);
             if now.saturating_duration_since(first) < settle {
-                since.insert(path.to_owned(), first);
                 all.push(entry.clone());
             }
         }
         self.since = since;
         all.sort_unstable_by(|a, b| a.0.cmp(&b.0));
         all
+    }
+
+    /// Forgets what is not shown any more.
+    pub(super) fn published(&mut self, shown: &[Entry]) {
+        self.since.retain(|path, _| shown.binary_search_by(|entry| entry.0.cmp(path)).is_ok());
     }
 
     /// The files that are gone and still shown.

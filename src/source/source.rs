@@ -143,7 +143,14 @@ impl Source {
     /// Looks for the newest revision and, but for a repository on this host, pins it. An error leaves the
     /// last one in force.
     pub async fn observe(&mut self) -> Result<Observed, Error> {
-        match self.look().await {
+        let mut seen = self.look().await;
+        let own_store = !matches!(self.origin, Origin::Local { .. });
+        if own_store && matches!(seen, Err(Error::Damaged { .. })) {
+            // Now its store is looked through, and made anew if it is at fault.
+            self.reader.suspect();
+            seen = self.look().await;
+        }
+        match seen {
             Ok(revision) => {
                 self.failures = 0;
                 self.reached = Some((self.store.settings().clock)());
@@ -176,7 +183,10 @@ impl Source {
                 let revision = remote.newest(&lock, known, &self.reader).await?;
                 (lock, revision)
             }
-            Origin::Directory(directory) => directory.newest(self.store.lock().await?, &self.reader).await?,
+            Origin::Directory(directory) => {
+                let lock = self.prepared().await?;
+                directory.newest(lock, &self.reader).await?
+            }
         };
         let idle = known == Some(&revision);
         self.keep_all(&lock).await?;
@@ -206,10 +216,24 @@ impl Source {
         }
     }
 
+    /// Takes the store's lock and makes the store fit for use. At the first look of a process, and when
+    /// something could not be read, that means to look through it.
     async fn prepared(&self) -> Result<Lock, Error> {
         let lock = self.store.lock().await?;
-        let store = self.store.clone();
-        self.blocking(move || store.prepare(&lock).map(|()| lock)).await
+        let (store, reader, current) = (self.store.clone(), self.reader.clone(), self.current.clone());
+        let local = matches!(self.origin, Origin::Local { .. });
+        let (first, suspicion) = (!self.looked && !local, reader.take_suspicion());
+        self.blocking(move || {
+            store.prepare(&lock)?;
+            let whole = |revision: &Revision| local || reader.is_whole(revision);
+            let sound = (!first && !suspicion) || store.is_sound();
+            if !sound || (suspicion && !current.as_ref().is_none_or(whole)) {
+                store.replace(&lock, "objects are missing or cannot be read")?;
+                reader.take_suspicion();
+            }
+            Ok(lock)
+        })
+        .await
     }
 
     /// Keeps these revisions, and the one in force, readable whatever happens to the source; forgets all
@@ -254,13 +278,10 @@ impl Source {
 
     /// Copies a local repository's pins again if the copies turned out to be damaged.
     async fn mend_copies(&mut self) -> Result<(), Error> {
-        if !self.reader.take_suspicion() || !self.store.exists() {
+        if !self.reader.is_suspect() || !self.store.exists() {
             return Ok(());
         }
         let lock = self.prepared().await?;
-        if self.pins.difference(&self.lost).any(|pin| !self.store.holds(pin)) {
-            self.store.replace(&lock, "objects could not be read")?;
-        }
         self.keep_all(&lock).await
     }
 

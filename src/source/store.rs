@@ -94,6 +94,10 @@ impl Store {
     /// killed processes left behind: `shallow.lock` alone would block every later fetch.
     pub(super) fn prepare(&self, lock: &Lock) -> Result<(), Error> {
         match objects::open(&self.path) {
+            // The program is stricter than the library.
+            Ok(_) if !fs::read(self.path.join("HEAD")).is_ok_and(|head| head.starts_with(b"ref: refs/")) => {
+                self.replace(lock, "HEAD is damaged")?;
+            }
             Ok(_) => {}
             Err(_) if !self.path.exists() => self.create(lock)?,
             Err(error) => match self.judged(&error) {
@@ -243,6 +247,31 @@ impl Store {
             }
         }
         true
+    }
+
+    /// Whether all that is pinned or in force is here.
+    pub(super) fn is_sound(&self) -> bool {
+        // The library passes over references that it cannot read.
+        let readable = |path: &Path| {
+            fs::read(path).is_ok_and(|text| {
+                text.starts_with(b"ref: ")
+                    || std::str::from_utf8(&text).is_ok_and(|text| Oid::from_str(text.trim()).is_ok())
+            })
+        };
+        let mut files = WalkDir::new(self.path.join("refs")).into_iter();
+        if files.any(|entry| entry.is_ok_and(|entry| entry.file_type().is_file() && !readable(entry.path())))
+        {
+            return false;
+        }
+        let named = self.repository().and_then(|repository| {
+            let mut named = BTreeSet::new();
+            for found in repository.references_glob("refs/rhumb/*").map_err(|error| self.judged(&error))? {
+                let commit = found.and_then(|reference| reference.peel_to_commit());
+                named.insert(commit.map_err(|error| self.judged(&error))?.id());
+            }
+            Ok(named)
+        });
+        named.is_ok_and(|named| named.iter().all(|id| self.holds(&Revision::new(&id.to_string()))))
     }
 
     /// What the quota leaves for new files.

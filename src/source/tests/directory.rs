@@ -149,7 +149,8 @@ async fn a_root_that_is_gone_or_empty_leaves_the_last_revision_in_force() {
 #[tokio::test]
 async fn a_swapped_link_counts_at_once() {
     let bed = Bed::new(&[]);
-    let versions = folder(&[("one/a.yaml", "1"), ("one/b.yaml", "2"), ("two/a.yaml", "3"), ("three/x", "")]);
+    let versions =
+        folder(&[("one/a.yaml", "1"), ("one/b.yaml", "2"), ("two/a.yaml", "3"), ("three/README", "x")]);
     let swap = |name: &str| {
         let young = bed.dir.path().join("young");
         symlink(versions.path().join(name), &young).unwrap();

@@ -4,6 +4,7 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -43,7 +44,9 @@ pub(super) struct Server {
     manner: Arc<Mutex<Manner>>,
     /// What each connection had been asked when it ended.
     requests: Receiver<String>,
-    ended: Arc<std::sync::atomic::AtomicBool>,
+    /// How many connections there are now.
+    open: Arc<AtomicUsize>,
+    ended: Arc<AtomicBool>,
 }
 
 impl Server {
@@ -52,21 +55,26 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let manner = Arc::new(Mutex::new(manner));
-        let ended = Arc::new(std::sync::atomic::AtomicBool::new(false));
+        let ended = Arc::new(AtomicBool::new(false));
         let (sender, requests) = channel();
-        let (shared, folder, end) = (manner.clone(), folder.to_owned(), ended.clone());
+        let open = Arc::new(AtomicUsize::new(0));
+        let (shared, folder, end, count) = (manner.clone(), folder.to_owned(), ended.clone(), open.clone());
         std::thread::spawn(move || {
             for stream in listener.incoming() {
-                if end.load(std::sync::atomic::Ordering::Relaxed) {
+                if end.load(Ordering::SeqCst) {
                     return;
                 }
                 let (manner, folder, sender) =
                     (shared.lock().unwrap().clone(), folder.clone(), sender.clone());
-                let stream = stream.unwrap();
-                std::thread::spawn(move || serve(&manner, &folder, stream, &sender));
+                let (stream, count) = (stream.unwrap(), count.clone());
+                count.fetch_add(1, Ordering::SeqCst);
+                std::thread::spawn(move || {
+                    serve(&manner, &folder, stream, &sender);
+                    count.fetch_sub(1, Ordering::SeqCst);
+                });
             }
         });
-        Self { port, manner, requests, ended }
+        Self { port, manner, requests, open, ended }
     }
 
     pub(super) fn set(&self, manner: Manner) {
@@ -82,6 +90,20 @@ impl Server {
         self.requests.try_iter().collect()
     }
 
+    /// Whether somebody is connected.
+    pub(super) fn is_busy(&self) -> bool {
+        self.open.load(Ordering::SeqCst) > 0
+    }
+
+    /// Waits until all clients are gone.
+    pub(super) fn wait_idle(&self) {
+        let start = Instant::now();
+        while self.is_busy() {
+            assert!(start.elapsed() < Duration::from_secs(20), "a client keeps its connection");
+            std::thread::yield_now();
+        }
+    }
+
     /// Waits for a connection to be ended by its client.
     pub(super) fn wait_end(&self) -> String {
         self.requests.recv_timeout(Duration::from_secs(20)).expect("the client closes the connection")
@@ -90,7 +112,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.ended.store(true, std::sync::atomic::Ordering::Relaxed);
+        self.ended.store(true, Ordering::SeqCst);
         let _ = TcpStream::connect(("127.0.0.1", self.port));
     }
 }
