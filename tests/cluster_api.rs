@@ -3,6 +3,8 @@
 //! All tests share one control plane; each works in its own namespace. The one that restarts the server
 //! runs alone.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, also in its own functions")]
+
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -29,7 +31,7 @@ struct Stand {
     cluster: Cluster,
     kinds: Kinds,
     namespace: String,
-    _together: RwLockReadGuard<'static, ()>,
+    together: RwLockReadGuard<'static, ()>,
 }
 
 impl Stand {
@@ -37,7 +39,7 @@ impl Stand {
         let together = ALONE.read().await;
         let cluster = connect("rhumb").await;
         let kinds = cluster.discover().await.unwrap();
-        let stand = Self { cluster, kinds, namespace: namespace.to_owned(), _together: together };
+        let stand = Self { cluster, kinds, namespace: namespace.to_owned(), together };
         let body = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace } });
         let id = ObjectId::new(&GroupKind::new("", "Namespace"), None, namespace);
         stand
@@ -535,8 +537,8 @@ async fn an_informer_outlives_the_server() {
     make_member(&stand, "a", set).await;
     let (_informer, mut events) = members(&stand, set);
     until(&mut events, "synced").await;
-    let Stand { cluster, kinds, namespace, _together } = stand;
-    drop(_together);
+    let Stand { cluster, kinds, namespace, together } = stand;
+    drop(together);
     let _alone = ALONE.write().await;
     plane().kill_apiserver().unwrap();
     assert_eq!(until(&mut events, "failed transient").await.len(), 1);

@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
 use http::{HeaderMap, Method, Request, StatusCode};
+use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::apimachinery::pkg::version::Info;
 use kube::client::Body;
 use serde::de::DeserializeOwned;
 use tokio::sync::{Mutex, OnceCell, RwLock};
@@ -158,11 +160,9 @@ impl Cluster {
         let read = async {
             let on = On::Server("the cluster's identity");
             let answer = self.ask(Ask::read("/api/v1/namespaces/kube-system".to_owned(), on.clone())).await?;
-            let namespace: serde_json::Value = answer.decode(&on)?;
-            match crate::object::text_at(&namespace, &["metadata", "uid"]) {
-                "" => Err(Error::new(on, Fault::Garbled { reason: "kube-system has no uid".to_owned() })),
-                uid => Ok(Uid(uid.into())),
-            }
+            let namespace: Namespace = answer.decode(&on)?;
+            let garbled = || Error::new(on, Fault::Garbled { reason: "kube-system has no uid".to_owned() });
+            namespace.metadata.uid.map(|uid| Uid(uid.into())).ok_or_else(garbled)
         };
         self.inner.uid.get_or_try_init(|| read).await.cloned()
     }
@@ -171,8 +171,8 @@ impl Cluster {
     pub async fn server_version(&self) -> Result<String, Error> {
         let on = On::Server("the server's version");
         let answer = self.ask(Ask::read("/version".to_owned(), on.clone())).await?;
-        let version: serde_json::Value = answer.decode(&on)?;
-        Ok(crate::object::text_at(&version, &["gitVersion"]).to_owned())
+        let version: Info = answer.decode(&on)?;
+        Ok(version.git_version)
     }
 
     /// The texts that all records share.

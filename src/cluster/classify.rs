@@ -151,8 +151,13 @@ fn missing(status: &Status, on: &On) -> Fault {
     if details.kind == "namespaces" && !matches!(on, On::Object(id) if id.is("", "Namespace")) {
         return Fault::NoNamespace { namespace: details.name.clone() };
     }
-    // A path that is not served names no object.
-    if details.name.is_empty() { Fault::NoKind } else { Fault::NoObject }
+    match on {
+        // A path that is not served names no object.
+        _ if details.name.is_empty() => Fault::NoKind,
+        // Something else that the request needs.
+        On::Object(id) if id.name() != details.name => refused(status, &[], on),
+        _ => Fault::NoObject,
+    }
 }
 
 fn conflict(causes: &[StatusCause], status: &Status, on: &On) -> Fault {

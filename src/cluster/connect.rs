@@ -8,6 +8,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 
 use super::classify;
 use super::error::{Error, Fault, On};
+use super::proxy;
 
 /// A TCP and TLS handshake that takes longer than this fails, whatever the deadline of the call.
 const HANDSHAKE: Duration = Duration::from_secs(10);
@@ -92,10 +93,17 @@ impl Connection {
             return Ok((config, "in-cluster".to_owned()));
         };
         let context = self.context.clone().or_else(|| kubeconfig.current_context.clone()).unwrap_or_default();
+        let has_proxy = names_proxy(&kubeconfig, &context);
         let options = KubeConfigOptions { context: self.context.clone(), cluster: None, user: None };
-        let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options)
+        let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &options)
             .await
             .map_err(|error| wrong(format!("kubeconfig: {}", classify::chain(&error))))?;
+        if !has_proxy {
+            let proxy = proxy::of(&config.cluster_url, |name| std::env::var(name).ok());
+            let proxy =
+                proxy.map(|text| text.parse().map_err(|_| wrong(format!("no valid proxy address: {text}"))));
+            config.proxy_url = proxy.transpose()?;
+        }
         Ok((config, context))
     }
 
@@ -110,22 +118,39 @@ impl Connection {
             let home = std::env::home_dir().unwrap_or_default().join(".kube/config");
             return if home.is_file() { read(&home).map(Some) } else { Ok(None) };
         }
-        // As kubectl does it: a file of the list may be missing, and the first to name a thing wins.
-        let mut merged: Option<Kubeconfig> = None;
-        for path in paths.iter().filter(|path| path.exists()) {
-            let next = read(path)?;
-            merged = Some(match merged {
-                None => next,
-                Some(first) => first
-                    .merge(next)
-                    .map_err(|error| wrong(format!("{}: {}", path.display(), classify::chain(&error))))?,
-            });
-        }
-        match merged {
-            Some(merged) => Ok(Some(merged)),
-            None => Err(wrong(format!("KUBECONFIG names no file that exists: {}", named.display()))),
-        }
+        merged(&paths).map(Some)
     }
+}
+
+/// One kubeconfig of several files, as kubectl makes it: a file may be missing, and the first to name a
+/// thing wins.
+pub(super) fn merged(paths: &[PathBuf]) -> Result<Kubeconfig, Error> {
+    let mut merged: Option<Kubeconfig> = None;
+    for path in paths.iter().filter(|path| path.exists()) {
+        let next = read(path)?;
+        merged = Some(match merged {
+            None => next,
+            Some(first) => first
+                .merge(next)
+                .map_err(|error| wrong(format!("{}: {}", path.display(), classify::chain(&error))))?,
+        });
+    }
+    merged.ok_or_else(|| {
+        let paths: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+        wrong(format!("KUBECONFIG names no file that exists: {}", paths.join(", ")))
+    })
+}
+
+/// Whether the context's cluster has a `proxy-url` of its own.
+fn names_proxy(kubeconfig: &Kubeconfig, context: &str) -> bool {
+    let named = kubeconfig.contexts.iter().find(|named| named.name == context);
+    let cluster = named.and_then(|named| named.context.as_ref()).map(|context| &context.cluster);
+    kubeconfig
+        .clusters
+        .iter()
+        .filter(|named| Some(&named.name) == cluster)
+        .filter_map(|named| named.cluster.as_ref()?.proxy_url.as_deref())
+        .any(|url| !url.is_empty())
 }
 
 fn read(path: &Path) -> Result<Kubeconfig, Error> {

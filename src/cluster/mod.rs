@@ -19,6 +19,7 @@ mod kinds;
 mod owner;
 mod parent;
 mod path;
+mod proxy;
 mod read;
 mod reclaim;
 mod rolling;

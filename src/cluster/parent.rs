@@ -4,14 +4,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use http::Method;
-use serde_json::{Map, Value, json};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
 use super::call::{Ask, Cluster};
 use super::error::{Error, Fault, On};
+use super::write::{JSON, json};
 use super::{FIELD_MANAGER, path};
 use crate::engine::{Rv, Uid};
-use crate::object::{GroupKind, ObjectId, at, text_at};
+use crate::object::{GroupKind, ObjectId};
 
 const ID_LABEL: &str = "applyset.kubernetes.io/id";
 const TOOLING: &str = "applyset.kubernetes.io/tooling";
@@ -50,34 +53,28 @@ impl Parent {
         !self.tooling.is_empty() && self.tooling.split('/').next() != OUR_TOOLING.split('/').next()
     }
 
-    fn read(object: &Value) -> Self {
-        let texts = |path: &[&str]| -> BTreeMap<String, String> {
-            let map = at(object, path).and_then(Value::as_object);
-            let pairs = map.into_iter().flatten();
-            pairs.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect()
-        };
-        let mut annotations = texts(&["metadata", "annotations"]);
+    fn read(object: ConfigMap) -> Self {
+        let mut annotations = object.metadata.annotations.unwrap_or_default();
         let list = |text: Option<String>| -> Vec<String> {
             let text = text.unwrap_or_default();
             text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect()
         };
+        let version = object.metadata.resource_version.unwrap_or_default();
         Self {
-            known: Some((
-                Uid(text_at(object, &["metadata", "uid"]).into()),
-                super::wire::version(text_at(object, &["metadata", "resourceVersion"])),
-            )),
+            known: object.metadata.uid.map(|uid| (Uid(uid.into()), super::wire::version(&version))),
             tooling: annotations.remove(TOOLING).unwrap_or_default(),
             kinds: list(annotations.remove(KINDS)).iter().map(|text| GroupKind::parse(text)).collect(),
             namespaces: list(annotations.remove(NAMESPACES)).into_iter().collect(),
             annotations: annotations.into_iter().filter(|(key, _)| key.starts_with("rhumb.dev/")).collect(),
-            data: texts(&["data"]),
+            data: object.data.unwrap_or_default(),
         }
     }
 
     /// All annotations that we keep on it.
     fn all_annotations(&self) -> BTreeMap<String, String> {
         let mut all = self.annotations.clone();
-        let kinds: Vec<String> = self.kinds.iter().map(GroupKind::to_string).collect();
+        let mut kinds: Vec<String> = self.kinds.iter().map(GroupKind::to_string).collect();
+        kinds.sort_unstable();
         let namespaces: Vec<&str> = self.namespaces.iter().map(String::as_str).collect();
         all.insert(TOOLING.to_owned(), OUR_TOOLING.to_owned());
         all.insert(KINDS.to_owned(), kinds.join(","));
@@ -91,7 +88,7 @@ impl Cluster {
     pub async fn parent(&self, namespace: &str, name: &str) -> Result<Option<Parent>, Error> {
         let on = on(namespace, name);
         match self.ask(Ask::read(url(namespace, name), on.clone())).await {
-            Ok(answer) => Ok(Some(Parent::read(&answer.decode(&on)?))),
+            Ok(answer) => Ok(Some(Parent::read(answer.decode(&on)?))),
             Err(error) if *error.fault() == Fault::NoObject => Ok(None),
             Err(error) => Err(error),
         }
@@ -114,7 +111,9 @@ impl Cluster {
             Some((before, _)) if is_same(before, after) => Ok(before.clone()),
             Some((before, (uid, rv))) => {
                 let on = on(namespace, name);
-                let patch = json!({
+                // A merge patch with the version in it is a compare-and-swap that leaves alone what it
+                // does not name.
+                let patch = serde_json::json!({
                     "metadata": {
                         "uid": uid.0,
                         "resourceVersion": rv.to_string(),
@@ -123,11 +122,11 @@ impl Cluster {
                     },
                     "data": difference(&before.data, &after.data),
                 });
+                let body = json(&patch, &on)?;
                 let url = path::query(url(namespace, name), &[("fieldManager", FIELD_MANAGER)]);
-                let ask =
-                    Ask::write(Method::PATCH, url, MERGE_PATCH, patch.to_string().into_bytes(), on.clone());
+                let ask = Ask::write(Method::PATCH, url, MERGE_PATCH, body, on.clone());
                 match self.ask(ask).await {
-                    Ok(answer) => Ok(Parent::read(&answer.decode(&on)?)),
+                    Ok(answer) => Ok(Parent::read(answer.decode(&on)?)),
                     Err(error) if *error.fault() == Fault::NoObject => Err(Error::new(on, Fault::Stale)),
                     Err(error) => Err(error),
                 }
@@ -137,20 +136,21 @@ impl Cluster {
 
     async fn make_parent(&self, namespace: &str, name: &str, parent: &Parent) -> Result<Parent, Error> {
         let on = on(namespace, name);
-        let body = json!({
-            "apiVersion": "v1", "kind": "ConfigMap",
-            "metadata": {
-                "name": name, "namespace": namespace,
-                "labels": { ID_LABEL: applyset_id(namespace, name) },
-                "annotations": parent.all_annotations(),
+        let object = ConfigMap {
+            metadata: ObjectMeta {
+                name: Some(name.to_owned()),
+                namespace: Some(namespace.to_owned()),
+                labels: Some(BTreeMap::from([(ID_LABEL.to_owned(), applyset_id(namespace, name))])),
+                annotations: Some(parent.all_annotations()),
+                ..ObjectMeta::default()
             },
-            "data": parent.data,
-        });
-        let body = body.to_string().into_bytes();
+            data: Some(parent.data.clone()),
+            ..ConfigMap::default()
+        };
+        let body = json(&object, &on)?;
         let collection = format!("/api/v1/namespaces/{namespace}/configmaps");
         let url = path::query(collection, &[("fieldManager", FIELD_MANAGER)]);
-        let make =
-            || self.ask(Ask::write(Method::POST, url.clone(), "application/json", body.clone(), on.clone()));
+        let make = || self.ask(Ask::write(Method::POST, url.clone(), JSON, body.clone(), on.clone()));
         let answer = match make().await {
             Err(error) if matches!(error.fault(), Fault::NoNamespace { .. }) => {
                 self.make_namespace(namespace).await?;
@@ -158,17 +158,15 @@ impl Cluster {
             }
             other => other?,
         };
-        Ok(Parent::read(&answer.decode(&on)?))
+        Ok(Parent::read(answer.decode(&on)?))
     }
 
     async fn make_namespace(&self, name: &str) -> Result<(), Error> {
-        let body = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } });
-        let url = path::query("/api/v1/namespaces".to_owned(), &[("fieldManager", FIELD_MANAGER)]);
         let on = On::Object(ObjectId::new(&GroupKind::new("", "Namespace"), None, name));
-        match self
-            .ask(Ask::write(Method::POST, url, "application/json", body.to_string().into_bytes(), on))
-            .await
-        {
+        let metadata = ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() };
+        let body = json(&Namespace { metadata, ..Namespace::default() }, &on)?;
+        let url = path::query("/api/v1/namespaces".to_owned(), &[("fieldManager", FIELD_MANAGER)]);
+        match self.ask(Ask::write(Method::POST, url, JSON, body, on)).await {
             // Somebody else was faster.
             Err(error) if *error.fault() == Fault::Stale => Ok(()),
             other => other.map(drop),
@@ -197,7 +195,7 @@ fn is_same(before: &Parent, after: &Parent) -> bool {
 fn difference(before: &BTreeMap<String, String>, after: &BTreeMap<String, String>) -> Map<String, Value> {
     let gone = before.keys().filter(|key| !after.contains_key(*key)).map(|key| (key.clone(), Value::Null));
     let new = after.iter().filter(|(key, value)| before.get(*key) != Some(value));
-    gone.chain(new.map(|(key, value)| (key.clone(), json!(value)))).collect()
+    gone.chain(new.map(|(key, value)| (key.clone(), Value::from(value.as_str())))).collect()
 }
 
 fn on(namespace: &str, name: &str) -> On {

@@ -23,7 +23,7 @@ pub(super) struct Patience {
     pub(super) lifetime: Duration,
     /// How long after its end a watch without a word counts as dead.
     pub(super) grace: Duration,
-    /// The server sends a bookmark about every minute; once one was seen, this much silence means dead.
+    /// The server sends a bookmark every minute; once one was seen, this much silence means dead.
     pub(super) silence: Duration,
 }
 
@@ -32,7 +32,7 @@ impl Default for Patience {
         Self {
             lifetime: Duration::from_secs(290),
             grace: Duration::from_secs(5),
-            silence: Duration::from_secs(150),
+            silence: Duration::from_secs(100),
         }
     }
 }

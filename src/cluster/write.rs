@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use http::{Method, StatusCode};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{DeleteOptions, Preconditions};
 use serde::Serialize;
 use serde::ser::{SerializeMap as _, Serializer};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::call::{Answer, Ask, Cluster};
 use super::error::{Error, Fault, On};
@@ -16,7 +17,7 @@ use crate::engine::{Guard, Live, Rv, Uid};
 use crate::object::ObjectId;
 
 const APPLY: &str = "application/apply-patch+yaml";
-const JSON: &str = "application/json";
+pub(super) const JSON: &str = "application/json";
 
 /// Whether fields that other managers own with other values are taken from them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,16 +141,15 @@ impl Cluster {
             Propagation::Foreground => "Foreground",
             Propagation::Orphan => "Orphan",
         };
-        let mut preconditions = json!({ "uid": uid.0 });
-        if let Some(rv) = sendable(rv) {
-            preconditions["resourceVersion"] = Value::String(rv);
-        }
-        let options = json!({
-            "apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": policy,
-            "preconditions": preconditions,
-        });
-        let ask =
-            Ask::write(Method::DELETE, path::object(kind, id), JSON, options.to_string().into_bytes(), on);
+        let options = DeleteOptions {
+            propagation_policy: Some(policy.to_owned()),
+            preconditions: Some(Preconditions {
+                uid: Some(uid.0.to_string()),
+                resource_version: sendable(rv),
+            }),
+            ..DeleteOptions::default()
+        };
+        let ask = Ask::write(Method::DELETE, path::object(kind, id), JSON, json(&options, &on)?, on);
         match self.ask(ask).await {
             Ok(answer) => Ok(deleted(&answer)),
             Err(error) if *error.fault() == Fault::NoObject => Ok(Deleted::Gone),
@@ -180,6 +180,12 @@ fn warnings(answer: &Answer) -> Vec<String> {
         .filter_map(|value| value.split_once('"')?.1.strip_suffix('"'))
         .map(|text| text.replace("\\\"", "\""))
         .collect()
+}
+
+/// A request's body.
+pub(super) fn json(content: &impl Serialize, on: &On) -> Result<Vec<u8>, Error> {
+    serde_json::to_vec(content)
+        .map_err(|error| Error::new(on.clone(), Fault::Garbled { reason: format!("no JSON: {error}") }))
 }
 
 /// A version as the server knows it; zero stands for one that is no number, see `wire::version`.

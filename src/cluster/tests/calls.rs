@@ -68,7 +68,7 @@ async fn an_apply_carries_manager_strictness_and_guard() {
 
 #[tokio::test]
 async fn urls_of_all_sorts_of_objects() {
-    let double = Double::start(|_, _| not_found("x")).await;
+    let double = Double::start(|number, _| not_found(["web", "system:a b/ü", "shop"][number])).await;
     let deployments = kind("apps/v1", "Deployment", "deployments");
     let roles = kind("rbac.authorization.k8s.io/v1", "ClusterRole", "clusterroles");
     let namespaces = kind("v1", "Namespace", "namespaces");
@@ -217,6 +217,28 @@ async fn the_rate_limit_holds_until_the_server_queues() {
         double.cluster.get(&config_maps(), &id("a")).await.unwrap();
     }
     assert!(since.elapsed() < Duration::from_millis(1900), "{:?}", since.elapsed());
+}
+
+#[tokio::test]
+async fn only_so_many_writes_are_in_flight_and_reads_go_past_them() {
+    let narrow = Connection { concurrency: 3, ..Connection::default() };
+    let double = Double::start_with(narrow, Patience::default(), |_, asked| {
+        let wait = if asked.method == "PATCH" { 600 } else { 0 };
+        Reply::Late(Duration::from_millis(wait), object("a").to_string())
+    })
+    .await;
+    let body = json!({ "metadata": { "name": "a" } });
+    let writes = (0..9).map(|_| async {
+        double.cluster.apply(&config_maps(), &id("a"), &body, &Guard::Create, Force::No).await.unwrap();
+    });
+    let look = async {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        assert_eq!(double.asked().len(), 3);
+        double.cluster.get(&config_maps(), &id("a")).await.unwrap();
+        assert_eq!(double.asked().len(), 4);
+    };
+    tokio::join!(futures::future::join_all(writes), look);
+    assert_eq!(double.asked().len(), 10);
 }
 
 #[tokio::test]

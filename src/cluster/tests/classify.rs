@@ -67,6 +67,11 @@ fn missing_things_are_told_apart() {
         &Fault::NoNamespace { namespace: "none".to_owned() },
     );
     check_missing(&status(404, "NotFound", "", &of("configmaps", "a")), &Fault::NoObject);
+    let other = r#"priorityclasses "high" not found"#;
+    check_missing(
+        &status(404, "NotFound", other, &of("priorityclasses", "high")),
+        &Fault::Invalid { fields: vec![], message: other.to_owned() },
+    );
     let generic = "the server could not find the requested resource";
     check_missing(&status(404, "NotFound", generic, r#","details":{}"#), &Fault::NoKind);
     check_missing(b"404 page not found\n", &Fault::NoKind);

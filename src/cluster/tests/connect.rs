@@ -2,7 +2,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::double::kubeconfig_text;
-use crate::cluster::{Cluster, Connection};
+use crate::cluster::connect::merged;
+use crate::cluster::{Cluster, Connection, proxy};
 use crate::object::Class;
 
 fn file(dir: &tempfile::TempDir, name: &str, text: &str) -> PathBuf {
@@ -56,4 +57,71 @@ async fn a_credential_plugin_fails_with_its_own_words_only() {
     let token =
         r#"{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"t"}}"#;
     Cluster::connect(&with(&format!("echo '{token}'"))).await.unwrap();
+}
+
+#[test]
+fn kubeconfigs_are_merged_and_the_first_wins() {
+    let dir = tempfile::tempdir().unwrap();
+    let one = file(&dir, "one", &kubeconfig_text("one", "http://1.1.1.1", "token: a"));
+    let two = file(&dir, "two", &kubeconfig_text("two", "http://2.2.2.2", "token: b"));
+    let again = file(&dir, "again", &kubeconfig_text("one", "http://3.3.3.3", "token: c"));
+    let config = merged(&[dir.path().join("none"), one, two, again]).unwrap();
+    assert_eq!(config.current_context.as_deref(), Some("one"));
+    let servers: Vec<&str> =
+        config.clusters.iter().filter_map(|named| named.cluster.as_ref()?.server.as_deref()).collect();
+    assert_eq!(servers, ["http://1.1.1.1", "http://2.2.2.2"]);
+    let error = merged(&[dir.path().join("none")]).unwrap_err();
+    assert!(error.to_string().contains("KUBECONFIG names no file that exists: "), "{error}");
+}
+
+#[test]
+fn a_proxy_by_the_environment() {
+    let check = |server: &str, spared: &str, expected: Option<&str>| {
+        let variable = |name: &str| match name {
+            "HTTPS_PROXY" => Some("proxy:3128".to_owned()),
+            "http_proxy" => Some("http://plain".to_owned()),
+            "no_proxy" => Some(spared.to_owned()),
+            _ => None,
+        };
+        let found = proxy::of(&server.parse().unwrap(), variable);
+        assert_eq!(found.as_deref(), expected, "{server} {spared}");
+    };
+    let through = Some("http://proxy:3128");
+    check("https://k8s.example.com:6443", "", through);
+    check("http://k8s.example.com", "", Some("http://plain"));
+    for local in
+        ["https://localhost:6443", "https://127.0.0.1:6443", "https://127.9.9.9", "https://[::1]:6443"]
+    {
+        check(local, "", None);
+    }
+    let host = "https://k8s.example.com:6443";
+    for spared in
+        ["*", "example.com", ".example.com", "*.example.com", "K8S.example.com", "a, example.com:6443"]
+    {
+        check(host, spared, None);
+    }
+    for other in [
+        "xample.com",
+        "s.example.com",
+        "example.com:443",
+        ".k8s.example.com",
+        ",",
+        ".",
+        "*.",
+        ":",
+        "10.0.0.0/8",
+        "x/y",
+    ] {
+        check(host, other, through);
+    }
+    for spared in ["10.1.2.3", "10.0.0.0/8", "0.0.0.0/0", "10.1.2.3:6443", "10.1.2.3/32"] {
+        check("https://10.1.2.3:6443", spared, None);
+    }
+    for other in ["10.1.2.4", "11.0.0.0/8", "10.1.2.3:1", "::/0", "10.0.0.0/33", "10.0.0.0/"] {
+        check("https://10.1.2.3:6443", other, through);
+    }
+    check("https://[2001:db8::1]:6443", "2001:db8::/32", None);
+    check("https://[2001:db8::1]:6443", "::/0", None);
+    check("https://[2001:db8::1]:6443", "2001:db8::1", None);
+    check("https://[2001:db8::1]:6443", "2001:db9::/32", through);
 }

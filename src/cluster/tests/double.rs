@@ -29,6 +29,8 @@ pub(super) enum Reply {
     Lines(String),
     /// These lines, and then silence.
     Held(String),
+    /// The same as `Whole` with status 200, after a while.
+    Late(Duration, String),
     /// Nothing at all.
     Silence,
 }
@@ -97,6 +99,11 @@ async fn serve(mut socket: TcpStream, log: Arc<Mutex<Vec<Asked>>>, script: Arc<S
             Reply::Whole(status, headers, body) => {
                 let text =
                     format!("HTTP/1.1 {status} X\r\n{headers}content-length: {}\r\n\r\n{body}", body.len());
+                socket.write_all(text.as_bytes()).await.unwrap();
+            }
+            Reply::Late(wait, body) => {
+                tokio::time::sleep(wait).await;
+                let text = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len());
                 socket.write_all(text.as_bytes()).await.unwrap();
             }
             Reply::Lines(lines) => {
