@@ -105,6 +105,7 @@ fn users(cluster: &Cluster, proxy: &FaultProxy) {
     let mut stranger = Client::connect(proxy, &rhumb());
     stranger.token = "somebody".to_owned();
     assert_eq!(stranger.ask("GET", MAPS, "").status, 401);
+    assert!(cluster.audit().unwrap().iter().any(|event| event.user.is_empty() && event.code == 401));
     let doubled = events.iter().filter(|event| event.name == "duplicate" && event.verb == "create");
     assert_eq!(doubled.map(|event| event.code).collect::<Vec<_>>(), [201, 409]);
 }
