@@ -59,8 +59,7 @@ fn object(map: &Map<String, Value>) -> String {
 fn difference(name: &str, path: &Path) -> Option<String> {
     let reading = read(path);
     let (documents, failed) = expected(&path.with_extension("json"));
-    let got: Vec<_> =
-        reading.items[..reading.before_error].iter().map(|item| canonical_json(&item.body)).collect();
+    let got: Vec<_> = reading.shown().map(|item| canonical_json(&item.body)).collect();
     let errors: Vec<_> = reading.diagnostics.iter().filter(|found| found.is_error()).collect();
     if got != documents {
         return Some(format!("{name}: read as {got:?}, by kubectl as {documents:?}; {errors:?}"));

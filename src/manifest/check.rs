@@ -12,6 +12,50 @@ use crate::object::{Gvk, at};
 /// Bytes that the keys and values of all annotations of an object may have.
 const ANNOTATIONS: usize = 256 << 10;
 
+/// What an `apiVersion` must look like.
+pub(super) const BAD_API_VERSION: &str = "apiVersion must be `version` or `group/version`";
+
+/// Types of the fields of `metadata` that have no check of their own.
+const TYPES: [(&str, Type); 11] = [
+    ("creationTimestamp", Type::Text),
+    ("deletionGracePeriodSeconds", Type::Whole),
+    ("deletionTimestamp", Type::Text),
+    ("finalizers", Type::List),
+    ("generateName", Type::Text),
+    ("generation", Type::Whole),
+    ("managedFields", Type::List),
+    ("ownerReferences", Type::List),
+    ("resourceVersion", Type::Text),
+    ("selfLink", Type::Text),
+    ("uid", Type::Text),
+];
+
+#[derive(Clone, Copy)]
+enum Type {
+    Text,
+    Whole,
+    List,
+}
+
+impl Type {
+    fn fits(self, value: &Value) -> bool {
+        match self {
+            _ if value.is_null() => true,
+            Self::Text => value.is_string(),
+            Self::Whole => value.is_i64(),
+            Self::List => value.is_array(),
+        }
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Whole => "a whole number",
+            Self::List => "a list",
+        }
+    }
+}
+
 /// The object under check.
 pub(super) struct Subject<'s, 'a> {
     pub(super) tree: &'s Tree<'a>,
@@ -24,24 +68,27 @@ pub(super) struct Subject<'s, 'a> {
 pub(super) struct Verdict {
     /// It is known which object this is and whether rhumb may act for it.
     pub(super) identified: bool,
+    /// The types of its metadata are those of the API.
+    pub(super) typed: bool,
 }
 
 /// Checks one object.
 pub(super) fn check(subject: &Subject<'_, '_>, findings: &mut Findings) -> Verdict {
-    let mut check = Check { subject, findings, identified: true };
+    let mut check = Check { subject, findings, identified: true, typed: true };
     check.kind();
     check.refused();
     check.metadata();
     check.templates();
     check.contents();
     check.dropped();
-    Verdict { identified: check.identified }
+    Verdict { identified: check.identified, typed: check.typed }
 }
 
 struct Check<'c, 's, 'a> {
     subject: &'c Subject<'s, 'a>,
     findings: &'c mut Findings,
     identified: bool,
+    typed: bool,
 }
 
 impl Check<'_, '_, '_> {
@@ -61,11 +108,11 @@ impl Check<'_, '_, '_> {
 
     fn kind(&mut self) {
         let gvk = self.subject.gvk;
-        let slashes =
-            self.get(&["apiVersion"]).and_then(Value::as_str).map_or(0, |text| text.matches('/').count());
-        if slashes > 1 || gvk.version.is_empty() || (slashes == 1 && gvk.group.is_empty()) {
+        let grouped =
+            self.get(&["apiVersion"]).and_then(Value::as_str).is_some_and(|text| text.contains('/'));
+        if gvk.version.is_empty() || (grouped && gvk.group.is_empty()) {
             self.identified = false;
-            self.error(&["apiVersion"], "bad-api-version", "apiVersion must be `version` or `group/version`");
+            self.error(&["apiVersion"], "bad-api-version", BAD_API_VERSION);
         }
     }
 
@@ -101,7 +148,8 @@ impl Check<'_, '_, '_> {
             Some(Value::Object(_)) => {
                 self.name();
                 self.namespace();
-                self.labels(&["metadata"]);
+                self.types();
+                self.typed &= self.labels(&["metadata"]);
             }
             None | Some(Value::Null) => {
                 self.identified = false;
@@ -109,6 +157,7 @@ impl Check<'_, '_, '_> {
             }
             Some(_) => {
                 self.identified = false;
+                self.typed = false;
                 self.error(&["metadata"], "wrong-type", "metadata must be a mapping");
             }
         }
@@ -132,13 +181,10 @@ impl Check<'_, '_, '_> {
                     self.findings.add(Finding::warning(mark, "service-name", message));
                 }
             }
-            Some(Value::Number(_) | Value::Bool(_)) => {
+            Some(Value::Number(_) | Value::Bool(_) | Value::Array(_) | Value::Object(_)) => {
                 self.identified = false;
-                self.hinted(path, "wrong-type", "metadata.name must be text", "quote it");
-            }
-            Some(Value::Array(_) | Value::Object(_)) => {
-                self.identified = false;
-                self.error(path, "wrong-type", "metadata.name must be text");
+                self.typed = false;
+                self.hinted(path, "wrong-type", "metadata.name must be text", "put it in quotes");
             }
             None | Some(Value::Null | Value::String(_)) => {
                 self.identified = false;
@@ -176,15 +222,17 @@ impl Check<'_, '_, '_> {
             }
             Some(_) => {
                 self.identified = false;
-                self.hinted(path, "wrong-type", "metadata.namespace must be text", "quote it");
+                self.typed = false;
+                self.hinted(path, "wrong-type", "metadata.namespace must be text", "put it in quotes");
             }
         }
     }
 
-    /// The labels and annotations of a `metadata`, and its finalizers.
-    fn labels(&mut self, metadata: &[&str]) {
+    /// The labels and annotations of a `metadata`. False when their types are wrong.
+    fn labels(&mut self, metadata: &[&str]) -> bool {
         let body = self.subject.body;
         let field = |name: &'static str| at(body, metadata).and_then(|metadata| metadata.get(name));
+        let typed = is_texts(field("labels")) && is_texts(field("annotations"));
         if let Some(labels) = self.texts(metadata, "labels", field("labels")) {
             for (key, value) in labels {
                 let fault = names::key_fault(key).map(|fault| format!("label key \"{key}\": {fault}"));
@@ -210,10 +258,21 @@ impl Check<'_, '_, '_> {
                 self.error(&path, "annotations-too-large", message);
             }
         }
-        for list in ["finalizers", "ownerReferences"] {
-            if field(list).is_some_and(|value| !value.is_array() && !value.is_null()) {
-                let path = [metadata, &[list]].concat();
-                self.error(&path, "wrong-type", format!("metadata.{list} must be a list"));
+        typed
+    }
+
+    fn types(&mut self) {
+        let body = self.subject.body;
+        for (field, wanted) in TYPES {
+            let path = &["metadata", field];
+            let Some(value) = at(body, path).filter(|value| !wanted.fits(value)) else { continue };
+            self.typed = false;
+            let message = format!("metadata.{field} must be {}", wanted.name());
+            let quotable = matches!(wanted, Type::Text) && (value.is_number() || value.is_boolean());
+            if quotable {
+                self.hinted(path, "wrong-type", message, "put it in quotes");
+            } else {
+                self.error(path, "wrong-type", message);
             }
         }
     }
@@ -310,5 +369,14 @@ impl Check<'_, '_, '_> {
         let mark = self.subject.tree.locate_key(self.subject.node, path);
         let finding = Finding::warning(mark, "server-set", message);
         self.findings.add(finding.hint("remove it from the manifest"));
+    }
+}
+
+/// Whether a field maps text to text, or is not there.
+fn is_texts(value: Option<&Value>) -> bool {
+    match value {
+        None | Some(Value::Null) => true,
+        Some(Value::Object(map)) => map.values().all(|value| value.is_string() || value.is_null()),
+        Some(_) => false,
     }
 }

@@ -11,7 +11,7 @@ use super::findings::{Finding, Findings};
 use super::resolve::{self, Resolved};
 use super::split::{self, Part, Splitter};
 use super::tree::{Fault, Mark, NodeId, Tree};
-use super::{Item, MAX_ITEMS, Reading, events, text};
+use super::{Item, MAX_ITEMS, Reading, text, yaml};
 use crate::object::{Gvk, Origin, text_at};
 
 /// Reads the items of one file.
@@ -80,8 +80,13 @@ impl Decoder<'_> {
         // Kubernetes' line reader ends the last line where the file does not.
         let text =
             if chunk.ends_with('\n') { Cow::Borrowed(chunk) } else { Cow::Owned(format!("{chunk}\n")) };
-        match events::read(&text, line) {
-            Ok(mut tree) => self.tree(&mut tree, &text),
+        match yaml::read(&text, line) {
+            Ok((mut tree, follows)) => {
+                self.tree(&mut tree, &text);
+                if let Some(mark) = follows {
+                    self.unread(mark);
+                }
+            }
             Err(fault) => self.unreadable(fault, &text),
         }
     }
@@ -91,6 +96,16 @@ impl Decoder<'_> {
             Ok(resolved) => self.document(tree, resolved),
             Err(fault) => self.unreadable(fault, text),
         }
+    }
+
+    /// Text that Kubernetes leaves unread.
+    fn unread(&mut self, mark: Mark) {
+        let message = "Kubernetes stops reading before this: the document ended, and no `---` begins another";
+        self.understood = false;
+        self.findings.add(
+            Finding::warning(mark, "unread", message)
+                .hint("separate documents by a line of `---`, or remove the text"),
+        );
     }
 
     /// A document of which nothing can be said.
@@ -139,6 +154,10 @@ impl Decoder<'_> {
     /// Puts the items of a list at the end of the queue, as kubectl does.
     fn list(&mut self, tree: &Tree<'_>, mut list: Candidate, queue: &mut VecDeque<Candidate>) {
         let (kind, api_version) = (text_of(&list.body, "kind"), text_of(&list.body, "apiVersion"));
+        if list.body.get("apiVersion").is_some_and(|value| !value.is_string() && !value.is_null()) {
+            let mark = tree.locate(list.node, &["apiVersion"]);
+            return self.refuse(Finding::error(mark, "bad-api-version", check::BAD_API_VERSION));
+        }
         let items = match list.body.remove("items") {
             Some(Value::Array(items)) => items,
             Some(Value::Null) | None => return,
@@ -178,6 +197,10 @@ impl Decoder<'_> {
         if kind.is_empty() || api_version.is_empty() {
             return self.no_kind(tree, &body, node);
         }
+        if api_version.matches('/').count() > 1 {
+            let mark = tree.locate(node, &["apiVersion"]);
+            return self.refuse(Finding::error(mark, "bad-api-version", check::BAD_API_VERSION));
+        }
         if self.items.len() >= MAX_ITEMS {
             self.full = true;
             let message = format!("the file holds more than {MAX_ITEMS} objects");
@@ -200,6 +223,8 @@ impl Decoder<'_> {
             name: text_at(&body, &["metadata", "name"]).to_owned(),
             origin: Origin { file: self.file.clone(), line: mark.line, column: mark.column },
             valid: self.findings.errors() == before && doubled == Doubled::Nothing,
+            // Kubernetes decodes the metadata of documents, not that of the items of a list.
+            decodes: verdict.typed || node != Tree::ROOT,
             index: self.items.len() as u32,
             gvk,
             body,

@@ -12,7 +12,6 @@ mod check;
 mod clean;
 mod date;
 mod decode;
-mod events;
 mod findings;
 mod json;
 mod names;
@@ -23,6 +22,7 @@ mod scopes;
 mod split;
 mod text;
 mod tree;
+mod yaml;
 
 pub use assemble::{Assembled, Held, assemble};
 pub use clean::cleaned;
@@ -64,6 +64,14 @@ pub struct Reading {
     pub before_error: usize,
 }
 
+impl Reading {
+    /// The items that kubectl would show: it stops where a document does not parse, and leaves out what does
+    /// not decode.
+    pub fn shown(&self) -> impl Iterator<Item = &Item> {
+        self.items.iter().take(self.before_error).filter(|item| item.decodes)
+    }
+}
+
 /// One document, or one item of a list, as Kubernetes reads it.
 #[derive(Clone, PartialEq)]
 pub struct Item {
@@ -79,6 +87,8 @@ pub struct Item {
     pub origin: Origin,
     /// False when a check found an error: it holds back only itself.
     pub valid: bool,
+    /// False when the types of its metadata keep Kubernetes from decoding it.
+    pub decodes: bool,
     /// Its position among the items of the file.
     pub index: u32,
 }

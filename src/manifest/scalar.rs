@@ -135,7 +135,7 @@ fn untagged(text: &str, dates: Dates) -> (Scalar, Tag) {
         return known;
     }
     match first {
-        b'.' => decimal(text).map_or((Scalar::Text, Tag::Str), |float| (Scalar::Float(float), Tag::Float)),
+        b'.' => separated(text).map_or((Scalar::Text, Tag::Str), |float| (Scalar::Float(float), Tag::Float)),
         b'+' | b'-' | b'0'..=b'9' => {
             if dates == Dates::Tried && super::date::is_timestamp(text) {
                 return (Scalar::Text, Tag::Timestamp);
@@ -226,6 +226,15 @@ fn decimal(plain: &str) -> Option<f64> {
     let fits =
         digits(whole) && digits(fraction) && !(whole.is_empty() && fraction.is_empty()) && exponent_fits;
     fits.then(|| plain.parse::<f64>().ok()).flatten().filter(|float| float.is_finite())
+}
+
+/// A decimal whose digits may be separated by single underscores.
+fn separated(text: &str) -> Option<f64> {
+    let bytes = text.as_bytes();
+    let digit = |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_digit);
+    let mut underscores = bytes.iter().enumerate().filter(|(_, b)| **b == b'_').map(|(at, _)| at);
+    let between = underscores.all(|at| digit(at.checked_sub(1)) && digit(at.checked_add(1)));
+    between.then(|| decimal(&text.replace('_', ""))).flatten()
 }
 
 /// Standard base64 with padding; line breaks inside are skipped.

@@ -1,0 +1,48 @@
+//! YAML text to a [`Tree`].
+//!
+//! Kubernetes reads YAML 1.1 through a reader of its own habits: quoted texts may go on at any column,
+//! `[cat, -]` and `{a:b}` are fine, `[a?b]` is not, and of several documents in one text only the first is
+//! read. Readers of YAML 1.2 differ in such places, each of which is a manifest that somebody has; so this
+//! one is written to those habits, and is tried against kubectl document by document.
+
+mod cursor;
+mod parse;
+mod scan;
+mod text;
+mod token;
+
+use super::tree::{Fault, Mark, Tree};
+
+/// Reads the first document of a text whose first line is `line` of its file. Returns also the place of
+/// what follows that document, which Kubernetes leaves unread. An empty tree, or one of an empty scalar,
+/// stands for a document of nothing but blanks and comments.
+pub(super) fn read(text: &str, line: u32) -> Result<(Tree<'_>, Option<Mark>), Fault> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    if let Some(fault) = control_character(text, line) {
+        return Err(fault);
+    }
+    parse::parse(text, line)
+}
+
+fn control_character(text: &str, line: u32) -> Option<Fault> {
+    let suspects = text.bytes().enumerate().filter(|(_, byte)| match byte {
+        b'\t' | b'\n' | b'\r' => false,
+        0..=0x1F | 0x7F | 0xC2 | 0xEF => true,
+        _ => false,
+    });
+    let mut characters = suspects.filter_map(|(at, _)| Some((at, text.get(at..)?.chars().next()?)));
+    let (at, character) = characters.find(|(_, character)| {
+        matches!(character, '\0'..='\u{1F}' | '\u{7F}'..='\u{9F}' | '\u{FFFE}' | '\u{FFFF}')
+            && *character != '\u{85}'
+    })?;
+    let before = text.get(..at).unwrap_or_default();
+    let line_start = before.rfind(['\n', '\r']).map_or(0, |end| end + 1);
+    let column = before.get(line_start..).unwrap_or_default().chars().count() as u32 + 1;
+    let mark = Mark { line: line + super::text::line_breaks(before), column };
+    let message =
+        format!("control characters are not allowed, and here stands U+{:04X}", u32::from(character));
+    Some(
+        Fault::new(mark, "control-character", message)
+            .hint("remove it, or write it as an escape in double quotes"),
+    )
+}

@@ -1,0 +1,434 @@
+//! Text to tokens: YAML 1.1 with the liberties that Kubernetes' reader takes.
+//!
+//! A key without `?` is recognised only at its `:`. Until then the place before it is remembered as a
+//! possible key, one for each level of flow collections, and tokens from there on are not handed out.
+
+use std::collections::{HashMap, VecDeque};
+
+use super::cursor::{Cursor, Tabs};
+use super::token::{Token, What};
+use crate::manifest::tree::{Fault, Mark};
+
+/// Characters that a key without `?` may be long.
+const KEY_LENGTH: usize = 1024;
+
+/// A place where a key may have begun.
+#[derive(Clone, Copy)]
+struct PossibleKey {
+    possible: bool,
+    /// Nothing but a key can stand there.
+    required: bool,
+    /// The number of the token it begins with.
+    token: usize,
+    index: usize,
+    breaks: usize,
+    column: usize,
+    mark: Mark,
+}
+
+/// The scanner of one text.
+pub(super) struct Scanner<'a> {
+    pub(super) cursor: Cursor<'a>,
+    /// Open flow collections.
+    pub(super) flow: usize,
+    /// Column of the innermost block collection, -1 outside all.
+    pub(super) indent: isize,
+    indents: Vec<isize>,
+    key_allowed: bool,
+    keys: Vec<PossibleKey>,
+    /// Levels of the possible keys by the number of their token.
+    levels: HashMap<usize, usize>,
+    queue: VecDeque<Token<'a>>,
+    /// Tokens handed out.
+    taken: usize,
+}
+
+impl<'a> Scanner<'a> {
+    pub(super) fn new(text: &'a str, line: u32) -> Self {
+        let cursor = Cursor::new(text, line);
+        let outermost = PossibleKey {
+            possible: false,
+            required: false,
+            token: 0,
+            index: 0,
+            breaks: 0,
+            column: 0,
+            mark: cursor.mark(),
+        };
+        Self {
+            cursor,
+            flow: 0,
+            indent: -1,
+            indents: Vec::new(),
+            key_allowed: true,
+            keys: vec![outermost],
+            levels: HashMap::new(),
+            queue: VecDeque::new(),
+            taken: 0,
+        }
+    }
+
+    /// The next token, which stays.
+    pub(super) fn peek(&mut self) -> Result<&Token<'a>, Fault> {
+        while self.wants_more()? {
+            self.fetch()?;
+        }
+        let mark = self.cursor.mark();
+        match self.queue.front() {
+            Some(token) => Ok(token),
+            None => Err(Fault::new(mark, "yaml-syntax", "this is not YAML: it ends in the middle")),
+        }
+    }
+
+    /// Takes the token that was peeked at.
+    pub(super) fn skip(&mut self) -> Option<Token<'a>> {
+        let token = self.queue.pop_front();
+        self.taken += usize::from(token.is_some());
+        token
+    }
+
+    fn wants_more(&mut self) -> Result<bool, Fault> {
+        if self.queue.is_empty() {
+            return Ok(true);
+        }
+        match self.levels.get(&self.taken).copied() {
+            Some(level) => self.is_valid(level),
+            None => Ok(false),
+        }
+    }
+
+    fn fetch(&mut self) -> Result<(), Fault> {
+        self.pass_to_token();
+        self.unroll(self.cursor.column as isize);
+        let Some(byte) = self.cursor.byte(0) else { return self.end() };
+        let indicator = self.cursor.at_document_indicator();
+        let separated = self.cursor.separates(1);
+        match byte {
+            b'%' if self.cursor.column == 0 => self.directive(),
+            b'-' if indicator => self.document(What::DocumentStart),
+            b'.' if indicator => self.document(What::DocumentEnd),
+            b'[' => self.open(What::FlowSequence),
+            b'{' => self.open(What::FlowMapping),
+            b']' => self.close(What::FlowSequenceEnd),
+            b'}' => self.close(What::FlowMappingEnd),
+            b',' => self.flow_entry(),
+            b'-' if separated => self.block_entry(),
+            b'?' if self.flow > 0 || separated => self.explicit_key(),
+            b':' if self.flow > 0 || separated => self.value(),
+            b'*' | b'&' => self.anchor(byte),
+            b'!' => self.with_key(|scanner| scanner.tag().map(What::Tag)),
+            b'|' | b'>' if self.flow == 0 => self.block_scalar(byte),
+            b'\'' | b'"' => self.with_key(|scanner| scanner.quoted(byte).map(What::Quoted)),
+            b'\t' => Err(self.fault("a tab cannot indent, and begins no value").hint("indent with spaces")),
+            b'@' | b'`' | b'%' | b'|' | b'>' => {
+                let message = format!("`{}` cannot begin a plain value", char::from(byte));
+                Err(self.fault(&message).hint("put the value in quotes"))
+            }
+            _ => self.with_key(|scanner| scanner.plain().map(What::Plain)),
+        }
+    }
+
+    pub(super) fn fault(&self, message: &str) -> Fault {
+        Fault::new(self.cursor.mark(), "yaml-syntax", format!("this is not YAML: {message}"))
+    }
+
+    fn push(&mut self, what: What<'a>, mark: Mark) {
+        self.queue.push_back(Token { what, mark });
+    }
+
+    /// Passes one byte as a token.
+    fn indicator(&mut self, what: What<'a>) {
+        let mark = self.cursor.mark();
+        self.cursor.pass(1);
+        self.push(what, mark);
+    }
+
+    fn pass_to_token(&mut self) {
+        loop {
+            let tabs = if self.flow > 0 || !self.key_allowed { Tabs::Pass } else { Tabs::Stop };
+            self.cursor.pass_blanks(tabs);
+            self.cursor.pass_comment();
+            if !self.cursor.at_break() {
+                return;
+            }
+            self.cursor.pass_break();
+            if self.flow == 0 {
+                self.key_allowed = true;
+            }
+        }
+    }
+}
+
+/// Possible keys.
+impl<'a> Scanner<'a> {
+    /// Whether the possible key of a level may still become one.
+    fn is_valid(&mut self, level: usize) -> Result<bool, Fault> {
+        let (breaks, index) = (self.cursor.breaks, self.cursor.index);
+        let Some(key) = self.keys.get_mut(level).filter(|key| key.possible) else { return Ok(false) };
+        if key.breaks >= breaks && key.index + KEY_LENGTH >= index {
+            return Ok(true);
+        }
+        if key.required {
+            return Err(no_colon(key.mark));
+        }
+        key.possible = false;
+        Ok(false)
+    }
+
+    fn save_key(&mut self) -> Result<(), Fault> {
+        if !self.key_allowed {
+            return Ok(());
+        }
+        self.drop_key()?;
+        let cursor = &self.cursor;
+        let key = PossibleKey {
+            possible: true,
+            required: self.flow == 0 && self.indent == cursor.column as isize,
+            token: self.taken + self.queue.len(),
+            index: cursor.index,
+            breaks: cursor.breaks,
+            column: cursor.column,
+            mark: cursor.mark(),
+        };
+        self.levels.insert(key.token, self.keys.len() - 1);
+        if let Some(last) = self.keys.last_mut() {
+            *last = key;
+        }
+        Ok(())
+    }
+
+    fn drop_key(&mut self) -> Result<(), Fault> {
+        if let Some(key) = self.keys.last_mut().filter(|key| key.possible) {
+            if key.required {
+                return Err(no_colon(key.mark));
+            }
+            key.possible = false;
+            self.levels.remove(&key.token);
+        }
+        Ok(())
+    }
+
+    /// Scans a token that a key may begin with.
+    fn with_key(&mut self, scan: impl FnOnce(&mut Self) -> Result<What<'a>, Fault>) -> Result<(), Fault> {
+        self.save_key()?;
+        self.key_allowed = false;
+        let mark = self.cursor.mark();
+        let what = scan(self)?;
+        self.push(what, mark);
+        Ok(())
+    }
+
+    /// A key may begin where the scanner is: after the line break inside a plain scalar.
+    pub(super) fn allow_key(&mut self) {
+        self.key_allowed = true;
+    }
+}
+
+/// Indentation.
+impl<'a> Scanner<'a> {
+    /// Opens a block collection at a column, when it is deeper than the current one. Its token goes before
+    /// the token of this number, or to the end.
+    fn roll(&mut self, column: usize, before: Option<usize>, what: What<'a>, mark: Mark) {
+        if self.flow > 0 || self.indent >= column as isize {
+            return;
+        }
+        self.indents.push(self.indent);
+        self.indent = column as isize;
+        self.insert(before, what, mark);
+    }
+
+    /// A number that is not in the queue any more stands for its end.
+    fn insert(&mut self, before: Option<usize>, what: What<'a>, mark: Mark) {
+        let place = before.and_then(|number| number.checked_sub(self.taken)).unwrap_or(self.queue.len());
+        self.queue.insert(place.min(self.queue.len()), Token { what, mark });
+    }
+
+    /// Closes the block collections deeper than a column.
+    fn unroll(&mut self, column: isize) {
+        if self.flow > 0 {
+            return;
+        }
+        while self.indent > column {
+            let mark = self.cursor.mark();
+            self.push(What::BlockEnd, mark);
+            self.indent = self.indents.pop().unwrap_or(-1);
+        }
+    }
+}
+
+/// Indicators.
+impl<'a> Scanner<'a> {
+    fn end(&mut self) -> Result<(), Fault> {
+        self.unroll(-1);
+        self.drop_key()?;
+        self.key_allowed = false;
+        let mark = self.cursor.mark();
+        self.push(What::End, mark);
+        Ok(())
+    }
+
+    fn directive(&mut self) -> Result<(), Fault> {
+        self.unroll(-1);
+        self.drop_key()?;
+        self.key_allowed = false;
+        let mark = self.cursor.mark();
+        let line = self.cursor.pass_line();
+        if !["%YAML", "%TAG"].iter().any(|name| line.split([' ', '\t']).next() == Some(*name)) {
+            return Err(Fault::new(mark, "yaml-syntax", "this is not YAML: `%` cannot begin a plain value")
+                .hint("put the value in quotes"));
+        }
+        self.push(What::Directive, mark);
+        Ok(())
+    }
+
+    fn document(&mut self, what: What<'a>) -> Result<(), Fault> {
+        self.unroll(-1);
+        self.drop_key()?;
+        self.key_allowed = false;
+        let mark = self.cursor.mark();
+        self.cursor.pass(3);
+        self.push(what, mark);
+        Ok(())
+    }
+
+    fn open(&mut self, what: What<'a>) -> Result<(), Fault> {
+        self.save_key()?;
+        let cursor = &self.cursor;
+        self.keys.push(PossibleKey {
+            possible: false,
+            required: false,
+            token: self.taken + self.queue.len(),
+            index: cursor.index,
+            breaks: cursor.breaks,
+            column: cursor.column,
+            mark: cursor.mark(),
+        });
+        self.flow += 1;
+        self.key_allowed = true;
+        self.indicator(what);
+        Ok(())
+    }
+
+    fn close(&mut self, what: What<'a>) -> Result<(), Fault> {
+        self.drop_key()?;
+        if self.flow > 0 {
+            self.flow -= 1;
+            if let Some(key) = self.keys.pop() {
+                self.levels.remove(&key.token);
+            }
+        }
+        self.key_allowed = false;
+        self.indicator(what);
+        Ok(())
+    }
+
+    fn flow_entry(&mut self) -> Result<(), Fault> {
+        self.drop_key()?;
+        self.key_allowed = true;
+        self.indicator(What::FlowEntry);
+        Ok(())
+    }
+
+    fn block_entry(&mut self) -> Result<(), Fault> {
+        if self.flow == 0 {
+            if !self.key_allowed {
+                return Err(self
+                    .fault("a list cannot begin here")
+                    .hint("begin the list on a line of its own"));
+            }
+            let (column, mark) = (self.cursor.column, self.cursor.mark());
+            self.roll(column, None, What::BlockSequence, mark);
+        }
+        self.drop_key()?;
+        self.key_allowed = true;
+        self.indicator(What::BlockEntry);
+        Ok(())
+    }
+
+    fn explicit_key(&mut self) -> Result<(), Fault> {
+        if self.flow == 0 {
+            if !self.key_allowed {
+                return Err(self.fault("a key cannot begin here"));
+            }
+            let (column, mark) = (self.cursor.column, self.cursor.mark());
+            self.roll(column, None, What::BlockMapping, mark);
+        }
+        self.drop_key()?;
+        self.key_allowed = self.flow == 0;
+        self.indicator(What::Key);
+        Ok(())
+    }
+
+    fn value(&mut self) -> Result<(), Fault> {
+        let level = self.keys.len() - 1;
+        if self.is_valid(level)?
+            && let Some(key) = self.keys.get_mut(level)
+        {
+            key.possible = false;
+            let key = *key;
+            self.levels.remove(&key.token);
+            self.insert(Some(key.token), What::Key, key.mark);
+            self.roll(key.column, Some(key.token), What::BlockMapping, key.mark);
+            self.key_allowed = false;
+        } else {
+            if self.flow == 0 {
+                if !self.key_allowed {
+                    return Err(self.fault("a value with `: ` cannot stand here").hint(
+                        "put a text that contains `: ` in quotes, or begin the mapping on a line of its own",
+                    ));
+                }
+                let (column, mark) = (self.cursor.column, self.cursor.mark());
+                self.roll(column, None, What::BlockMapping, mark);
+            }
+            self.key_allowed = self.flow == 0;
+        }
+        self.indicator(What::Value);
+        Ok(())
+    }
+
+    fn anchor(&mut self, indicator: u8) -> Result<(), Fault> {
+        self.with_key(|scanner| {
+            let start = scanner.cursor.clone();
+            scanner.cursor.pass(1);
+            let name = scanner.name();
+            let ended = scanner.cursor.separates(0)
+                || matches!(
+                    scanner.cursor.byte(0),
+                    Some(b'?' | b':' | b',' | b']' | b'}' | b'%' | b'@' | b'`')
+                );
+            if name.is_empty() || !ended {
+                scanner.cursor = start;
+                return Err(scanner
+                    .fault("an anchor's name has letters, digits, `-` and `_`")
+                    .hint("put a text that begins with `*` or `&` in quotes"));
+            }
+            Ok(if indicator == b'*' { What::Alias(name) } else { What::Anchor(name) })
+        })
+    }
+
+    /// Letters, digits, `-` and `_`.
+    pub(super) fn name(&mut self) -> &'a str {
+        let len = self
+            .cursor
+            .rest()
+            .bytes()
+            .take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
+            .count();
+        self.cursor.pass(len)
+    }
+
+    fn block_scalar(&mut self, indicator: u8) -> Result<(), Fault> {
+        self.drop_key()?;
+        self.key_allowed = true;
+        let mark = self.cursor.mark();
+        let text = self.block(indicator)?;
+        self.push(What::Quoted(text.into()), mark);
+        Ok(())
+    }
+}
+
+fn no_colon(mark: Mark) -> Fault {
+    Fault::new(mark, "yaml-syntax", "this is not YAML: a key without a `:` after it").hint(
+        "a key is followed by `: `; a text that goes on over lines must be indented deeper than its key",
+    )
+}
