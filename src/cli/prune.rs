@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::args::{ListOutput, ObjectName, PruneCommand};
+use super::args::{ListOutput, PruneCommand};
+use super::object_name::ObjectName;
 use super::{CommandError, Exit, Terminal, session};
 use crate::cluster::Parent;
 use crate::config::{Config, Name};
@@ -42,8 +43,8 @@ fn list(parent: &Parent, output: ListOutput, terminal: &Terminal) -> Result<Exit
     let text: String = pending
         .iter()
         .map(|pending| match output {
-            ListOutput::Name => format!("{}\n", name(&pending.id)),
-            ListOutput::Text => format!("{}  {}\n", name(&pending.id), pending.reason),
+            ListOutput::Name => format!("{}\n", ObjectName::of(&pending.id)),
+            ListOutput::Text => format!("{}  {}\n", ObjectName::of(&pending.id), pending.reason),
         })
         .collect();
     terminal.print(&text)?;
@@ -51,14 +52,6 @@ fn list(parent: &Parent, output: ListOutput, terminal: &Terminal) -> Result<Exit
         terminal.tell("no deletion waits for a confirmation\n");
     }
     Ok(Exit::Done)
-}
-
-/// As the command line takes it: `shop/deployment.apps/web`.
-fn name(id: &ObjectId) -> String {
-    match id.namespace() {
-        Some(namespace) => format!("{namespace}/{}", id.resource_name()),
-        None => id.resource_name(),
-    }
 }
 
 fn chosen(parent: &Parent, names: &[ObjectName]) -> Result<BTreeSet<Uid>, CommandError> {
@@ -82,9 +75,9 @@ fn chosen(parent: &Parent, names: &[ObjectName]) -> Result<BTreeSet<Uid>, Comman
     Ok(uids)
 }
 
+/// A namespace that is left out may be any, as long as only one object is meant.
 fn is_meant(wanted: &ObjectName, id: &ObjectId) -> bool {
-    let of_kind = id.resource_name().rsplit_once('/').map(|(kind, _)| kind == wanted.kind);
-    let bare = id.kind().to_ascii_lowercase() == wanted.kind;
-    let namespace = wanted.namespace.as_deref().is_none_or(|namespace| id.namespace() == Some(namespace));
-    (of_kind == Some(true) || bare) && id.name() == wanted.name && namespace
+    let other = ObjectName::of(id);
+    let namespace = wanted.namespace.is_none() || wanted.namespace == other.namespace;
+    namespace && wanted.kind == other.kind && wanted.name == other.name
 }

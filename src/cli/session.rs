@@ -11,7 +11,7 @@ use crate::config::{Config, Location, Mode, SourceConfig};
 use crate::daemon::{Files, SourceSetup};
 use crate::engine::{Prune, Writes};
 use crate::object::Class;
-use crate::source::{self, GitLocation, Source, read_disk};
+use crate::source::{self, Source, read_disk};
 
 /// Starts the runtime. One thread drives everything; reading and parsing happen beside it.
 pub(super) fn runtime() -> Result<Runtime, CommandError> {
@@ -76,7 +76,7 @@ pub(super) async fn patient_state(config: &Config, cluster: &Cluster) -> Result<
 
 /// A source that is followed, or read at a named revision.
 pub(super) fn followed(config: &SourceConfig, state: &Path) -> Result<SourceSetup, CommandError> {
-    let location = location(config);
+    let location = source::Location::from(&config.location);
     let source = Source::open(&config.name, &location, &state.join(&config.name))?;
     let place = source.place().to_owned();
     Ok(setup(config, place, Files::Followed(source)))
@@ -90,19 +90,6 @@ pub(super) fn once(config: &SourceConfig, state: &Path) -> Result<SourceSetup, C
             Ok(setup(config, path.display().to_string(), Files::Once(disk.into())))
         }
         Location::Git { .. } => followed(config, state),
-    }
-}
-
-fn location(config: &SourceConfig) -> source::Location {
-    match &config.location {
-        Location::Directory(path) => source::Location::Directory(path.clone()),
-        Location::Git { url, reference, path, interval } => {
-            let mut git = GitLocation::new(url.expose());
-            git.reference.clone_from(reference);
-            git.path = (!path.is_root()).then(|| path.as_str().to_owned());
-            git.interval = interval.get();
-            source::Location::Git(git)
-        }
     }
 }
 

@@ -28,6 +28,21 @@ impl Blob {
     }
 }
 
+impl From<Blob> for [u8; 20] {
+    fn from(blob: Blob) -> Self {
+        let mut bytes = [0; 20];
+        bytes.copy_from_slice(blob.0.as_bytes());
+        bytes
+    }
+}
+
+impl From<[u8; 20]> for Blob {
+    fn from(bytes: [u8; 20]) -> Self {
+        // Twenty bytes are always an id; the zero id is no content's.
+        Self(Oid::from_bytes(&bytes).unwrap_or(Oid::ZERO_SHA1))
+    }
+}
+
 /// 40 hex digits.
 impl fmt::Display for Blob {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

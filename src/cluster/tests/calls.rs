@@ -229,7 +229,7 @@ async fn only_so_many_writes_are_in_flight_and_reads_go_past_them() {
     .await;
     let body = json!({ "metadata": { "name": "a" } });
     let writes = (0..9).map(|_| async {
-        double.cluster.apply(&config_maps(), &id("a"), &body, &Guard::Create, Force::No).await.unwrap();
+        double.cluster.apply(&config_maps(), &id("a"), &body, &Guard::Absent, Force::No).await.unwrap();
     });
     let look = async {
         tokio::time::sleep(Duration::from_millis(300)).await;
