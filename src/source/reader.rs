@@ -116,18 +116,27 @@ impl Reader {
 
     /// Compares two revisions; gives what comparing their two snapshots gives.
     pub fn changes(&self, from: &Revision, to: &Revision) -> Result<Vec<Changed>, Error> {
+        if let Some(changed) = self.plain_changes(from, to)? {
+            return Ok(changed);
+        }
+        self.pass(|objects| {
+            let (old, new) = (self.list(objects, from)?, self.list(objects, to)?);
+            Ok(snapshot::compare(&old.files, &new.files))
+        })
+    }
+
+    /// Compares two revisions at the cost of what differs; none where more than contents of files differ
+    /// (an ignore file, anything that is refused), so that only the whole snapshots tell. Otherwise what is
+    /// refused is the same in both.
+    pub fn plain_changes(&self, from: &Revision, to: &Revision) -> Result<Option<Vec<Changed>>, Error> {
         if from == to {
-            return Ok(Vec::new());
+            return Ok(Some(Vec::new()));
         }
         self.pass(|objects| {
             let (old, _) = self.root(objects, from)?;
             let (new, _) = self.root(objects, to)?;
             let pairs = changes::compare(objects, old, new, MAX_ENTRIES).map_err(|stop| self.stop(stop))?;
-            if let Some(changed) = pairs.map(|pairs| self.sized(objects, pairs)).transpose()?.flatten() {
-                return Ok(changed);
-            }
-            let (old, new) = (self.list(objects, from)?, self.list(objects, to)?);
-            Ok(snapshot::compare(&old.files, &new.files))
+            Ok(pairs.map(|pairs| self.sized(objects, pairs)).transpose()?.flatten())
         })
     }
 
