@@ -25,8 +25,14 @@ fn container(change: Value) -> Value {
 }
 
 #[tokio::test]
-async fn each_foreign_change_is_lost_ownership_of_what_was_changed() {
+async fn foreign_changes_are_lost_ownership() {
     let server = Server::start().await;
+    each_change_is_lost_ownership_of_what_was_changed(&server).await;
+    the_scale_subresource_is_named_and_a_removed_field_names_nobody(&server).await;
+    an_emptied_list_that_denies_everything_is_noticed(&server).await;
+}
+
+async fn each_change_is_lost_ownership_of_what_was_changed(server: &Server) {
     let wanted = wanted();
     let web = r#".spec.template.spec.containers[name="web"]"#;
     let at = |field: &str| format!("{web}{field}");
@@ -58,24 +64,24 @@ async fn each_foreign_change_is_lost_ownership_of_what_was_changed() {
     ];
     for (patch, expected) in cases {
         let live = server.patch(&wanted, &patch).await.unwrap();
-        check(&server, &wanted, &live, expected, &patch).await;
+        check(server, &wanted, &live, expected, &patch).await;
     }
     // Changed and changed back.
     server.patch(&wanted, &json!({"spec": {"replicas": 7}})).await.unwrap();
     let live = server.patch(&wanted, &json!({"spec": {"replicas": 2}})).await.unwrap();
-    check(&server, &wanted, &live, &[".spec.replicas".into()], &json!("changed back")).await;
+    check(server, &wanted, &live, &[".spec.replicas".into()], &json!("changed back")).await;
     // Replaced as a whole, with no managedFields.
     let mut whole = server.get(&wanted).await;
     whole["metadata"].as_object_mut().unwrap().remove("managedFields");
     whole["spec"]["template"]["spec"]["containers"][0]["image"] = json!("web:3");
     let live = server.replace(&whole).await;
-    check(&server, &wanted, &live, &[at(".image")], &json!("replaced")).await;
+    check(server, &wanted, &live, &[at(".image")], &json!("replaced")).await;
     // Forced by another apply: it takes what differs, also in spelling (the server keeps `1000m` as `1`).
     let mut theirs = wanted.clone();
     theirs["spec"]["replicas"] = json!(4);
     let live = server.apply_as("another", &theirs).await.unwrap();
     let expected = [".spec.replicas".into(), at(".resources.limits.cpu")];
-    check(&server, &wanted, &live, &expected, &json!("applied")).await;
+    check(server, &wanted, &live, &expected, &json!("applied")).await;
 }
 
 async fn check(server: &Server, wanted: &Value, live: &Value, expected: &[String], change: &Value) {
@@ -91,9 +97,7 @@ async fn check(server: &Server, wanted: &Value, live: &Value, expected: &[String
     assert_eq!(uncovered(wanted, our_entry(&live).as_deref()), [], "after our apply: {change}");
 }
 
-#[tokio::test]
-async fn the_scale_subresource_and_removed_fields_name_their_culprits_or_nobody() {
-    let server = Server::start().await;
+async fn the_scale_subresource_is_named_and_a_removed_field_names_nobody(server: &Server) {
     let wanted = wanted();
     server.apply(&wanted).await.unwrap();
     server.cluster.kubectl(&["scale", "deployment/foreign", "-n", "shop", "--replicas=9"]).unwrap();
@@ -107,9 +111,7 @@ async fn the_scale_subresource_and_removed_fields_name_their_culprits_or_nobody(
     assert_eq!((scaler.subresource.as_str(), scaler.path.to_string().as_str()), ("scale", ".spec.replicas"));
 }
 
-#[tokio::test]
-async fn an_emptied_list_that_denies_everything_is_noticed() {
-    let server = Server::start().await;
+async fn an_emptied_list_that_denies_everything_is_noticed(server: &Server) {
     let wanted = json!({"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy",
         "metadata": {"name": "deny", "namespace": "shop"},
         "spec": {"podSelector": {}, "policyTypes": ["Ingress"], "ingress": []}});
@@ -117,5 +119,5 @@ async fn an_emptied_list_that_denies_everything_is_noticed() {
     let opened = json!({"spec": {"podSelector": {"matchLabels": {"x": "y"}}, "ingress": [{}]}});
     let live = server.patch(&wanted, &opened).await.unwrap();
     let expected = [".spec.ingress".to_owned(), ".spec.podSelector".to_owned()];
-    check(&server, &wanted, &live, &expected, &opened).await;
+    check(server, &wanted, &live, &expected, &opened).await;
 }
