@@ -1,4 +1,4 @@
-//! A bare API server and the few calls that these tests make of it.
+//! An API server and the few calls that these tests make of it.
 
 use std::collections::HashMap;
 
@@ -27,8 +27,12 @@ pub(crate) struct Refusal {
 }
 
 impl Server {
+    /// Nothing but an API server.
     pub(crate) async fn start() -> Self {
-        let cluster = Cluster::builder().bare().start().unwrap();
+        Self::of(Cluster::builder().bare().start().unwrap()).await
+    }
+
+    pub(crate) async fn of(cluster: Cluster) -> Self {
         let kubeconfig = Kubeconfig::read_from(cluster.kubeconfig()).unwrap();
         let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
         let server = Self { client: Client::try_from(config).unwrap(), resources: HashMap::new(), cluster };
