@@ -1,4 +1,26 @@
 //! What differs, and what it means for running pods.
+//!
+//! Owns the list of differing fields ([`fields`]), what a change does to pods ([`impact`], [`may_restart`],
+//! [`touches_template`]), the API's table of fields that cannot change ([`immutable`]) and the forms in which an
+//! object is shown ([`presentable`], [`yaml`], [`unified`]).
+//!
+//! Everything that leaves this module is masked where it is meant to be shown.
+//!
+//! **Invariant:** knows no terminal, no cluster and no history: two trees in, a judgement out.
+
+mod compare;
+mod diff;
+mod immutable;
+mod lists;
+mod pods;
+mod present;
+mod yaml;
+
+pub use diff::fields;
+pub use immutable::{Rule, immutable};
+pub use pods::{impact, may_restart, touches_template};
+pub use present::{RELEASE_ANNOTATION, presentable, unified};
+pub use yaml::yaml;
 
 use serde_json::Value;
 
@@ -36,3 +58,12 @@ pub struct FieldChange {
     /// What it becomes; none where the field goes away.
     pub after: Option<Value>,
 }
+
+#[cfg(test)]
+mod immutable_tests;
+#[cfg(test)]
+mod pods_tests;
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod yaml_tests;

@@ -1,4 +1,4 @@
-//! PersistentVolumeClaim.
+//! `PersistentVolumeClaim`.
 
 use super::Health;
 use super::view::{View, failed, in_progress};

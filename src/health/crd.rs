@@ -1,4 +1,4 @@
-//! CustomResourceDefinition.
+//! `CustomResourceDefinition`.
 
 use super::Health;
 use super::view::{View, failed, in_progress};

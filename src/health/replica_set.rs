@@ -1,4 +1,4 @@
-//! ReplicaSet and ReplicationController: they count pods and never replace them.
+//! ReplicaSet and `ReplicationController`: they count pods and never replace them.
 
 use super::Health;
 use super::view::{View, in_progress};

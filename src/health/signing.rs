@@ -1,4 +1,4 @@
-//! CertificateSigningRequest and PodCertificateRequest.
+//! `CertificateSigningRequest` and `PodCertificateRequest`.
 
 use super::Health;
 use super::view::{View, failed, in_progress};

@@ -1,4 +1,4 @@
-//! PersistentVolume and VolumeAttachment.
+//! `PersistentVolume` and `VolumeAttachment`.
 
 use serde_json::Value;
 

@@ -1,0 +1,229 @@
+//! What a change does to running pods.
+
+use serde_json::Value;
+
+use super::immutable::immutable;
+use super::{Impact, ImpactKind, diff};
+use crate::fields::Path;
+use crate::object::{GroupKind, ObjectId, at, text_at};
+
+/// How the controller of a kind deals with a changed pod template.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Roll {
+    Deployment,
+    StatefulSet,
+    DaemonSet,
+    /// A custom kind with a pod template, taken to roll like a Deployment without a pause.
+    Custom,
+    /// Uses its template for later pods only, or has none.
+    Never,
+}
+
+impl Roll {
+    fn of(kind: &GroupKind) -> Self {
+        match (&*kind.group, &*kind.kind) {
+            ("apps", "Deployment") => Self::Deployment,
+            ("apps", "StatefulSet") => Self::StatefulSet,
+            ("apps", "DaemonSet") => Self::DaemonSet,
+            (group, _) if is_built_in(group) => Self::Never,
+            _ => Self::Custom,
+        }
+    }
+}
+
+/// Whether a group is Kubernetes' own.
+fn is_built_in(group: &str) -> bool {
+    let own = ["", "apps", "autoscaling", "batch", "extensions", "policy"];
+    own.contains(&group) || group.ends_with(".k8s.io") && !group.starts_with("x-")
+}
+
+/// Tells what a change does to pods, by the live object before and the dry run's answer (or, less exactly, the
+/// content wanted) after.
+///
+/// - A template that differs: `Restart` of all pods, of a `StatefulSet` only those beyond its partition; in place
+///   when none would move (`OnDelete`, a paused Deployment, no pods). So is what sets a held rollout free:
+///   resuming, leaving `OnDelete`, lowering the partition.
+/// - Other replicas: `Scale` by the difference.
+/// - An immutable field that differs: `Recreate`, with all pods; nothing else could bring it about.
+/// - An object that comes: `InPlace`, with the pods that it starts. One that goes: `Scale`, with its pods.
+pub fn impact(kind: &GroupKind, before: Option<&Value>, after: Option<&Value>) -> Impact {
+    let (before, after) = match (before, after) {
+        (None, None) => return Impact { kind: ImpactKind::None, pods: 0 },
+        (None, Some(after)) => return Impact { kind: ImpactKind::InPlace, pods: pods(kind, after) },
+        (Some(before), None) => return gone(kind, before),
+        (Some(before), Some(after)) => (before, after),
+    };
+    if diff::fields(&ObjectId::new(kind, None, ""), Some(before), Some(after)).is_empty() {
+        return Impact { kind: ImpactKind::None, pods: 0 };
+    }
+    if !immutable(kind, before, after).is_empty() {
+        return Impact { kind: ImpactKind::Recreate, pods: pods(kind, before) };
+    }
+    let restarts = restarts(kind, before, after);
+    if restarts > 0 {
+        return Impact { kind: ImpactKind::Restart, pods: restarts };
+    }
+    let (old, new) = (count(before, "replicas"), count(after, "replicas"));
+    let (old, new) = match (&*kind.group, &*kind.kind) {
+        ("batch", "Job") => (pods(kind, before), pods(kind, after)),
+        _ => (old.unwrap_or(new.unwrap_or(0)), new.or(old).unwrap_or(0)),
+    };
+    match old.abs_diff(new) {
+        0 => Impact { kind: ImpactKind::InPlace, pods: 0 },
+        pods => Impact { kind: ImpactKind::Scale, pods },
+    }
+}
+
+fn gone(kind: &GroupKind, before: &Value) -> Impact {
+    match pods(kind, before) {
+        0 => Impact { kind: ImpactKind::InPlace, pods: 0 },
+        pods => Impact { kind: ImpactKind::Scale, pods },
+    }
+}
+
+/// Whether a change between two contents may restart pods, by the manifests alone: sure when it says no. An
+/// unknown accepted content may be anything.
+pub fn may_restart(kind: &GroupKind, accepted: Option<&Value>, candidate: &Value) -> bool {
+    if kind.is("", "Pod") {
+        return accepted.is_none_or(|accepted| accepted.get("spec") != candidate.get("spec"));
+    }
+    let roll = Roll::of(kind);
+    if !rolls(roll, candidate) || holds_all(roll, candidate) {
+        return false;
+    }
+    accepted.is_none_or(|accepted| templates_differ(accepted, candidate) || frees(roll, accepted, candidate))
+}
+
+/// Whether repairing these lost paths may restart pods; paths of the object's own content.
+pub fn touches_template(kind: &GroupKind, uncovered: &[Path]) -> bool {
+    let place: &[&str] = match Roll::of(kind) {
+        Roll::Never if kind.is("", "Pod") => &["spec"],
+        Roll::Never => return false,
+        _ => &["spec", "template"],
+    };
+    uncovered.iter().any(|path| path.meets(place))
+}
+
+/// Pods that a change between two live trees restarts.
+fn restarts(kind: &GroupKind, before: &Value, after: &Value) -> u32 {
+    if kind.is("", "Pod") {
+        // What may change of a Pod in place restarts a container only where its image changes.
+        return u32::from(images(before) != images(after));
+    }
+    let roll = Roll::of(kind);
+    if !rolls(roll, after) || holds_all(roll, after) {
+        return 0;
+    }
+    if templates_differ(before, after) {
+        let all = pods(kind, before).max(pods(kind, after));
+        return all.saturating_sub(partition(roll, after));
+    }
+    if !frees(roll, before, after) {
+        return 0;
+    }
+    // What was held back: the pods that are not of the newest template yet.
+    match roll {
+        Roll::DaemonSet => {
+            status(before, "desiredNumberScheduled").saturating_sub(status(before, "updatedNumberScheduled"))
+        }
+        Roll::StatefulSet
+            if text_at(before, &["status", "currentRevision"])
+                == text_at(before, &["status", "updateRevision"]) =>
+        {
+            0
+        }
+        _ => pods(kind, before).saturating_sub(status(before, "updatedReplicas").max(partition(roll, after))),
+    }
+}
+
+/// Whether an object's controller replaces pods when its template changes.
+fn rolls(roll: Roll, object: &Value) -> bool {
+    match roll {
+        Roll::Never => false,
+        Roll::Custom => at(object, &["spec", "template", "spec", "containers"]).is_some_and(Value::is_array),
+        _ => true,
+    }
+}
+
+/// Whether an object's own settings keep every pod where it is.
+fn holds_all(roll: Roll, object: &Value) -> bool {
+    match roll {
+        Roll::Deployment => is_paused(object),
+        Roll::StatefulSet | Roll::DaemonSet => is_on_delete(object),
+        Roll::Custom | Roll::Never => false,
+    }
+}
+
+/// Whether a change lets a rollout go on that was held.
+fn frees(roll: Roll, before: &Value, after: &Value) -> bool {
+    holds_all(roll, before) && !holds_all(roll, after) || partition(roll, after) < partition(roll, before)
+}
+
+fn templates_differ(before: &Value, after: &Value) -> bool {
+    !is_same(at(before, &["spec", "template"]), at(after, &["spec", "template"]))
+}
+
+/// Equality that takes null as absent.
+fn is_same(a: Option<&Value>, b: Option<&Value>) -> bool {
+    match (a.filter(|value| !value.is_null()), b.filter(|value| !value.is_null())) {
+        (Some(Value::Object(a)), Some(Value::Object(b))) => {
+            a.iter().all(|(key, value)| is_same(Some(value), b.get(key)))
+                && b.iter().all(|(key, value)| value.is_null() || a.contains_key(key))
+        }
+        (Some(Value::Array(a)), Some(Value::Array(b))) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_same(Some(a), Some(b)))
+        }
+        (a, b) => a == b,
+    }
+}
+
+fn is_paused(object: &Value) -> bool {
+    at(object, &["spec", "paused"]).and_then(Value::as_bool).unwrap_or_default()
+}
+
+fn is_on_delete(object: &Value) -> bool {
+    text_at(object, &["spec", "updateStrategy", "type"]) == "OnDelete"
+}
+
+fn partition(roll: Roll, object: &Value) -> u32 {
+    if roll != Roll::StatefulSet {
+        return 0;
+    }
+    number(at(object, &["spec", "updateStrategy", "rollingUpdate", "partition"])).unwrap_or(0)
+}
+
+fn images(pod: &Value) -> Vec<&Value> {
+    ["initContainers", "containers"]
+        .iter()
+        .filter_map(|list| at(pod, &["spec", list])?.as_array())
+        .flatten()
+        .filter_map(|container| container.get("image"))
+        .collect()
+}
+
+/// Pods that an object of this kind asks for or has.
+fn pods(kind: &GroupKind, object: &Value) -> u32 {
+    match (&*kind.group, &*kind.kind) {
+        ("", "Pod") => 1,
+        ("apps", "DaemonSet") => status(object, "desiredNumberScheduled"),
+        ("batch", "Job") if at(object, &["spec", "suspend"]) == Some(&Value::Bool(true)) => 0,
+        ("batch", "Job") => count(object, "parallelism").unwrap_or(1),
+        ("apps", _) | ("", "ReplicationController") if at(object, &["spec", "template"]).is_some() => {
+            count(object, "replicas").unwrap_or(1)
+        }
+        _ => count(object, "replicas").unwrap_or(0),
+    }
+}
+
+fn count(object: &Value, key: &str) -> Option<u32> {
+    number(at(object, &["spec", key]))
+}
+
+fn status(object: &Value, key: &str) -> u32 {
+    number(at(object, &["status", key])).unwrap_or(0)
+}
+
+fn number(value: Option<&Value>) -> Option<u32> {
+    let number = value?.as_i64()?;
+    Some(u32::try_from(number.max(0)).unwrap_or(u32::MAX))
+}

@@ -1,0 +1,55 @@
+//! Objects as they are shown: masked, without what only the server sets, as text.
+
+use serde_json::Value;
+use similar::TextDiff;
+
+use super::yaml;
+use crate::fields::masked;
+use crate::object::ObjectId;
+
+/// The annotation in which each object carries the hash of its content and the revision that brought it; it
+/// changes with every content, so no difference shows it.
+pub const RELEASE_ANNOTATION: &str = "rhumb.dev/release";
+
+/// What only the server sets, or only tells how the object got here.
+const SERVER_METADATA: [&str; 8] = [
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "generation",
+    "managedFields",
+    "resourceVersion",
+    "selfLink",
+    "uid",
+];
+
+/// Lines around each change of a unified diff.
+const CONTEXT: usize = 3;
+
+/// Returns an object as it may be shown: masked, without status and without what only the server sets.
+pub fn presentable(id: &ObjectId, value: &Value) -> Value {
+    let mut shown = masked(&id.group_kind(), value);
+    drop_noise(&mut shown);
+    shown
+}
+
+/// Takes out what no difference is about.
+pub(super) fn drop_noise(object: &mut Value) {
+    let Some(object) = object.as_object_mut() else { return };
+    object.remove("status");
+    let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return };
+    metadata.retain(|key, _| !SERVER_METADATA.contains(&key.as_str()));
+    if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut)
+        && annotations.remove(RELEASE_ANNOTATION).is_some()
+        && annotations.is_empty()
+    {
+        metadata.remove("annotations");
+    }
+}
+
+/// Writes the difference of two trees as a unified diff of their YAML, without file names; nothing when they are
+/// equal. Null stands for what is not there.
+pub fn unified(before: &Value, after: &Value) -> String {
+    let (old, new) = (yaml(before), yaml(after));
+    TextDiff::from_lines(&old, &new).unified_diff().context_radius(CONTEXT).to_string()
+}
