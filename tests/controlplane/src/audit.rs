@@ -59,7 +59,7 @@ pub enum Stage {
     /// It came in, and the server ended before it was done: whether it took effect is not known.
     #[serde(rename = "RequestReceived")]
     Received,
-    /// Its answer began; only for watches and the like, whose answers go on.
+    /// Its answer began: a watch or the like, whose answer goes on, or a 401.
     #[serde(rename = "ResponseStarted")]
     Started,
     /// It was answered.
@@ -76,7 +76,7 @@ pub struct AuditEvent {
     /// What was done: `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`.
     /// A server-side apply is a `patch`.
     pub verb: String,
-    /// Who did it.
+    /// Who did it; empty if nobody was recognised (401).
     pub user: String,
     /// The program that did it, as it names itself.
     pub user_agent: String,
@@ -141,6 +141,7 @@ struct Line {
 
 #[derive(Debug, Deserialize)]
 struct User {
+    #[serde(default)]
     username: String,
 }
 

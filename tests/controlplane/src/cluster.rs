@@ -1,6 +1,6 @@
 //! One control plane: starting it, its users, its end.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -39,6 +39,8 @@ pub struct Cluster {
     url: String,
     kubeconfig: PathBuf,
     processes: Mutex<BTreeMap<Part, Process>>,
+    /// The parts that [`Self::pause`] was called for.
+    paused: Mutex<BTreeSet<Part>>,
     audit: Mutex<audit::Reader>,
     users: Mutex<()>,
     supervisor: Supervisor,
@@ -91,6 +93,7 @@ impl Cluster {
             shape: shape.clone(),
             programs: programs.clone(),
             processes: Mutex::default(),
+            paused: Mutex::default(),
             kubeconfig: layout.kubeconfig(),
             users: Mutex::default(),
             layout,
@@ -266,10 +269,16 @@ impl Cluster {
     }
 
     /// Kills a part with SIGKILL and waits until it is gone.
+    ///
+    /// While etcd or the API server is down, the parts that are their clients are stopped. They would back off, and then
+    /// come back up to a minute later than the server, which no test wants to wait for.
     pub fn kill(&self, part: Part) -> Result<(), Error> {
         self.check(part)?;
+        let mut processes = lock(&self.processes);
+        self.hold_clients(&processes, part)?;
         self.supervisor.kill(part)?;
-        lock(&self.processes).remove(&part);
+        processes.remove(&part);
+        lock(&self.paused).remove(&part);
         Ok(())
     }
 
@@ -289,19 +298,55 @@ impl Cluster {
             _ => {}
         }
         self.launch(part)?;
-        self.await_ready(part)
+        self.await_ready(part)?;
+        self.release_clients(part)
     }
 
-    /// Stops a part with SIGSTOP: it keeps its connections and answers nothing.
+    /// Stops a part with SIGSTOP: it keeps its connections and answers nothing. Its clients are held as in [`Self::kill`].
     pub fn pause(&self, part: Part) -> Result<(), Error> {
         self.check(part)?;
-        self.supervisor.signal(part, "STOP")
+        let processes = lock(&self.processes);
+        self.hold_clients(&processes, part)?;
+        self.supervisor.signal(part, "STOP")?;
+        lock(&self.paused).insert(part);
+        Ok(())
     }
 
     /// Lets a paused part go on.
     pub fn resume(&self, part: Part) -> Result<(), Error> {
         self.check(part)?;
-        self.supervisor.signal(part, "CONT")
+        self.supervisor.signal(part, "CONT")?;
+        lock(&self.paused).remove(&part);
+        self.release_clients(part)
+    }
+
+    /// Stops the running clients of a server.
+    fn hold_clients(&self, processes: &BTreeMap<Part, Process>, server: Part) -> Result<(), Error> {
+        for client in server.clients() {
+            if processes.get(client).is_some_and(Process::is_alive) {
+                self.supervisor.signal(*client, "STOP")?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets the clients of a server go on, but for those that were paused by themselves, once all that they need is up.
+    fn release_clients(&self, server: Part) -> Result<(), Error> {
+        if server.clients().is_empty() || !self.is_up(Part::Etcd) || !self.is_up(Part::Apiserver) {
+            return Ok(());
+        }
+        self.await_ready(Part::Apiserver)?;
+        for client in server.clients() {
+            if self.is_up(*client) {
+                self.supervisor.signal(*client, "CONT")?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells whether a part runs and was not paused.
+    fn is_up(&self, part: Part) -> bool {
+        self.is_running(part) && !lock(&self.paused).contains(&part)
     }
 
     /// Kills the API server and waits until it is gone.

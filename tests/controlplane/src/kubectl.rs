@@ -16,6 +16,9 @@ impl Cluster {
 
     /// Runs kubectl as `admin` with a text on its standard input (`-f -`) and returns what it prints.
     pub fn kubectl_in(&self, arguments: &[&str], input: &str) -> Result<String, Error> {
+        if !self.program(Program::Kubectl).is_file() {
+            return Err(Error::Absent("kubectl: the directory of its programs has none"));
+        }
         let action = || format!("run kubectl {}", arguments.join(" "));
         let mut command = self.kubectl_command();
         command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -145,3 +145,27 @@ fn complain(text: &str) {
 fn text(error: Error) -> String {
     error.to_string()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn command_lines_are_read() {
+        for (line, expected) in [
+            ("", "Ok(Help)"),
+            ("--help", "Ok(Help)"),
+            ("build", "Ok(Build)"),
+            ("build now", "Err(\"unexpected now\")"),
+            ("down", "Err(\"there is no command down\")"),
+            ("up --nodes", "Err(\"--nodes needs a number\")"),
+            ("up --nodes x", "Err(\"--nodes needs a number, not x\")"),
+            ("up --help", "Ok(Help)"),
+        ] {
+            let arguments = line.split_whitespace().map(str::to_owned);
+            assert_eq!(format!("{:?}", parse(arguments)), expected, "{line}");
+        }
+        let arguments = ["up", "--nodes", "5", "--audit"].map(str::to_owned);
+        assert!(matches!(parse(arguments.into_iter()), Ok(Command::Up(_))));
+    }
+}

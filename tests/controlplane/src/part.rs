@@ -27,6 +27,14 @@ impl Part {
         self.program().file_name()
     }
 
+    /// The parts that do nothing sensible without this one, besides the API server, which waits for etcd well enough.
+    pub(crate) const fn clients(self) -> &'static [Self] {
+        match self {
+            Self::Etcd | Self::Apiserver => &[Self::ControllerManager, Self::Scheduler, Self::Kwok],
+            _ => &[],
+        }
+    }
+
     pub(crate) const fn program(self) -> Program {
         match self {
             Self::Etcd => Program::Etcd,

@@ -1,5 +1,7 @@
 //! Nothing outlives the owner of a cluster, and failures to start explain themselves.
 
+#![allow(clippy::unwrap_used, reason = "a test that fails says where")]
+
 mod common;
 
 use std::fs;
@@ -23,6 +25,10 @@ struct Owner {
 
 impl Owner {
     fn start(arguments: &[&str]) -> Self {
+        Self::start_keeping(arguments, "0")
+    }
+
+    fn start_keeping(arguments: &[&str], keep: &str) -> Self {
         let mark = tempfile::Builder::new().prefix("owner-mark-").tempdir().unwrap();
         let mut path = std::env::var_os("PATH").unwrap();
         path.push(":");
@@ -30,6 +36,7 @@ impl Owner {
         let mut child = Command::new(env!("CARGO_BIN_EXE_controlplane"))
             .args(arguments)
             .env("PATH", path)
+            .env("RHUMB_CONTROLPLANE_KEEP", keep)
             .env("RHUMB_CONTROLPLANE_BIN", controlplane::programs().unwrap())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -97,12 +104,27 @@ fn an_owner_killed_while_it_starts_leaves_nothing() {
 
 #[test]
 fn a_closed_input_ends_the_cluster() {
-    let mut owner = Owner::start(&["up", "--bare"]);
-    let directory = owner.ready();
-    drop(owner.stdin.take());
-    assert!(owner.child.wait().unwrap().success());
-    assert!(!directory.exists());
-    owner.nothing_is_left();
+    for keep in ["0", "1"] {
+        let mut owner = Owner::start_keeping(&["up", "--bare"], keep);
+        let directory = owner.ready();
+        drop(owner.stdin.take());
+        assert!(owner.child.wait().unwrap().success());
+        owner.nothing_is_left();
+        assert_eq!(directory.exists(), keep == "1");
+        if keep == "1" {
+            assert!(directory.join("log/kube-apiserver.log").exists());
+            fs::remove_dir_all(directory).unwrap();
+        }
+    }
+}
+
+/// Finds the child of a process that has only one.
+fn child_of(parent: u32) -> Option<String> {
+    fs::read_dir("/proc").unwrap().flatten().find_map(|entry| {
+        let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
+        let parent_of_entry = stat.rsplit_once(')')?.1.split_whitespace().nth(1)?;
+        (parent_of_entry == parent.to_string()).then(|| entry.file_name().to_string_lossy().into_owned())
+    })
 }
 
 #[test]
@@ -110,10 +132,8 @@ fn a_killed_supervisor_takes_the_parts_with_it() {
     let can_guard = Command::new("setpriv").args(["--pdeathsig", "KILL", "true"]).status();
     let mut owner = Owner::start(&["up", "--bare"]);
     owner.ready();
-    // The only child of the owner is the supervisor.
-    let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", owner.child.id())).unwrap();
-    let supervisor = children.trim();
-    assert!(Command::new("kill").args(["-KILL", supervisor]).status().unwrap().success());
+    let supervisor = child_of(owner.child.id()).unwrap();
+    assert!(Command::new("kill").args(["-KILL", &supervisor]).status().unwrap().success());
     if can_guard.is_ok_and(|status| status.success()) {
         eventually(SOON, vec!["controlplane".to_owned()], || owner.processes());
     }

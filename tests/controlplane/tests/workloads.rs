@@ -1,5 +1,7 @@
 //! Workloads get Ready, claims bind, pods fail where their annotations ask for it.
 
+#![allow(clippy::unwrap_used, reason = "a test that fails says where")]
+
 mod common;
 
 use std::sync::{Arc, LazyLock, Mutex, Weak};

@@ -10,6 +10,8 @@ use super::{Answer, Ending, Fault, FaultProxy, Hits, Requests, Rule};
 use crate::{Cluster, Part};
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+/// Silence of this length is taken for good.
+const SILENCE: Duration = Duration::from_millis(1_500);
 const LONG: Duration = Duration::from_secs(20);
 
 fn rhumb() -> Identity {
@@ -68,7 +70,7 @@ fn faults_of_writes(cluster: &Cluster, proxy: &FaultProxy) {
         let rule = proxy.add(Rule::new(Requests::any().method("POST"), fault).times(1));
         let mut client = Client::connect(proxy, &rhumb());
         if end == End::Silent {
-            client.patience(Duration::from_millis(700));
+            client.patience(SILENCE);
         }
         let begun = Instant::now();
         let seen = client.ask("POST", MAPS, &object(name));
@@ -78,6 +80,9 @@ fn faults_of_writes(cluster: &Cluster, proxy: &FaultProxy) {
         }
         assert!(name != "delay" || begun.elapsed() >= pause, "{:?}", begun.elapsed());
         assert!(name != "replace" || seen.head.to_lowercase().contains("retry-after: 7"), "{}", seen.head);
+        if end == End::Silent && made {
+            wait_until(|| exists(cluster, name));
+        }
         assert_eq!(exists(cluster, name), made, "{name}");
         assert_eq!(proxy.remove(rule), Hits { matched: 1, fired: 1 }, "{name}");
         if end == End::Complete {
@@ -105,6 +110,7 @@ fn users(cluster: &Cluster, proxy: &FaultProxy) {
     let mut stranger = Client::connect(proxy, &rhumb());
     stranger.token = "somebody".to_owned();
     assert_eq!(stranger.ask("GET", MAPS, "").status, 401);
+    assert!(cluster.audit().unwrap().iter().any(|event| event.user.is_empty() && event.code == 401));
     let doubled = events.iter().filter(|event| event.name == "duplicate" && event.verb == "create");
     assert_eq!(doubled.map(|event| event.code).collect::<Vec<_>>(), [201, 409]);
 }
@@ -130,7 +136,7 @@ fn watches(cluster: &Cluster, proxy: &FaultProxy) {
         assert!(event.contains("ADDED") && event.contains(&name), "{event}");
         assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
 
-        client.patience(Duration::from_millis(700));
+        client.patience(SILENCE);
         assert_eq!(proxy.end_open(&Requests::any().path_suffix("/secrets"), ending), 0);
         assert_eq!(proxy.end_open(&all, ending), 1);
         cluster.kubectl(&["delete", "configmap", &name]).unwrap();
