@@ -213,9 +213,14 @@ impl DiskWalk<'_> {
             }
             Judged::Enter(path) => self.enter(entry.path(), &path, depth),
             Judged::Take(path) => {
-                // Gone since the folder was listed: the next pass sees it as it is then.
-                if let Ok(metadata) = entry.metadata() {
-                    self.out.files.push((path, Stat::of(&metadata)));
+                match entry.metadata() {
+                    Ok(metadata) => self.out.files.push((path, Stat::of(&metadata))),
+                    // Gone since the folder was listed: the next pass sees it as it is then.
+                    Err(error) if error.io_error().is_some_and(|e| e.kind() == io::ErrorKind::NotFound) => {}
+                    Err(error) => {
+                        let detail = error.io_error().map(ToString::to_string).unwrap_or_default();
+                        self.out.refusals.push(Refusal::new(path, Reason::Unreadable).detail(detail));
+                    }
                 }
                 Ok(false)
             }

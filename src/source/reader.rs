@@ -261,6 +261,10 @@ impl Reader {
             ControlFlow::Continue(())
         });
         walk.run(root).map_err(|stop| self.stop(stop))?;
+        let in_order = |pair: &[(String, Oid)]| matches!(pair, [a, b] if a.0 < b.0);
+        if !found.windows(2).all(in_order) {
+            refusals.extend(put_in_order(&mut found));
+        }
         let mut files = Vec::with_capacity(found.len());
         for (path, id) in found {
             match self.weigh(objects, id)? {
@@ -325,6 +329,22 @@ impl Reader {
     fn damaged(&self, error: &git2::Error) -> Error {
         Error::Damaged { place: self.shared.place.clone(), detail: error.message().to_owned() }
     }
+}
+
+/// Sorts the files of trees that git would not have made, and takes out the names that come twice.
+fn put_in_order(files: &mut Vec<(String, Oid)>) -> Vec<Refusal> {
+    files.sort();
+    let mut twice = Vec::new();
+    files.dedup_by(|next, kept| {
+        let same = next.0 == kept.0;
+        if same {
+            twice.push(Refusal::new(kept.0.clone(), Reason::Name).detail("it comes twice"));
+        }
+        same
+    });
+    files.retain(|(path, _)| !twice.iter().any(|refusal| refusal.path == *path));
+    twice.dedup();
+    twice
 }
 
 /// A text from a commit as it may be shown on a terminal.
