@@ -140,8 +140,8 @@ impl Reader {
             let commit = self.find(objects, revision)?;
             let time = Timestamp::from_second(commit.time().seconds()).unwrap_or(Timestamp::UNIX_EPOCH);
             Ok(Some(Commit {
-                author: shown(commit.author().name_bytes()),
-                subject: shown(commit.summary_bytes().unwrap_or_default()),
+                author: names::shown(commit.author().name_bytes()),
+                subject: names::shown(commit.summary_bytes().unwrap_or_default()),
                 time,
             }))
         })
@@ -345,9 +345,4 @@ fn put_in_order(files: &mut Vec<(String, Oid)>) -> Vec<Refusal> {
     files.retain(|(path, _)| !twice.iter().any(|refusal| refusal.path == *path));
     twice.dedup();
     twice
-}
-
-/// A text from a commit as it may be shown on a terminal.
-fn shown(text: &[u8]) -> String {
-    String::from_utf8_lossy(text).chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
