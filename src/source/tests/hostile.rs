@@ -159,7 +159,7 @@ fn names_that_lead_elsewhere_are_refused_by_the_walk_itself() {
     let codes: Vec<_> = snapshot.refused.iter().map(|found| found.code).collect();
     assert_eq!(
         codes.iter().filter(|code| **code == "file-name").count(),
-        9,
+        7,
         "{:?}",
         refused(&snapshot.refused)
     );
