@@ -73,6 +73,7 @@ pub(super) fn git(store: &Path, peer: Peer<'_>) -> Command {
         Peer::Nobody => "none",
     };
     command
+        .current_dir("/")
         .env("HOME", "/nonexistent")
         .env("LC_ALL", "C")
         .env("GIT_CONFIG_NOSYSTEM", "1")

@@ -16,6 +16,8 @@ pub(super) enum Kind {
     /// The server does not have the commit, or does not give it away by its id.
     NoCommit,
     Refused,
+    /// Its ids are of another kind.
+    Sha256,
     Full,
     NotWritable,
     Unreachable,
@@ -23,7 +25,7 @@ pub(super) enum Kind {
 }
 
 /// In this order: some failures print several of these.
-const SIGNS: [(&str, Kind); 50] = [
+const SIGNS: [(&str, Kind); 51] = [
     ("REMOTE HOST IDENTIFICATION HAS CHANGED", Kind::HostKey),
     ("Host key verification failed", Kind::HostKey),
     ("certificate verification failed", Kind::Certificate),
@@ -45,6 +47,7 @@ const SIGNS: [(&str, Kind); 50] = [
     ("does not allow request for unadvertised object", Kind::NoCommit),
     ("not our ref", Kind::NoCommit),
     ("fsck error", Kind::Refused),
+    ("mismatched algorithms", Kind::Sha256),
     ("No space left on device", Kind::Full),
     ("Disk quota exceeded", Kind::Full),
     ("died of signal 25", Kind::Full),
@@ -115,6 +118,7 @@ pub(super) fn error(kind: Kind, place: &str, detail: String, store: &Path) -> Er
         Kind::Denied => Error::Denied { place, detail },
         Kind::Refused => Error::Refused { place, detail },
         Kind::Unreachable => Error::Unreachable { place, detail },
+        Kind::Sha256 => sha256(place),
         Kind::Full => Error::Full { path: store.to_owned(), detail },
         Kind::NotWritable => Error::State {
             path: store.to_owned(),
@@ -123,4 +127,10 @@ pub(super) fn error(kind: Kind, place: &str, detail: String, store: &Path) -> Er
         },
         Kind::NoCommit | Kind::Unknown => Error::Git { place, detail },
     }
+}
+
+/// A repository whose ids are of another kind than ours.
+pub(super) fn sha256(place: String) -> Error {
+    let what = "a repository with SHA-256 ids".to_owned();
+    Error::Unsupported { place, what, instead: "use one with SHA-1 ids" }
 }

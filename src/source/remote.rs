@@ -180,6 +180,10 @@ impl Remote {
             return Ok(found);
         }
         let place = self.place.clone();
+        let is_sha256 = |line: &str| line.split_once('\t').is_some_and(|(id, _)| id.len() == 64);
+        if output.stdout.lines().any(is_sha256) {
+            return Err(complaint::sha256(place));
+        }
         if !listed.iter().any(|(name, _)| *name == "HEAD") {
             return Err(Error::Hollow { place });
         }

@@ -189,7 +189,9 @@ impl Source {
             }
         };
         let idle = known == Some(&revision);
-        self.keep_all(&lock).await?;
+        if let Err(error) = self.keep_all(&lock).await {
+            tracing::warn!(source = %self.name, %error, "a pinned revision could not be fetched again");
+        }
         if idle {
             // Only when there is nothing better to do.
             self.store.maintain(&lock).await;
@@ -259,7 +261,8 @@ impl Source {
         Ok(self.lost.iter().cloned().collect())
     }
 
-    /// Pins what should be pinned and is not, be it that the store had to be made anew.
+    /// Pins what should be pinned and is not, be it that the store had to be made anew. What fails is not
+    /// tried again before the next [`Source::pin`], so that it does not hold up every look.
     async fn keep_all(&mut self, lock: &Lock) -> Result<(), Error> {
         let pinned = self.store.pinned()?;
         let missing: Vec<Revision> = self
@@ -268,12 +271,18 @@ impl Source {
             .filter(|pin| !pinned.contains(pin) && !self.lost.contains(pin))
             .cloned()
             .collect();
+        let mut failed = Ok(());
         for revision in missing {
-            if !self.keep(lock, &revision).await? {
-                self.lost.insert(revision);
+            match self.keep(lock, &revision).await {
+                Ok(true) => {}
+                Ok(false) => drop(self.lost.insert(revision)),
+                Err(error) => {
+                    self.lost.insert(revision);
+                    failed = failed.and(Err(error));
+                }
             }
         }
-        Ok(())
+        failed
     }
 
     /// Copies a local repository's pins again if the copies turned out to be damaged.
@@ -282,7 +291,10 @@ impl Source {
             return Ok(());
         }
         let lock = self.prepared().await?;
-        self.keep_all(&lock).await
+        if let Err(error) = self.keep_all(&lock).await {
+            tracing::warn!(source = %self.name, %error, "a pinned revision could not be copied again");
+        }
+        Ok(())
     }
 
     /// Pins one revision, from wherever it can be had.

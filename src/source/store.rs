@@ -40,7 +40,10 @@ pub(super) struct Room(pub(super) u64);
 
 impl Store {
     pub(super) fn new(folder: &Path, settings: Settings) -> Self {
-        Self { folder: folder.to_owned(), path: folder.join("store.git"), settings }
+        // Children run in another folder. Only fails for an empty path, which then fails to be made.
+        let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+        let path = folder.join("store.git");
+        Self { folder, path, settings }
     }
 
     /// The state directory.

@@ -256,6 +256,20 @@ async fn every_kind_of_bad_answer_has_its_name() {
 }
 
 #[tokio::test]
+async fn a_remote_with_other_ids_is_named() {
+    let state = tempfile::tempdir().unwrap();
+    git(state.path(), &["init", "--quiet", "--object-format=sha256", "repo"]);
+    let repo = state.path().join("repo");
+    git(&repo, &["commit", "--quiet", "--allow-empty", "--message=x"]);
+    let server = Server::start(state.path(), Manner::git());
+    let location = Location::Git(GitLocation::new(server.url("git")));
+    let settings = Settings { transports: Transports::Any, ..Settings::default() };
+    let mut source = Source::open_with("test", &location, &state.path().join("state"), settings).unwrap();
+    let error = source.observe().await.unwrap_err();
+    assert!(error.to_string().contains("a repository with SHA-256 ids is not supported"), "{error}");
+}
+
+#[tokio::test]
 async fn a_server_that_is_down_is_unreachable() {
     let (bed, first) = Bed::new(&[("a.yaml", "1")]);
     let mut source = bed.open();
