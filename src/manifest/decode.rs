@@ -113,7 +113,10 @@ impl Decoder<'_> {
         if text.contains("Secret") {
             self.findings.keep_secret();
         }
-        self.before_error.get_or_insert(self.items.len());
+        // A number that no type holds spoils only its own document.
+        if fault.code != "number-range" {
+            self.before_error.get_or_insert(self.items.len());
+        }
         let hint = likely_cause(text);
         let finding = Finding::from(fault);
         self.refuse(match hint {

@@ -152,10 +152,16 @@ fn bad_separator(line: u32) -> Fault {
     .hint("put what follows `---` on a line of its own")
 }
 
-/// Whether a text has nothing but blanks, comments and separators.
+/// Whether a text clearly has nothing but blanks, comments and separators. The parser judges the others.
 pub(super) fn is_empty(text: &str) -> bool {
-    text.lines().all(|line| {
-        let line = line.strip_prefix("---").unwrap_or(line).trim_start_matches([' ', '\r']);
+    let plain = |byte: u8| matches!(byte, b'\t' | b'\n' | b' '..=b'~');
+    let blank = |line: &str| {
+        let line = line.trim_start_matches(' ');
         line.is_empty() || line.starts_with('#')
-    })
+    };
+    text.bytes().all(plain)
+        && text.lines().all(|line| match line.strip_prefix("---") {
+            Some(after) => after.is_empty() || (after.starts_with(' ') && blank(after)),
+            None => blank(line),
+        })
 }
