@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use controlplane::{Answer, Ending, Fault as Broken, FaultProxy, Requests, Rule};
 use rhumb::cluster::{
     Cluster, Connection, Deleted, Denial, Fault, Force, Informer, InformerEvent, Kind, Kinds, Looked, Lookup,
     News, Parent, Propagation, Reclaimed, Retry, Selector, applyset_id,
@@ -528,6 +529,70 @@ async fn an_informer_tells_what_happens_to_members() {
     informer.relist();
     assert_eq!(until(&mut events, "synced").await, ["started", "synced"]);
     assert!(!informer.is_finished());
+}
+
+/// A stand whose calls go through a proxy that does what it is told.
+async fn faulty(stand: &mut Stand) -> FaultProxy {
+    let proxy = plane().fault_proxy(7).unwrap();
+    let connection = Connection {
+        kubeconfig: Some(proxy.kubeconfig("rhumb").unwrap()),
+        timeout: Duration::from_secs(2),
+        ..Connection::default()
+    };
+    stand.cluster = Cluster::connect(&connection).await.unwrap();
+    proxy
+}
+
+#[tokio::test]
+async fn an_answer_that_is_lost_is_no_word_about_the_write() {
+    let mut stand = Stand::new("lost").await;
+    let proxy = faulty(&mut stand).await;
+    for (name, ending) in [("closed", Ending::Close), ("reset", Ending::Reset), ("silent", Ending::Silence)] {
+        proxy.add(Rule::new(Requests::any().method("PATCH"), Broken::DropAnswer(ending)).times(1));
+        let fault = stand.apply(name, json!({ "a": "1" }), Guard::Create, Force::No).await.unwrap_err();
+        assert_eq!(fault.retry(), Retry::Soon, "{fault}");
+        assert!(matches!(fault, Fault::Unreachable { .. } | Fault::Timeout { .. }), "{fault}");
+        // It was done.
+        assert_eq!(stand.data(name).await, json!({ "a": "1" }));
+    }
+    proxy.add(Rule::new(Requests::any().method("GET"), Broken::Truncate(20)).times(1));
+    let error = stand.cluster.get(&stand.config_maps(), &stand.id("closed")).await.unwrap_err();
+    assert!(matches!(error.fault(), Fault::Garbled { .. }), "{error}");
+    let slow = Answer::error(429, "TooManyRequests").header("Retry-After", "1");
+    proxy.add(Rule::new(Requests::any(), Broken::Replace(slow)).times(1));
+    let error = stand.cluster.get(&stand.config_maps(), &stand.id("closed")).await.unwrap_err();
+    assert_eq!(error.retry_after(), Some(Duration::from_secs(1)));
+}
+
+#[tokio::test]
+async fn an_informer_misses_nothing_when_watches_break() {
+    let mut stand = Stand::new("cuts").await;
+    let proxy = faulty(&mut stand).await;
+    let set = "applyset-cuts-v1";
+    let ours = |name: &str| format!("seen {name} Ours(\"{set}\")");
+    let (_informer, mut events) = members(&stand, set);
+    until(&mut events, "synced").await;
+    for (name, ending) in [("a", Ending::Close), ("b", Ending::Reset)] {
+        proxy.end_open(&Requests::any().watches(), ending);
+        make_member(&stand, name, set).await;
+        let told = until(&mut events, &ours(name)).await;
+        assert!(!told.contains(&"started".to_owned()), "it resumes: {told:?}");
+    }
+    // Too old: listed again.
+    proxy.add(
+        Rule::new(Requests::any().watches(), Broken::Replace(Answer::watch_error(410, "Expired"))).times(1),
+    );
+    proxy.end_open(&Requests::any().watches(), Ending::Close);
+    let told = until(&mut events, "synced").await;
+    assert!(told.contains(&ours("a")) && told.contains(&ours("b")), "{told:?}");
+    // A kind that is forbidden for a while.
+    let rule =
+        proxy.add(Rule::new(Requests::any().watches(), Broken::Replace(Answer::error(403, "Forbidden"))));
+    proxy.end_open(&Requests::any().watches(), Ending::Close);
+    until(&mut events, "failed forbidden").await;
+    make_member(&stand, "c", set).await;
+    proxy.remove(rule);
+    until(&mut events, &ours("c")).await;
 }
 
 #[tokio::test]
