@@ -1,4 +1,4 @@
-//! The table of immutable fields; `tests/fields_api.rs` holds it against the real API server.
+//! The table of immutable fields; `tests/core_api` holds it against the real API server.
 
 use serde_json::{Value, json};
 

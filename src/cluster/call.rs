@@ -36,8 +36,8 @@ struct Inner {
     context: String,
     namespace: String,
     client: RwLock<kube::Client>,
-    /// When the credentials were read last.
-    renewed: Mutex<Instant>,
+    /// When the credentials were read again last.
+    renewed: Mutex<Option<Instant>>,
     gate: Gate,
     interner: Arc<Interner>,
     uid: OnceCell<Uid>,
@@ -136,7 +136,7 @@ impl Cluster {
                 context,
                 namespace,
                 client: RwLock::new(client),
-                renewed: Mutex::new(Instant::now()),
+                renewed: Mutex::default(),
                 gate: Gate::new(connection),
                 interner: Arc::default(),
                 uid: OnceCell::new(),
@@ -255,10 +255,10 @@ impl Cluster {
             return;
         }
         let mut renewed = self.inner.renewed.lock().await;
-        if renewed.elapsed() < RENEWAL {
+        if renewed.is_some_and(|last| last.elapsed() < RENEWAL) {
             return;
         }
-        *renewed = Instant::now();
+        *renewed = Some(Instant::now());
         match self.inner.connection.open(LOGIN).await {
             Ok(link) => *self.inner.client.write().await = link.client,
             Err(error) => tracing::warn!(%error, "the credentials cannot be read again"),

@@ -35,7 +35,7 @@ fn deployment(object: &Value) -> Rolling {
         available: status(object, "availableReplicas"),
         phase: RollPhase::Settled,
     };
-    let phase = if never_seen(object) || (all == numbers.updated && is_first_start(object, numbers)) {
+    let phase = if never_seen(object) || is_first_start(object, numbers, all) {
         RollPhase::FirstStart
     } else if unseen(object) || all > numbers.updated {
         RollPhase::Replacing
@@ -52,16 +52,19 @@ fn deployment(object: &Value) -> Rolling {
 
 /// Whether nothing of this Deployment was ever up: its first rollout never ended, or its condition
 /// `Available` has been false since its creation.
-fn is_first_start(object: &Value, numbers: Rolling) -> bool {
+fn is_first_start(object: &Value, numbers: Rolling, all: u32) -> bool {
     // The controller sets this reason at the end of a rollout, and gives up its deadline with it.
     let in_rollout =
         ["NewReplicaSetCreated", "FoundNewReplicaSet", "ReplicaSetUpdated", "ProgressDeadlineExceeded"];
     let reason = condition(object, "Progressing").map_or("", |progressing| text_at(progressing, &["reason"]));
     let revision = text_at(object, &["metadata", "annotations", REVISION_ANNOTATION]);
-    if revision == "1" && in_rollout.contains(&reason) {
+    let is_one_template = all == numbers.updated;
+    if revision == "1" && is_one_template && in_rollout.contains(&reason) {
         return true;
     }
-    let Some(available) = condition(object, "Available") else { return numbers.available == 0 };
+    let Some(available) = condition(object, "Available") else {
+        return is_one_template && numbers.available == 0;
+    };
     if numbers.available > 0 || text_at(available, &["status"]) == "True" {
         return false;
     }

@@ -8,10 +8,12 @@ use serde_json::Value;
 
 use super::contents::{self, Contents};
 use super::event::{Event, Trouble};
-use crate::cluster::{Cluster, Deleted, Error, Fault, Force, Kind, Looked as Found, Propagation, Retry};
+use crate::cluster::{
+    Cluster, Deleted, Error, Fault, Force, Kind, Looked as Found, Propagation, Reclaimed, Retry,
+};
 use crate::engine::{
-    Action, Apply, Cover, Failure, Guard, Looked, Lost, Outcome, Release, Removal, Replicas, Rule, Shared,
-    Verified, Written,
+    Action, Apply, Cover, Failure, Guard, Looked, Lost, Outcome, Purpose, Release, Removal, Replicas, Rule,
+    Shared, Verified, Written,
 };
 use crate::fields::{self, Coverage};
 use crate::object::{ObjectId, Revision};
@@ -35,7 +37,10 @@ impl Hands {
                 return Event::Done(id, Action::Apply(apply), Outcome::Failed(failure), None);
             }
         };
-        let answer = self.cluster.apply(&kind, &id, &body, &apply.guard, force).await;
+        let answer = match self.reclaim(&kind, &id, &apply).await {
+            Ok(guard) => self.cluster.apply(&kind, &id, &body, &guard, force).await,
+            Err(error) => Err(error),
+        };
         let (outcome, told) = match answer {
             Ok(applied) => {
                 for warning in &applied.warnings {
@@ -47,6 +52,19 @@ impl Hands {
             Err(error) => (Outcome::Failed(failure(&error)), None),
         };
         Event::Done(id, Action::Apply(apply), outcome, told)
+    }
+
+    /// An object that is taken over may have been made by client-side `kubectl apply`: what that owned must
+    /// be ours, or a field that leaves the manifest would stay for ever. Returns what the write must find.
+    async fn reclaim(&self, kind: &Kind, id: &ObjectId, apply: &Apply) -> Result<Guard, Error> {
+        let Guard::Exact(uid, _) = apply.guard.clone() else { return Ok(apply.guard.clone()) };
+        if apply.purpose != Purpose::Adopt {
+            return Ok(apply.guard.clone());
+        }
+        match self.cluster.reclaim(kind, id, &uid).await? {
+            Reclaimed::Nothing => Ok(apply.guard.clone()),
+            Reclaimed::Taken => Ok(Guard::Uid(uid)),
+        }
     }
 
     async fn body(&self, apply: &Apply) -> Result<Value, contents::Error> {
@@ -189,8 +207,7 @@ fn failure(error: &Error) -> Failure {
     let text: Arc<str> = error.reason().into();
     let wait = error.retry_after().unwrap_or(Duration::ZERO);
     match (error.fault(), error.retry()) {
-        (Fault::Owned { .. } | Fault::NoObject, _) => Failure::OtherThanSeen,
-        (_, Retry::Decide) => Failure::Conflict,
+        (Fault::Owned { .. } | Fault::NoObject, _) | (_, Retry::Decide) => Failure::Conflict(wait),
         (Fault::Immutable { .. }, _) => Failure::Refused(text, Rule::Immutable, None),
         (_, Retry::Never) => Failure::Refused(text, Rule::Other, None),
         (_, Retry::Slowly) => Failure::Refused(text, Rule::Other, Some(wait)),

@@ -12,7 +12,7 @@ use super::reading::{Dialect, Read};
 use crate::engine::{FileFacts, Reading, Release, Shared};
 use crate::manifest::Scopes;
 use crate::object::{GroupKind, Hash, ObjectId, Revision};
-use crate::source::{Blob, Disk, Error, MAX_FILE, Reader, Snapshot, Source};
+use crate::source::{Blob, Disk, Error, File, MAX_FILE, Reader, Snapshot, Source};
 
 /// What the loop asks of a feed.
 #[derive(Debug)]
@@ -82,8 +82,7 @@ impl Feed {
         }
         let (reader, dialect, scopes) = (self.source.reader(), self.dialect.clone(), self.scopes.clone());
         let from = self.told.clone();
-        let step =
-            blocking(move || advance(&reader, &dialect, scopes, from.as_ref(), &observed.revision)).await?;
+        let step = blocking(move || advance(&reader, &dialect, scopes, from, &observed.revision)).await?;
         self.told = Some(step.snapshot);
         self.scopes = step.scopes;
         Ok(Some((step.reading, step.unknown)))
@@ -128,18 +127,42 @@ struct Step {
     scopes: Scopes,
 }
 
-/// Reads what changed since the last reading, or all.
-fn advance(
-    reader: &Reader,
-    dialect: &Dialect,
-    mut scopes: Scopes,
-    from: Option<&Snapshot>,
-    to: &Revision,
-) -> Result<Step, Error> {
+/// How a revision differs from the one that was told last.
+struct Difference {
+    snapshot: Snapshot,
+    changed: BTreeMap<Arc<str>, Blob>,
+    gone: BTreeSet<Arc<str>>,
+}
+
+/// Compares at the cost of what changed, wherever that can be told from the changes alone.
+fn difference(reader: &Reader, from: Option<Snapshot>, to: &Revision) -> Result<Difference, Error> {
+    if let Some(mut snapshot) = from {
+        let plain = reader.plain_changes(&snapshot.revision, to);
+        if let Ok(Some(changes)) = plain {
+            let (mut changed, mut gone) = (BTreeMap::new(), BTreeSet::new());
+            for change in changes {
+                snapshot.files.retain(|file| file.path != change.path);
+                match change.new {
+                    Some((blob, size)) => {
+                        snapshot.files.push(File { path: change.path.clone(), blob, size });
+                        changed.insert(change.path, blob);
+                    }
+                    None => drop(gone.insert(change.path)),
+                }
+            }
+            snapshot.revision = to.clone();
+            return Ok(Difference { snapshot, changed, gone });
+        }
+        return whole(reader, &snapshot.files, to);
+    }
+    whole(reader, &[], to)
+}
+
+/// Compares whole lists of files.
+fn whole(reader: &Reader, old: &[File], to: &Revision) -> Result<Difference, Error> {
     let snapshot = reader.snapshot(to)?;
-    let old: BTreeMap<&Arc<str>, Blob> =
-        from.into_iter().flat_map(|snapshot| &snapshot.files).map(|file| (&file.path, file.blob)).collect();
-    let mut gone: BTreeSet<&Arc<str>> = old.keys().copied().collect();
+    let old: BTreeMap<&Arc<str>, Blob> = old.iter().map(|file| (&file.path, file.blob)).collect();
+    let mut gone: BTreeSet<Arc<str>> = old.keys().map(|path| (*path).clone()).collect();
     let mut changed = BTreeMap::new();
     for file in &snapshot.files {
         gone.remove(&file.path);
@@ -147,8 +170,20 @@ fn advance(
             changed.insert(file.path.clone(), file.blob);
         }
     }
+    Ok(Difference { snapshot, changed, gone })
+}
+
+/// Reads what changed since the last reading, or all.
+fn advance(
+    reader: &Reader,
+    dialect: &Dialect,
+    mut scopes: Scopes,
+    from: Option<Snapshot>,
+    to: &Revision,
+) -> Result<Step, Error> {
+    let Difference { snapshot, changed, gone } = difference(reader, from, to)?;
     let mut files: BTreeMap<Arc<str>, Option<FileFacts>> =
-        gone.into_iter().map(|path| (path.clone(), None)).collect();
+        gone.into_iter().map(|path| (path, None)).collect();
     let mut unknown = read_files(reader, dialect, &mut scopes, &changed, &mut files)?;
     // A definition may stand in a later file than its objects.
     let learnt = |kinds: &BTreeSet<GroupKind>| kinds.iter().any(|kind| scopes.get(kind).is_some());

@@ -236,6 +236,17 @@ pub(super) enum Call {
     Busy,
 }
 
+impl Ledger {
+    /// Whether the parent, as last read, names all these kinds and namespaces.
+    pub(super) fn tells(&self, touched: &BTreeSet<(GroupKind, Option<String>)>) -> bool {
+        let Some(Some(parent)) = &self.parent else { return false };
+        touched.iter().all(|(kind, namespace)| {
+            let named = namespace.as_ref().is_none_or(|namespace| parent.namespaces.contains(namespace));
+            parent.kinds.contains(kind) && named
+        })
+    }
+}
+
 impl Default for Ledger {
     fn default() -> Self {
         Self { parent: None, call: Call::None, need: Need::Growth }

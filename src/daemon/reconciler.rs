@@ -34,6 +34,9 @@ const AUDIT: Duration = Duration::from_secs(600);
 /// While a prune waits for a person, the parent object is read again at this interval.
 const CONFIRMATION: Duration = Duration::from_secs(2);
 
+/// The longest rest after somebody else wrote first: the next view is on its way.
+const CONFLICT: Duration = Duration::from_secs(1);
+
 /// How long the loop runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Until {
@@ -66,6 +69,7 @@ pub struct Reconciler {
     concurrency: usize,
     resync: Duration,
     timers: Timers,
+    pins: Pins,
     listener: mpsc::UnboundedSender<(ObjectId, Told)>,
     until: Until,
     channels: Channels,
@@ -133,6 +137,7 @@ impl Reconciler {
             concurrency: setup.concurrency,
             resync: setup.resync,
             timers: Timers { resync: now + setup.resync, audit: now + AUDIT, confirmation: None },
+            pins: Pins::New,
             listener,
             until,
             channels: Channels { events, from_tasks, from_informers, from_scalers },
@@ -217,6 +222,7 @@ impl Reconciler {
             self.process(id, now, &mut batch);
         }
         self.ask(batch);
+        self.pin();
         let confirm =
             self.engine.sources().iter().enumerate().any(|(source, _)| self.waits_for_person(source));
         match (confirm, self.timers.confirmation) {
@@ -320,6 +326,10 @@ impl Reconciler {
         let held: BTreeSet<_> =
             facts().flat_map(|facts| &facts.held).map(|held| held.id.group_kind()).collect();
         let scalable = facts().flat_map(|facts| &facts.objects).any(|desired| desired.ceded.is_some());
+        let touched: BTreeSet<(GroupKind, Option<String>)> = facts()
+            .flat_map(|facts| facts.objects.iter().map(|d| &d.id).chain(facts.held.iter().map(|h| &h.id)))
+            .map(|id| (id.group_kind(), id.namespace().map(str::to_owned)))
+            .collect();
         if let Some(revision) = &reading.revision {
             tracing::info!(source = %self.engine.source(source).name, %revision, files = reading.files.len(), "read");
         }
@@ -328,7 +338,8 @@ impl Reconciler {
         }
         self.engine.read(source, reading);
         self.read.insert(source);
-        self.ledgers[source].need = Need::Growth;
+        let ledger = &mut self.ledgers[source];
+        ledger.need = if ledger.tells(&touched) { Need::Tidying } else { Need::Growth };
         self.unknown.extend(unknown);
         self.watched.want(gvks, &mut self.engine);
         self.watched.hold(held, &mut self.engine);
@@ -336,11 +347,15 @@ impl Reconciler {
             self.watched.watch_scalers();
         }
         self.hands.contents.clear();
-        self.pin();
+        self.pins = Pins::Old;
     }
 
     /// Revisions that contents in force were brought by stay readable.
     fn pin(&mut self) {
+        if self.pins == Pins::New || !self.is_idle() {
+            return;
+        }
+        self.pins = Pins::New;
         let revisions = self.engine.revisions();
         for feed in self.feeds.iter().flatten() {
             let _ = feed.try_send(Order::Pin(revisions.clone()));
@@ -667,9 +682,19 @@ impl Reconciler {
             Failure::Refused(why, rule, Some(wait)) => {
                 Failure::Refused(why, rule, Some(wait.max(self.queue.backoff(id, super::random()))))
             }
+            Failure::Conflict(_) => Failure::Conflict(self.queue.backoff(id, super::random()).min(CONFLICT)),
             other => other,
         }
     }
+}
+
+/// Whether the sources keep the revisions readable that the cluster names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pins {
+    /// They were told.
+    New,
+    /// Something was read since.
+    Old,
 }
 
 /// Questions that are asked together.

@@ -1,6 +1,6 @@
 //! What one source wants, file by file: the second reflector, over git.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::Shared;
@@ -66,12 +66,14 @@ impl Want {
 pub struct Catalog {
     files: BTreeMap<Arc<str>, FileFacts>,
     wants: HashMap<ObjectId, Vec<Want>>,
+    partly: BTreeSet<Arc<str>>,
 }
 
 impl Catalog {
     /// Replaces what one file holds (nothing, when it is gone) and returns whom that touches.
     pub fn replace(&mut self, file: &Arc<str>, facts: Option<FileFacts>) -> Vec<ObjectId> {
         let mut touched = Vec::new();
+        self.partly.remove(file);
         if let Some(old) = self.files.remove(file) {
             for id in ids(&old) {
                 if let Some(wants) = self.wants.get_mut(id) {
@@ -88,6 +90,9 @@ impl Catalog {
             for (id, want) in objects.chain(facts.held.iter().map(|h| (&h.id, Want::Held(h.clone())))) {
                 self.wants.entry(id.clone()).or_insert_with(|| Vec::with_capacity(1)).push(want);
                 touched.push(id.clone());
+            }
+            if facts.understood == Understood::Partly {
+                self.partly.insert(file.clone());
             }
             self.files.insert(file.clone(), facts);
         }
@@ -125,7 +130,7 @@ impl Catalog {
 
     /// The first file that was not understood.
     pub fn not_understood(&self) -> Option<&Arc<str>> {
-        self.files.iter().find(|(_, facts)| facts.understood == Understood::Partly).map(|(file, _)| file)
+        self.partly.first()
     }
 
     /// All findings, file by file, those about objects that stand twice included.

@@ -19,10 +19,9 @@ pub struct Written {
 /// Why a write was not carried out.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Failure {
-    /// Somebody wrote first: decided again on a newer view.
-    Conflict,
-    /// What was to be changed is not there, or what was to be created is.
-    OtherThanSeen,
+    /// Somebody wrote first, or what was to be changed is not there, or what was to be created is: decided
+    /// again on a newer view, after this time.
+    Conflict(Duration),
     /// The server refuses the content; the time after which it may accept it, none if never.
     Refused(Arc<str>, Rule, Option<Duration>),
     /// Nobody knows whether it was carried out; the time to wait.
@@ -114,14 +113,16 @@ impl Engine {
         let seen = self.live.get(id).map(|live| live.rv);
         let Some(entry) = self.entries.get_mut(id) else { return };
         match failure {
-            Failure::Conflict | Failure::OtherThanSeen => {
+            Failure::Conflict(rest) => {
                 // The view that this was decided on is known to be old: only a newer one decides again.
                 entry.looked = None;
                 entry.written = seen.map(|rv| (Rv(rv.0 + 1), now));
+                entry.failed = (!rest.is_zero()).then(|| (now + rest, "somebody else wrote first".into()));
             }
             Failure::Refused(text, rule, after) => match action {
                 Action::Apply(apply) => {
                     let retry = after.map(|after| now + after);
+                    let text = if rule == Rule::Immutable { replaceable(&text) } else { text };
                     entry.refused = Some(Refusal { content: apply.want.hash, text, retry, rule });
                 }
                 _ => entry.failed = after.map(|after| (now + after, text)),
@@ -135,6 +136,11 @@ impl Engine {
             }
         }
     }
+}
+
+/// What to do about a field that never changes stands in the reason itself.
+fn replaceable(text: &str) -> Arc<str> {
+    format!("{text}; with the annotation rhumb.dev/recreate: \"true\" it is deleted and created again").into()
 }
 
 fn content(apply: &Apply) -> Hash {

@@ -136,6 +136,7 @@ pub struct Engine {
     pub(super) claims: BTreeMap<ObjectId, Option<Rv>>,
     pub(super) max_workloads: u32,
     pub(super) unwanted: BTreeSet<ObjectId>,
+    named: BTreeSet<ObjectId>,
     pub(super) definitions: HashMap<GroupKind, ObjectId>,
     relisting: HashMap<GroupKind, HashSet<ObjectId>>,
     dirty: Vec<ObjectId>,
@@ -274,7 +275,7 @@ impl Engine {
             if let (Some(live), None) = (self.live.get(id), entry.written) {
                 entry.know(live);
             }
-            self.track_unwanted(id);
+            self.track(id);
             self.dirty.push(id.clone());
             self.touch(&Topic::Object(id.clone()));
         }
@@ -302,8 +303,15 @@ impl Engine {
         }
     }
 
-    /// Keeps the set of objects that are ours and that no source wants.
-    fn track_unwanted(&mut self, id: &ObjectId) {
+    /// Keeps the set of objects whose accepted content has not been read, and of those that are ours and
+    /// that no source wants.
+    fn track(&mut self, id: &ObjectId) {
+        let named = self.entries.get(id).is_some_and(|entry| matches!(entry.accepted, Accepted::Named(_)));
+        if named {
+            self.named.insert(id.clone());
+        } else {
+            self.named.remove(id);
+        }
         let ours = self.live.get(id).is_some_and(
             |live| matches!(&live.owner, super::Owner::Ours(set) if self.applysets.contains(set)),
         );
@@ -392,7 +400,7 @@ impl Engine {
         }
         self.track_roll(id, &live);
         self.live.insert(id.clone(), live);
-        self.track_unwanted(id);
+        self.track(id);
         self.changed(id);
     }
 
@@ -430,6 +438,7 @@ impl Engine {
             }
             entry.looked = Some(looked);
         }
+        self.track(id);
         self.changed(id);
     }
 
@@ -460,8 +469,9 @@ impl Engine {
     /// The contents of older revisions that decisions need, by revision.
     pub fn unresolved(&self) -> BTreeMap<Revision, Vec<(ObjectId, Hash)>> {
         let mut found: BTreeMap<Revision, Vec<(ObjectId, Hash)>> = BTreeMap::new();
-        for (id, entry) in &self.entries {
-            if let Accepted::Named(Release { hash, revision }) = &entry.accepted {
+        for id in &self.named {
+            let accepted = self.entries.get(id).map(|entry| &entry.accepted);
+            if let Some(Accepted::Named(Release { hash, revision })) = accepted {
                 found.entry(revision.clone()).or_default().push((id.clone(), *hash));
             }
         }
@@ -477,6 +487,7 @@ impl Engine {
                 Some(desired) => Accepted::Known(desired),
                 None => Accepted::Lost(release.clone()),
             };
+            self.named.remove(id);
             self.dirty.push(id.clone());
         }
     }

@@ -27,7 +27,8 @@ pub enum Coverage {
     Lost(Vec<Path>),
 }
 
-/// Lists the topmost paths of a content that our FieldsV1 text does not cover.
+/// Lists the paths of a content that our FieldsV1 text does not cover: of what is lost as a whole, the topmost
+/// with more than one value in it.
 ///
 /// A null needs no cover; `{}` and `[]` do. A node covers all that lies below it only when it is exactly
 /// `{}`. Without an entry, or with one that cannot be read, nothing is covered. `apiVersion`, `kind` and what
@@ -136,7 +137,7 @@ impl Cover {
             }
             None => {
                 self.path.push(element);
-                self.found.push(Gap { path: self.path.clone(), hollow: is_hollow(value, 0) });
+                self.found.push(Gap { path: narrowed(&self.path, value), hollow: is_hollow(value, 0) });
                 self.path.pop();
             }
         }
@@ -161,6 +162,19 @@ impl Cover {
             _ => {}
         }
     }
+}
+
+/// Goes on while there is only one value below: the server drops parents that own nothing any more, so the
+/// loss of one deep field shows as that of its parents.
+fn narrowed(path: &Path, value: &Value) -> Path {
+    let (mut path, mut value) = (path.clone(), value);
+    while let Value::Object(map) = value {
+        let mut kept = map.iter().filter(|(_, value)| !value.is_null());
+        let (Some((key, only)), None) = (kept.next(), kept.next()) else { break };
+        path.push(Element::key(key));
+        value = only;
+    }
+    path
 }
 
 /// Whether nothing but empty lists, empty maps and nulls lies here.

@@ -7,6 +7,9 @@ use super::cover::holds;
 use super::entry::Entry;
 use crate::object::{canonical_json, text_at};
 
+/// The name under which the API server keeps what was there before anybody's ownership was tracked.
+const NOBODY: &str = "before-first-apply";
+
 /// Somebody else who owns a path that we lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Culprit {
@@ -22,13 +25,17 @@ pub struct Culprit {
     pub path: Path,
 }
 
-/// Names who owns each lost path now, by a live object's `metadata.managedFields`; the last writer first.
+/// Names who owns each lost path now, by a live object's `metadata.managedFields`; the last writer first, for a
+/// path may have owners who agreed with its value long before it was lost.
 ///
 /// A path that somebody removed is owned by nobody: then no culprit is known.
 pub fn culprits(managed_fields: &Value, lost: &[Path], our_manager: &str) -> Vec<Culprit> {
     let entries = managed_fields.as_array().map(Vec::as_slice).unwrap_or_default();
     let mut found = Vec::new();
-    for entry in entries.iter().filter(|entry| text_at(entry, &["manager"]) != our_manager) {
+    for entry in entries {
+        if [our_manager, NOBODY].contains(&text_at(entry, &["manager"])) {
+            continue;
+        }
         let text = entry.get("fieldsV1").map(canonical_json).unwrap_or_default();
         let Some(tree) = Entry::parse(&text) else { continue };
         for path in lost.iter().filter(|path| holds(tree.root(), path.elements())) {

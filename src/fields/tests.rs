@@ -100,7 +100,11 @@ fn each_path_taken_by_somebody_is_found() {
 #[test]
 fn without_a_readable_entry_everything_is_uncovered() {
     fn check(entry: Option<&str>) {
-        let expected = [".metadata.annotations", ".metadata.labels", ".spec"];
+        let expected = [
+            r#".metadata.annotations["rhumb.dev/release"]"#,
+            r#".metadata.labels["app.kubernetes.io/name"]"#,
+            ".spec",
+        ];
         assert_eq!(shown(&uncovered(&web(), entry)), expected, "{entry:?}");
     }
     check(None);
@@ -144,7 +148,12 @@ fn only_empty_values_ask_for_a_look_instead_of_a_write() {
     let path = |keys: &[&str]| vec![Path::of_keys(keys)];
     let entry = r#"{"f:spec":{"f:a":{}}}"#;
     check(json!({"spec": {"a": 1, "env": []}}), entry, Coverage::OnlyEmpty(path(&["spec", "env"])));
-    check(json!({"spec": {"a": 1, "x": {"y": []}}}), entry, Coverage::OnlyEmpty(path(&["spec", "x"])));
+    check(json!({"spec": {"a": 1, "x": {"y": []}}}), entry, Coverage::OnlyEmpty(path(&["spec", "x", "y"])));
+    check(
+        json!({"spec": {"a": 1, "x": {"y": [], "z": {}}}}),
+        entry,
+        Coverage::OnlyEmpty(path(&["spec", "x"])),
+    );
     check(json!({"spec": {"a": 1, "env": [], "b": 2}}), entry, Coverage::Lost(path(&["spec", "b"])));
     check(json!({"spec": {"a": {"deep": {"env": []}}, "b": null}}), entry, Coverage::Whole);
 }

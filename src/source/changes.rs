@@ -80,7 +80,7 @@ impl Walk<'_> {
         {
             return Ok(Finding::Structural);
         }
-        if [old, new].into_iter().flatten().any(has_marker) {
+        if [old, new].into_iter().flatten().any(|tree| has_marker(tree) || !is_sorted(tree)) {
             return Ok(Finding::Structural);
         }
         let mut olds = old.into_iter().flatten().peekable();
@@ -131,6 +131,11 @@ impl Walk<'_> {
             _ => Ok(Finding::Structural),
         }
     }
+}
+
+/// Trees that git did not make may be in any order.
+fn is_sorted(tree: &Tree<'_>) -> bool {
+    tree.iter().zip(tree.iter().skip(1)).all(|(a, b)| order(&a, &b).is_lt())
 }
 
 fn has_marker(tree: &Tree<'_>) -> bool {

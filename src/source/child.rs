@@ -110,7 +110,7 @@ fn pass(command: &mut Command, name: &str) {
 }
 
 /// Keys come from the agent and the user's default files, hosts from the user's and the system's
-/// known_hosts; nothing else of the user's configuration counts, and nothing is asked.
+/// `known_hosts`; nothing else of the user's configuration counts, and nothing is asked.
 fn ssh_command() -> &'static OsStr {
     OsStr::new(
         "ssh -F /dev/null -o BatchMode=yes -o StrictHostKeyChecking=yes -o ConnectTimeout=10 \

@@ -1,4 +1,4 @@
-//! What git's complaints mean. Exit codes tell nothing apart, so the class comes from the text (LC_ALL=C).
+//! What git's complaints mean. Exit codes tell nothing apart, so the class comes from the text (`LC_ALL=C`).
 
 use std::path::Path;
 

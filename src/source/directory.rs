@@ -20,6 +20,7 @@ use super::names;
 use super::reader::Reader;
 use super::refusal::{Reason, Refusal};
 use super::settle::{Absences, Entry, Manner};
+use super::source::bounded;
 use super::store::Store;
 
 /// How often a folder that changes while it is read is read again.
@@ -111,14 +112,13 @@ impl Directory {
             };
             let memory = self.memory.clone();
             // The lock goes along: the work goes on when nobody waits for it any more.
-            let done = tokio::task::spawn_blocking(move || {
+            let deadline = self.store.settings().fetch;
+            let done = bounded(&self.place, deadline, move || {
                 let mut memory = memory.lock().unwrap_or_else(PoisonError::into_inner);
                 let step = work.step(&mut memory, &lock, last);
                 (lock, step)
             });
-            let done = done
-                .await
-                .map_err(|error| Error::Worker { place: self.place.clone(), detail: error.to_string() })?;
+            let done = done.await?;
             lock = done.0;
             match done.1? {
                 Step::Done(revision) => return Ok((lock, revision)),
@@ -131,14 +131,15 @@ impl Directory {
 
     /// The files that are gone and still shown.
     pub(super) fn waiting(&self) -> Vec<Arc<str>> {
-        let memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let Ok(memory) = self.memory.try_lock() else { return Vec::new() };
         memory.absences.waiting().map(Arc::from).collect()
     }
 
     /// How soon something may have come to count without any event.
     pub(super) fn due(&self) -> Option<Duration> {
         let settings = self.store.settings();
-        let memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        // Taken only while a look goes on, be it for ever on a dead network disk.
+        let memory = self.memory.try_lock().ok()?;
         let absent = memory.absences.due((settings.clock)(), settings.settle);
         let young = memory.young.then_some(RACY);
         absent.into_iter().chain(young).min()

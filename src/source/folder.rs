@@ -181,7 +181,7 @@ impl DiskWalk<'_> {
             return Err(trouble(&path, error));
         }
         if error.kind() != io::ErrorKind::NotFound {
-            let inside = lossy(&self.inside(&path));
+            let inside = names::shown(&self.inside(&path));
             self.out.refusals.push(Refusal::new(inside, Reason::Unreadable).detail(error.to_string()));
         }
         Ok(())
@@ -205,7 +205,7 @@ impl DiskWalk<'_> {
         }
         let parent = entry.path().parent().map(|parent| self.inside(parent)).unwrap_or_default();
         let kind = kind(entry.file_type());
-        match tree::judge(&self.ignores, &lossy(&parent), name, kind, depth - 1) {
+        match tree::judge(&self.ignores, &names::shown(&parent), name, kind, depth - 1) {
             Judged::Skip => Ok(false),
             Judged::Refuse(refusal) => {
                 self.out.refusals.push(refusal);
@@ -213,9 +213,14 @@ impl DiskWalk<'_> {
             }
             Judged::Enter(path) => self.enter(entry.path(), &path, depth),
             Judged::Take(path) => {
-                // Gone since the folder was listed: the next pass sees it as it is then.
-                if let Ok(metadata) = entry.metadata() {
-                    self.out.files.push((path, Stat::of(&metadata)));
+                match entry.metadata() {
+                    Ok(metadata) => self.out.files.push((path, Stat::of(&metadata))),
+                    // Gone since the folder was listed: the next pass sees it as it is then.
+                    Err(error) if error.io_error().is_some_and(|e| e.kind() == io::ErrorKind::NotFound) => {}
+                    Err(error) => {
+                        let detail = error.io_error().map(ToString::to_string).unwrap_or_default();
+                        self.out.refusals.push(Refusal::new(path, Reason::Unreadable).detail(detail));
+                    }
                 }
                 Ok(false)
             }
@@ -267,10 +272,6 @@ fn kind(file: fs::FileType) -> Kind {
     } else {
         Kind::Other
     }
-}
-
-fn lossy(path: &[u8]) -> String {
-    String::from_utf8_lossy(path).into_owned()
 }
 
 /// What came of reading a file.

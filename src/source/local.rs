@@ -181,14 +181,10 @@ fn safe(path: &Path) -> Vec<u8> {
 
 /// The URL of a path; git decodes it.
 fn file_url(path: &Path) -> String {
-    let mut url = "file://".to_owned();
-    for byte in path.as_os_str().as_bytes() {
-        match byte {
-            b'/' | b'-' | b'_' | b'.' | b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => {
-                url.push(char::from(*byte))
-            }
-            _ => url.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    url
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-_.".contains(&byte);
+    let encoded = path.as_os_str().as_bytes().iter().map(|byte| match *byte {
+        byte if plain(byte) => char::from(byte).to_string(),
+        byte => format!("%{byte:02X}"),
+    });
+    std::iter::once("file://".to_owned()).chain(encoded).collect()
 }

@@ -139,3 +139,8 @@ pub(super) fn refused_content(bytes: &[u8]) -> Option<Reason> {
     let pointer = LFS_SIZES.contains(&(bytes.len() as u64)) && bytes.starts_with(LFS_PREFIX);
     pointer.then_some(Reason::Lfs)
 }
+
+/// A foreign text as it may be shown on a terminal.
+pub(super) fn shown(text: &[u8]) -> String {
+    String::from_utf8_lossy(text).chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}

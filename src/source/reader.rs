@@ -116,18 +116,27 @@ impl Reader {
 
     /// Compares two revisions; gives what comparing their two snapshots gives.
     pub fn changes(&self, from: &Revision, to: &Revision) -> Result<Vec<Changed>, Error> {
+        if let Some(changed) = self.plain_changes(from, to)? {
+            return Ok(changed);
+        }
+        self.pass(|objects| {
+            let (old, new) = (self.list(objects, from)?, self.list(objects, to)?);
+            Ok(snapshot::compare(&old.files, &new.files))
+        })
+    }
+
+    /// Compares two revisions at the cost of what differs; none where more than contents of files differ
+    /// (an ignore file, anything that is refused), so that only the whole snapshots tell. Otherwise what is
+    /// refused is the same in both.
+    pub fn plain_changes(&self, from: &Revision, to: &Revision) -> Result<Option<Vec<Changed>>, Error> {
         if from == to {
-            return Ok(Vec::new());
+            return Ok(Some(Vec::new()));
         }
         self.pass(|objects| {
             let (old, _) = self.root(objects, from)?;
             let (new, _) = self.root(objects, to)?;
             let pairs = changes::compare(objects, old, new, MAX_ENTRIES).map_err(|stop| self.stop(stop))?;
-            if let Some(changed) = pairs.map(|pairs| self.sized(objects, pairs)).transpose()?.flatten() {
-                return Ok(changed);
-            }
-            let (old, new) = (self.list(objects, from)?, self.list(objects, to)?);
-            Ok(snapshot::compare(&old.files, &new.files))
+            Ok(pairs.map(|pairs| self.sized(objects, pairs)).transpose()?.flatten())
         })
     }
 
@@ -140,8 +149,8 @@ impl Reader {
             let commit = self.find(objects, revision)?;
             let time = Timestamp::from_second(commit.time().seconds()).unwrap_or(Timestamp::UNIX_EPOCH);
             Ok(Some(Commit {
-                author: shown(commit.author().name_bytes()),
-                subject: shown(commit.summary_bytes().unwrap_or_default()),
+                author: names::shown(commit.author().name_bytes()),
+                subject: names::shown(commit.summary_bytes().unwrap_or_default()),
                 time,
             }))
         })
@@ -261,6 +270,10 @@ impl Reader {
             ControlFlow::Continue(())
         });
         walk.run(root).map_err(|stop| self.stop(stop))?;
+        let in_order = |pair: &[(String, Oid)]| matches!(pair, [a, b] if a.0 < b.0);
+        if !found.windows(2).all(in_order) {
+            refusals.extend(put_in_order(&mut found));
+        }
         let mut files = Vec::with_capacity(found.len());
         for (path, id) in found {
             match self.weigh(objects, id)? {
@@ -327,7 +340,18 @@ impl Reader {
     }
 }
 
-/// A text from a commit as it may be shown on a terminal.
-fn shown(text: &[u8]) -> String {
-    String::from_utf8_lossy(text).chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+/// Sorts the files of trees that git would not have made, and takes out the names that come twice.
+fn put_in_order(files: &mut Vec<(String, Oid)>) -> Vec<Refusal> {
+    files.sort();
+    let mut twice = Vec::new();
+    files.dedup_by(|next, kept| {
+        let same = next.0 == kept.0;
+        if same {
+            twice.push(Refusal::new(kept.0.clone(), Reason::Name).detail("it comes twice"));
+        }
+        same
+    });
+    files.retain(|(path, _)| !twice.iter().any(|refusal| refusal.path == *path));
+    twice.dedup();
+    twice
 }

@@ -147,17 +147,18 @@ impl Store {
                 .collect()
         };
         let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        for path in names("").into_iter().filter(|path| name(path).ends_with(".lock")) {
+        let ends = |path: &Path, ending: &str| path.extension().is_some_and(|found| found == ending);
+        for path in names("").into_iter().filter(|path| ends(path, "lock")) {
             remove(path)?;
         }
         for path in names("objects/pack") {
-            let name = name(&path);
-            if name.starts_with("tmp_") || name.starts_with(".tmp-") || name.ends_with(".keep") {
+            let begin = name(&path);
+            if begin.starts_with("tmp_") || begin.starts_with(".tmp-") || ends(&path, "keep") {
                 remove(path)?;
             }
         }
         for entry in WalkDir::new(self.path.join("refs")).into_iter().flatten() {
-            if entry.file_type().is_file() && name(entry.path()).ends_with(".lock") {
+            if entry.file_type().is_file() && ends(entry.path(), "lock") {
                 remove(entry.into_path())?;
             }
         }

@@ -124,8 +124,8 @@ pub(super) fn judge(ignores: &Ignores, folder: &str, name: &[u8], kind: Kind, de
     if ignores.ignored(&full, kind) {
         return Judged::Skip;
     }
-    // Lossy only for names that are refused: the others are UTF-8.
-    let path = String::from_utf8_lossy(&full).into_owned();
+    // Another text only for names that are refused.
+    let path = names::shown(&full);
     match verdict {
         Verdict::Enter if depth >= names::MAX_DEPTH => Judged::Refuse(Refusal::new(path, Reason::TooDeep)),
         Verdict::Enter => Judged::Enter(path),

@@ -11,6 +11,18 @@ use crate::cluster::watch::Patience;
 use crate::cluster::{Cluster, Connection, Kind, Scope};
 use crate::object::Gvk;
 
+/// Any authority at all: without one the client reads all those of the system, which takes longer than the test.
+const AUTHORITY: &str = concat!(
+    "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk1JSUJlakNDQVIrZ0F3SUJBZ0lVTUZ4VjhsVHVPUmZTd1pLZG44UDhwLzY3",
+    "Y2F3d0NnWUlLb1pJemowRUF3SXcKRVRFUE1BMEdBMVVFQXd3R1pHOTFZbXhsTUNBWERUSTJNVEV5TVRFeU1qY3lOVm9ZRHpJ",
+    "eE1qWXhNREk0TVRJeQpOekkxV2pBUk1ROHdEUVlEVlFRRERBWmtiM1ZpYkdVd1dUQVRCZ2NxaGtqT1BRSUJCZ2dxaGtqT1BR",
+    "TUJCd05DCkFBU0JJWEQzbXdoQUpZMUY4RlpzK0s0cXI5NnNFSUVzTzJaWkk0NzMweGE4NlVFRVFRV2Zwb2JzRzM0NThWcVcK",
+    "VHVHZnZxc3BpUWVidGtkdS9MTDRYdURZbzFNd1VUQWRCZ05WSFE0RUZnUVUzKzBpTzNobXFPQW91TjEvYXpiaApjRHhSc3c0",
+    "d0h3WURWUjBqQkJnd0ZvQVUzKzBpTzNobXFPQW91TjEvYXpiaGNEeFJzdzR3RHdZRFZSMFRBUUgvCkJBVXdBd0VCL3pBS0Jn",
+    "Z3Foa2pPUFFRREFnTkpBREJHQWlFQTVvMUZSQnczUmpVTTBPSi9zdit2RkpyeG0yWGMKWkpjbkU0US9wMXAwOXpnQ0lRRFZU",
+    "QlR5Smx0RGhBeU50MEExNzQ2eFFPOHRINGRQZlI2d2dXcTZtYWdiR3c9PQotLS0tLUVORCBDRVJUSUZJQ0FURS0tLS0tCg==",
+);
+
 /// One request as it came.
 #[derive(Clone, Debug)]
 pub(super) struct Asked {
@@ -149,7 +161,7 @@ async fn read(socket: &mut TcpStream) -> Option<Asked> {
 pub(super) fn kubeconfig_text(name: &str, server: &str, user: &str) -> String {
     format!(
         "apiVersion: v1\nkind: Config\ncurrent-context: {name}\n\
-         clusters: [{{name: {name}, cluster: {{server: \"{server}\"}}}}]\n\
+         clusters: [{{name: {name}, cluster: {{server: \"{server}\", certificate-authority-data: {AUTHORITY}}}}}]\n\
          users: [{{name: {name}, user: {{{user}}}}}]\n\
          contexts: [{{name: {name}, context: {{cluster: {name}, user: {name}}}}}]\n"
     )

@@ -76,6 +76,8 @@ fn a_deployment_by_its_numbers_and_conditions() {
     check(2, [3, 3, 1], both(conditions(never, "ReplicaSetUpdated"), &first), FirstStart);
     check(2, [3, 3, 0], both(conditions(lost, "ProgressDeadlineExceeded"), &first), FirstStart);
     check(2, [3, 3, 0], both(conditions(lost, "NewReplicaSetAvailable"), &first), Recovering);
+    check(2, [4, 2, 0], conditions(never, "ReplicaSetUpdated"), FirstStart);
+    check(1, [3, 3, 0], conditions(never, "ReplicaSetUpdated"), FirstStart);
     // A broken new template beside a good old one is no first start.
     check(2, [4, 1, 3], both(conditions(up, "ReplicaSetUpdated"), &first), Replacing);
     // Without any condition (no deadline): by what is available.

@@ -140,13 +140,15 @@ impl World {
     fn apply(&mut self, id: &ObjectId, apply: &Apply) -> Outcome {
         let known = self.things.get(id).cloned();
         match (&apply.guard, &known) {
-            (Guard::Absent, Some(_)) => return Outcome::Failed(Failure::OtherThanSeen),
-            (Guard::Uid(_) | Guard::Exact(..), None) => return Outcome::Failed(Failure::Conflict),
+            (Guard::Absent, Some(_)) => return Outcome::Failed(Failure::Conflict(Duration::ZERO)),
+            (Guard::Uid(_) | Guard::Exact(..), None) => {
+                return Outcome::Failed(Failure::Conflict(Duration::ZERO));
+            }
             (Guard::Uid(uid) | Guard::Exact(uid, _), Some(thing)) if *uid.0 != thing.uid.to_string() => {
-                return Outcome::Failed(Failure::OtherThanSeen);
+                return Outcome::Failed(Failure::Conflict(Duration::ZERO));
             }
             (Guard::Exact(_, rv), Some(thing)) if rv.0 != thing.rv => {
-                return Outcome::Failed(Failure::Conflict);
+                return Outcome::Failed(Failure::Conflict(Duration::ZERO));
             }
             _ => {}
         }
@@ -188,7 +190,7 @@ impl World {
                 self.announce(id);
                 Outcome::Deleted
             }
-            Some(_) => Outcome::Failed(Failure::Conflict),
+            Some(_) => Outcome::Failed(Failure::Conflict(Duration::ZERO)),
             None => Outcome::Deleted,
         }
     }

@@ -89,6 +89,12 @@ pub(super) fn put(folder: &Path, files: &[(&str, &str)]) {
     }
 }
 
+/// A text that does not compress well.
+pub(super) fn noise() -> String {
+    let numbers: Vec<String> = (0..200_000_u32).map(|n| n.wrapping_mul(2_654_435_761).to_string()).collect();
+    numbers.join("\n")
+}
+
 /// A folder with files.
 pub(super) fn folder(files: &[(&str, &str)]) -> TempDir {
     let dir = tempfile::tempdir().unwrap();

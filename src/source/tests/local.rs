@@ -88,7 +88,7 @@ async fn refuses_by_name_and_says_what() {
         "helm-chart chart/Chart.yaml",
         "symlink folder",
         "lfs-pointer lfs.yaml",
-        "file-name line\nfeed",
+        "file-name line\u{fffd}feed",
         "symlink link.yaml",
         "kustomization overlay/kustomization.yaml",
         "submodule sub",

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use super::bed::{Repo, folder, paths, put};
+use super::bed::{Repo, folder, noise, paths, put};
 use super::remote::Bed;
 use crate::object::{Class, Revision};
 use crate::source::{Error, Location, Settings, Source};
@@ -200,8 +200,7 @@ async fn a_full_store_is_a_clear_error_and_what_is_there_stays_readable() {
     let quota = |quota: u64| bed.open_with(|_, settings| settings.quota = quota);
     let mut source = quota(600_000);
     source.observe().await.unwrap();
-    let noise: String = (0..200_000).map(|n: u32| format!("{:x}\n", n.wrapping_mul(2_654_435_761))).collect();
-    bed.repo.commit(&[("noise.txt", &noise)]);
+    bed.repo.commit(&[("noise.txt", &noise())]);
     let error = source.observe().await.unwrap_err();
     assert!(matches!(error, Error::Full { .. }), "{error}");
     assert_eq!(error.class(), Class::Transient);

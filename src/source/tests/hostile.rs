@@ -1,0 +1,212 @@
+//! Repositories that were made to hurt: huge files, bombs of trees, names that lead elsewhere.
+
+use std::fs;
+
+use git2::{ObjectType, Oid, Repository};
+
+use super::bed::{Repo, marks, paths, refused};
+use super::remote::Bed;
+use crate::object::Revision;
+use crate::source::{Error, Location, Source};
+
+/// A GiB of zeros, as git names it.
+const GIB: &str = "4fce05a4e4ed8cefef2d99f32c519b2fd7841b74";
+
+/// Packs bits as DEFLATE does (RFC 1951, section 3.1.1).
+struct Bits {
+    bytes: Vec<u8>,
+    word: u64,
+    count: u32,
+}
+
+impl Bits {
+    fn put(&mut self, bits: u32, count: u32) {
+        self.word |= u64::from(bits) << self.count;
+        self.count += count;
+        while self.count >= 8 {
+            self.bytes.push(self.word as u8);
+            self.word >>= 8;
+            self.count -= 8;
+        }
+    }
+
+    /// A Huffman code, which goes in from its highest bit on.
+    fn code(&mut self, code: u32, count: u32) {
+        self.put(code.reverse_bits() >> (32 - count), count);
+    }
+}
+
+/// A loose object of a GiB of zeros in 7 MB, written without the time that compressing would take.
+fn gib_of_zeros() -> Vec<u8> {
+    const SIZE: u64 = 1 << 30;
+    let header = format!("blob {SIZE}\0");
+    let mut bits = Bits { bytes: vec![0x78, 0x01], word: 0, count: 0 };
+    // One final block with the fixed codes.
+    bits.put(0b011, 3);
+    for byte in header.bytes().chain([0]) {
+        bits.code(0x30 + u32::from(byte), 8);
+    }
+    // "258 bytes as the one before", and once "3 bytes" for the rest.
+    assert_eq!((SIZE - 1) % 258, 3);
+    for _ in 0..(SIZE - 1) / 258 {
+        bits.code(0b1100_0101, 8);
+        bits.code(0, 5);
+    }
+    bits.code(1, 7);
+    bits.code(0, 5);
+    bits.code(0, 7);
+    bits.put(0, (8 - bits.count) % 8);
+    let (mut low, mut high) = (1_u64, 0_u64);
+    for byte in header.bytes() {
+        low = (low + u64::from(byte)) % 65521;
+        high = (high + low) % 65521;
+    }
+    high = (high + low * SIZE) % 65521;
+    bits.bytes.extend(((high << 16 | low) as u32).to_be_bytes());
+    bits.bytes
+}
+
+/// Adds the GiB to the newest commit, as a manifest.
+fn commit_gib(repo: &Repo) -> Revision {
+    let folder = repo.path().join(".git/objects").join(&GIB[..2]);
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join(&GIB[2..]), gib_of_zeros()).unwrap();
+    repo.git(&["update-index", "--add", "--cacheinfo", &format!("100644,{GIB},huge.yaml")]);
+    let tree = repo.git(&["write-tree"]);
+    let commit = repo.git(&["commit-tree", "-p", "HEAD", "-m", "a GiB", &tree]);
+    repo.git(&["update-ref", "HEAD", &commit]);
+    Revision::new(&commit)
+}
+
+#[tokio::test]
+async fn a_gib_is_fetched_within_bounds_and_refused_unread() {
+    let (bed, first) = Bed::new(&[("a.yaml", "1")]);
+    let second = commit_gib(&bed.repo);
+    bed.repo.git(&["config", "core.compression", "1"]);
+
+    let mut local = Source::open("test", &bed.repo.location(), &bed.state.path().join("local")).unwrap();
+    assert_eq!(local.observe().await.unwrap().revision, second);
+    let snapshot = local.snapshot(&second).unwrap();
+    assert_eq!(
+        (paths(&snapshot), refused(&snapshot.refused)),
+        (vec!["a.yaml"], vec!["too-large huge.yaml".to_owned()])
+    );
+    assert_eq!(local.changes(&first, &second).unwrap(), []);
+    let blob = crate::source::Blob::from_oid(Oid::from_str(GIB).unwrap());
+    assert!(matches!(local.read(blob), Err(Error::TooLarge { size: 1_073_741_824, .. })));
+
+    let mut remote = bed.open();
+    assert_eq!(remote.observe().await.unwrap().revision, second);
+    assert_eq!(remote.snapshot(&second).unwrap(), snapshot);
+    let used: u64 = walkdir::WalkDir::new(bed.state.path())
+        .into_iter()
+        .map(|entry| entry.unwrap().metadata().unwrap().len())
+        .sum();
+    assert!(used < 20 << 20, "{used} bytes on disk");
+}
+
+/// Writes one tree, whatever its entries are called.
+fn tree(repository: &Repository, entries: &[(&str, &[u8], Oid)]) -> Oid {
+    let mut bytes = Vec::new();
+    for (mode, name, id) in entries {
+        bytes.extend_from_slice(mode.as_bytes());
+        bytes.push(b' ');
+        bytes.extend_from_slice(name);
+        bytes.push(0);
+        bytes.extend_from_slice(id.as_bytes());
+    }
+    repository.odb().unwrap().write(ObjectType::Tree, &bytes).unwrap()
+}
+
+fn commit(repository: &Repository, tree: Oid) -> Revision {
+    let text = format!("tree {tree}\nauthor x <x> 0 +0000\ncommitter x <x> 0 +0000\n\n\u{1b}[31mred\n");
+    Revision::new(&repository.odb().unwrap().write(ObjectType::Commit, text.as_bytes()).unwrap().to_string())
+}
+
+fn local() -> (Repo, Repository, Source) {
+    let (repo, _) = Repo::with(&[("a.yaml", "1")]);
+    let repository = Repository::open(repo.path()).unwrap();
+    let source = Source::open("test", &repo.location(), repo.path()).unwrap();
+    (repo, repository, source)
+}
+
+#[test]
+fn names_that_lead_elsewhere_are_refused_by_the_walk_itself() {
+    let (_repo, repository, source) = local();
+    let blob = repository.odb().unwrap().write(ObjectType::Blob, b"a: 1").unwrap();
+    let inner = tree(&repository, &[("100644", b"config.yaml", blob)]);
+    let root = tree(
+        &repository,
+        &[
+            ("40000", b".", inner),
+            ("40000", b"..", inner),
+            ("40000", b".GIT", inner),
+            ("100644", b"..\\..\\x.yaml", blob),
+            ("100644", b"../up.yaml", blob),
+            ("100644", b"a\x1b[31m.yaml", blob),
+            ("100600", b"odd-mode.yaml", blob),
+            ("100644", b"ok.yaml", blob),
+            ("100644", b"ok.yaml", blob),
+            ("100644", b"sub/inner.yaml", blob),
+            ("100644", b"\xff.yaml", blob),
+            ("60000", b"zz-device.yaml", blob),
+        ],
+    );
+    let revision = commit(&repository, root);
+    let snapshot = source.snapshot(&revision).unwrap();
+    assert!(!snapshot.complete());
+    assert_eq!(paths(&snapshot), ["odd-mode.yaml"]);
+    let codes: Vec<_> = snapshot.refused.iter().map(|found| found.code).collect();
+    assert_eq!(
+        codes.iter().filter(|code| **code == "file-name").count(),
+        7,
+        "{:?}",
+        refused(&snapshot.refused)
+    );
+    assert!(codes.contains(&"not-a-file"));
+    let plain = commit(&repository, tree(&repository, &[("100644", b"ok.yaml", blob)]));
+    assert_eq!(marks(&source.changes(&plain, &revision).unwrap()), ["+odd-mode.yaml", "-ok.yaml"]);
+    let subject = source.commit(&revision).unwrap().unwrap().subject;
+    assert!(!subject.contains('\u{1b}'), "{subject:?}");
+}
+
+#[test]
+fn bombs_of_trees_end_early() {
+    let (_repo, repository, source) = local();
+    let blob = repository.odb().unwrap().write(ObjectType::Blob, b"a: 1").unwrap();
+    let (mut wide, mut deep) = (
+        tree(&repository, &[("100644", b"a.yaml", blob)]),
+        tree(&repository, &[("100644", b"a.yaml", blob)]),
+    );
+    for _ in 0..12 {
+        let names: Vec<[u8; 1]> = (b'a'..=b'j').map(|name| [name]).collect();
+        let entries: Vec<(&str, &[u8], Oid)> = names.iter().map(|name| ("40000", &name[..], wide)).collect();
+        wide = tree(&repository, &entries);
+    }
+    for _ in 0..5000 {
+        deep = tree(&repository, &[("40000", b"d", deep)]);
+    }
+    let (wide, deep) = (commit(&repository, wide), commit(&repository, deep));
+    assert!(matches!(source.snapshot(&wide), Err(Error::TooMany { .. })));
+    let snapshot = source.snapshot(&deep).unwrap();
+    assert_eq!(refused(&snapshot.refused), [format!("too-deep d{}", "/d".repeat(100))]);
+    let plain = commit(&repository, tree(&repository, &[("100644", b"a.yaml", blob)]));
+    assert!(matches!(source.changes(&plain, &wide), Err(Error::TooMany { .. })));
+    assert_eq!(source.changes(&plain, &deep).unwrap().len(), 1);
+}
+
+#[test]
+fn a_repository_of_another_user_is_refused() {
+    let (repo, _) = Repo::with(&[("a.yaml", "1")]);
+    // Only root may give a file away; for others the text is looked at in `local`'s own tests.
+    if rustix::process::geteuid().is_root() {
+        let (user, group) = (rustix::fs::Uid::from_raw(12345), rustix::fs::Gid::from_raw(12345));
+        for path in [repo.path().to_owned(), repo.path().join(".git")] {
+            rustix::fs::chown(&path, Some(user), Some(group)).unwrap();
+        }
+        let error = crate::source::local::newest(repo.path(), None).unwrap_err();
+        assert!(matches!(error, Error::Owner { .. }), "{error}");
+        assert!(error.to_string().contains("safe.directory"));
+    }
+    let _ = Location::parse(repo.path().to_str().unwrap()).unwrap();
+}

@@ -1,0 +1,172 @@
+//! Texts that name sources, and texts by which git complains.
+
+use std::path::PathBuf;
+
+use super::bed::{Repo, folder};
+use crate::object::Class;
+use crate::source::complaint::{self, Kind};
+use crate::source::{Error, GitLocation, Location, Place, classify};
+
+#[test]
+fn texts_name_what_people_mean() {
+    let (repo, _) = Repo::with(&[("deploy/a.yaml", "1")]);
+    let bare = folder(&[("HEAD", "ref: refs/heads/main"), ("objects/x", "1"), ("refs/x", "1")]);
+    let plain = folder(&[("a.yaml", "1"), ("host:path/a.yaml", "1"), ("with space/a.yaml", "1")]);
+    let at = |dir: &tempfile::TempDir, inside: &str| dir.path().join(inside).to_str().unwrap().to_owned();
+    let check = |text: &str, expected: Place| assert_eq!(classify(text).unwrap(), expected, "{text}");
+    let path = |text: &str| PathBuf::from(text);
+    for url in [
+        "https://example.com/a/b.git",
+        "https://user:token@example.com/a",
+        "ssh://git@example.com:2222/a",
+        "git@example.com:a/b.git",
+        "example.com:a",
+        "http://example.com/a",
+        "git://example.com/a",
+    ] {
+        check(url, Place::Remote);
+    }
+    let work = at(&repo.dir, "");
+    check(&work, Place::Repository(path(&work)));
+    check(&format!("file://{work}"), Place::Repository(path(&work)));
+    check(&format!("file://localhost{work}"), Place::Repository(path(&work)));
+    check(&at(&bare, ""), Place::Repository(path(&at(&bare, ""))));
+    check(&at(&repo.dir, "deploy"), Place::Directory(path(&at(&repo.dir, "deploy"))));
+    check(&at(&plain, "host:path"), Place::Directory(path(&at(&plain, "host:path"))));
+    let spaced = format!("file://{}", at(&plain, "with%20space"));
+    check(&spaced, Place::Directory(path(&at(&plain, "with space"))));
+    check(&at(&plain, "a.yaml"), Place::File(path(&at(&plain, "a.yaml"))));
+}
+
+#[test]
+fn what_is_no_source_says_what_to_write() {
+    let check = |text: &str, expected: &str| {
+        let error = Location::parse(text).unwrap_err();
+        assert!(error.to_string().contains(expected), "{text}: {error}");
+    };
+    check("", "a URL or a path is expected");
+    check("--upload-pack=touch /tmp/x", "a URL or a path is expected");
+    check("ext::sh -c touch% /tmp/x", "remote helpers are not run");
+    check("ftp://example.com/a", "its scheme is not known");
+    check("https:///a", "names no host");
+    check("ssh://-oProxyCommand=x/a", "names no host");
+    check("ssh://user@-oProxyCommand=x/a", "names no host");
+    check("file://relative/path", "absolute path");
+    check("file:///a%zz", "two hex digits");
+    check("/nonexistent/path", "no such file or folder");
+    check("https://user:hunter2@/a", "names no host");
+    assert!(!Location::parse("https://user:hunter2@/a").unwrap_err().to_string().contains("hunter2"));
+    let dir = folder(&[("a.yaml", "1")]);
+    check(dir.path().join("a.yaml").to_str().unwrap(), "it is a file");
+}
+
+#[test]
+fn credentials_are_not_shown() {
+    let check = |url: &str, expected: &str| {
+        let location = GitLocation::new(url);
+        assert_eq!(Location::Git(location.clone()).to_string(), expected);
+        assert!(format!("{location:?}").contains(&format!("{expected:?}")), "{location:?}");
+    };
+    check("https://user:secret@example.com/a?token=x#y", "https://example.com/a");
+    check("https://token@example.com/a", "https://example.com/a");
+    check("https://a:b@c@example.com/a", "https://example.com/a");
+    check("ssh://git:secret@example.com/a", "ssh://example.com/a");
+    check("ssh://git@example.com/a", "ssh://git@example.com/a");
+    check("git@example.com:a?b", "git@example.com:a?b");
+    check("/srv/a#b", "/srv/a#b");
+}
+
+/// Texts of git 2.39, each with what it is taken for and the line that is shown.
+const COMPLAINTS: [(&str, Kind, Class, &str); 12] = [
+    (
+        "fatal: couldn't find remote ref refs/heads/x\n",
+        Kind::Hollow,
+        Class::Transient,
+        "couldn't find remote ref refs/heads/x",
+    ),
+    (
+        "git@example.com: Permission denied (publickey).\nfatal: Could not read from remote repository.\n\n\
+         Please make sure you have the correct access rights\nand the repository exists.\n",
+        Kind::Denied,
+        Class::Forbidden,
+        "git@example.com: Permission denied (publickey).",
+    ),
+    (
+        "Host key verification failed.\nfatal: Could not read from remote repository.\n",
+        Kind::HostKey,
+        Class::Config,
+        "Host key verification failed.",
+    ),
+    (
+        "ssh: Could not resolve hostname nowhere: Name or service not known\nfatal: Could not read from remote \
+         repository.\n",
+        Kind::Unreachable,
+        Class::Transient,
+        "ssh: Could not resolve hostname nowhere: Name or service not known",
+    ),
+    (
+        "something new\nfatal: Could not read from remote repository.\n",
+        Kind::Unreachable,
+        Class::Transient,
+        "Could not read from remote repository.",
+    ),
+    (
+        "remote: Repository not found.\nfatal: repository 'https://example.com/x/' not found\n",
+        Kind::NotARepository,
+        Class::Source,
+        "repository 'https://example.com/x/' not found",
+    ),
+    (
+        "fatal: unable to access 'https://s3cret@x/': server certificate verification failed. CAfile: none\n",
+        Kind::Certificate,
+        Class::Config,
+        "unable to access 'https://***@x/': server certificate verification failed. CAfile: none",
+    ),
+    (
+        "error: RPC failed; HTTP 504 curl 22 The requested URL returned error: 504\nfatal: early EOF\n",
+        Kind::Unreachable,
+        Class::Transient,
+        "RPC failed; HTTP 504 curl 22 The requested URL returned error: 504",
+    ),
+    (
+        "error: object 12: hasDotdot: contains '..'\nfatal: fsck error in packed object\n",
+        Kind::Refused,
+        Class::Source,
+        "fsck error in packed object",
+    ),
+    (
+        "fatal: write error: No space left on device\n",
+        Kind::Full,
+        Class::Transient,
+        "write error: No space left on device",
+    ),
+    (
+        "error: unable to create temporary file: Read-only file system\n",
+        Kind::NotWritable,
+        Class::Config,
+        "unable to create temporary file: Read-only file system",
+    ),
+    // What the other side says decides nothing.
+    ("remote: No space left on device\nfatal: the unknown\n", Kind::Unknown, Class::Transient, "the unknown"),
+];
+
+#[test]
+fn complaints_are_told_apart() {
+    for (text, kind, class, detail) in COMPLAINTS {
+        assert_eq!(complaint::kind(text), kind, "{text}");
+        let detailed = complaint::detail(text, &["s3cret".to_owned()]);
+        assert_eq!(detailed, detail);
+        let error = complaint::error(kind, "place", detailed, std::path::Path::new("/state"));
+        assert_eq!(error.class(), class, "{text}");
+    }
+    assert_eq!(complaint::detail("", &[]), "it ended without a word");
+}
+
+#[test]
+fn paths_inside_stay_inside() {
+    let inner = |text| crate::source::location::inner_path(Some(text));
+    assert_eq!(inner("").unwrap(), None);
+    assert_eq!(inner("./").unwrap(), None);
+    assert_eq!(inner("/a//b/").unwrap(), Some("a/b".to_owned()));
+    assert!(matches!(inner("a/../b"), Err(Error::Location { .. })));
+}
