@@ -1,35 +1,20 @@
 //! One thin thread through the whole.
 
-use crate::support::{Place, rhumb, shared};
+use crate::support::{Folder, Site, yaml};
 
 #[test]
 fn a_directory_is_applied_once_and_then_nothing_is_sent() {
-    let cluster = shared();
-    let place = Place::new(&[
+    let site = Site::without_namespace(crate::support::shared(), "thread");
+    let folder = Folder::new(&[
         ("namespace.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: thread}\n"),
-        (
-            "config.yaml",
-            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: env, namespace: thread}\ndata: {a: b}\n",
-        ),
+        ("config.yaml", &yaml::config_map("env", "a", "b")),
     ]);
-    let source = place.path().to_str().unwrap();
-    let diff = rhumb(cluster, &place, &["diff", source, "--name", "thread"]);
-    assert_eq!(diff.code, 1, "{diff:#?}");
-    let apply = rhumb(cluster, &place, &["apply", source, "--name", "thread"]);
-    assert_eq!(apply.code, 0, "{apply:#?}");
-    let data = cluster.kubectl(&["-n", "thread", "get", "cm", "env", "-o", "jsonpath={.data.a}"]).unwrap();
-    assert_eq!(data, "b");
-    let before = cluster.audit().unwrap().len();
-    let again = rhumb(cluster, &place, &["apply", source, "--name", "thread"]);
-    assert_eq!(again.code, 0, "{again:#?}");
-    let sent: Vec<_> = cluster
-        .audit()
-        .unwrap()
-        .into_iter()
-        .skip(before)
-        .filter(|e| e.user == "rhumb" && e.is_write())
-        .collect();
-    assert!(sent.is_empty(), "{sent:#?}");
-    let diff = rhumb(cluster, &place, &["diff", source, "--name", "thread"]);
-    assert_eq!((diff.code, diff.stdout.lines().count()), (0, 1), "{diff:#?}");
+    site.diff(folder.path(), &[]).ends(1);
+    site.apply(folder.path(), &[]).ends(0);
+    assert_eq!(site.data("env", "a"), "b");
+    let window = site.window();
+    site.apply(folder.path(), &[]).ends(0);
+    window.assert_silent();
+    let diff = site.diff(folder.path(), &[]).ends(0);
+    assert_eq!(diff.stdout.lines().count(), 1, "{diff:#?}");
 }

@@ -1,0 +1,165 @@
+//! The API server, asked directly: fast enough to be asked again and again.
+
+use std::path::Path;
+use std::sync::OnceLock;
+
+use kube::Client;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use serde_json::Value;
+use tokio::runtime::{Builder, Runtime};
+
+fn runtime() -> &'static Runtime {
+    static RUNTIME: OnceLock<Runtime> = OnceLock::new();
+    RUNTIME.get_or_init(|| Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap())
+}
+
+/// A user of the API server.
+#[derive(Clone)]
+pub(crate) struct Api {
+    client: Client,
+}
+
+/// Why a call failed: the server's code, 0 where there was no answer, and its words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    pub(crate) code: u16,
+    pub(crate) message: String,
+}
+
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.code, self.message)
+    }
+}
+
+impl Api {
+    /// The user of a kubeconfig.
+    pub(crate) fn new(kubeconfig: &Path) -> Self {
+        let client = runtime().block_on(async {
+            let kubeconfig = Kubeconfig::read_from(kubeconfig).unwrap();
+            let mut config =
+                kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
+            config.read_timeout = Some(std::time::Duration::from_secs(20));
+            Client::try_from(config).unwrap()
+        });
+        Self { client }
+    }
+
+    /// One request.
+    pub(crate) fn call(
+        &self,
+        method: &str,
+        path: &str,
+        content: &str,
+        body: &Value,
+    ) -> Result<Value, Refusal> {
+        let body = if body.is_null() { Vec::new() } else { serde_json::to_vec(body).unwrap() };
+        let request = http::Request::builder()
+            .method(method)
+            .uri(path)
+            .header("Content-Type", content)
+            .header("Accept", "application/json")
+            .body(body)
+            .unwrap();
+        runtime().block_on(self.client.request(request)).map_err(|error| match error {
+            kube::Error::Api(status) => Refusal { code: status.code, message: status.message },
+            other => Refusal { code: 0, message: other.to_string() },
+        })
+    }
+
+    /// Reads an object, if it is there.
+    #[track_caller]
+    pub(crate) fn get(&self, path: &str) -> Option<Value> {
+        match self.call("GET", path, "application/json", &Value::Null) {
+            Ok(object) => Some(object),
+            Err(refusal) if refusal.code == 404 => None,
+            Err(refusal) => panic!("GET {path}: {refusal}"),
+        }
+    }
+
+    /// Reads the objects of a collection.
+    #[track_caller]
+    pub(crate) fn list(&self, path: &str) -> Vec<Value> {
+        let list = self.get(path).unwrap_or_else(|| panic!("GET {path}: 404"));
+        list["items"].as_array().unwrap().clone()
+    }
+
+    /// Reads one value of an object by a JSON pointer; null where the object or the value is not there.
+    #[track_caller]
+    pub(crate) fn value(&self, path: &str, pointer: &str) -> Value {
+        self.get(path).and_then(|object| object.pointer(pointer).cloned()).unwrap_or(Value::Null)
+    }
+
+    /// Makes an object in a collection, as a field manager.
+    #[track_caller]
+    pub(crate) fn create(&self, collection: &str, manager: &str, object: &Value) -> Value {
+        let path = format!("{collection}?fieldManager={manager}");
+        self.call("POST", &path, "application/json", object).unwrap_or_else(|why| panic!("POST {path}: {why}"))
+    }
+
+    /// Changes an object by a JSON merge patch, as a field manager.
+    #[track_caller]
+    pub(crate) fn merge(&self, path: &str, manager: &str, patch: &Value) -> Value {
+        let path = format!("{path}?fieldManager={manager}");
+        let done = self.call("PATCH", &path, "application/merge-patch+json", patch);
+        done.unwrap_or_else(|why| panic!("PATCH {path}: {why}"))
+    }
+
+    /// Changes an object by a forced server-side apply, as a field manager.
+    #[track_caller]
+    pub(crate) fn apply(&self, path: &str, manager: &str, object: &Value) -> Value {
+        let path = format!("{path}?force=true&fieldManager={manager}");
+        let done = self.call("PATCH", &path, "application/apply-patch+yaml", object);
+        done.unwrap_or_else(|why| panic!("PATCH {path}: {why}"))
+    }
+
+    /// Deletes an object; one that is gone already is fine.
+    #[track_caller]
+    pub(crate) fn delete(&self, path: &str) {
+        match self.call("DELETE", path, "application/json", &Value::Null) {
+            Ok(_) => {}
+            Err(refusal) if refusal.code == 404 => {}
+            Err(refusal) => panic!("DELETE {path}: {refusal}"),
+        }
+    }
+}
+
+/// The path of an object; without a name, of the collection. The namespace is empty for what has none.
+pub(crate) fn at(kind: &str, namespace: &str, name: &str) -> String {
+    let (root, plural) = match kind {
+        "Namespace" => ("/api/v1", "namespaces"),
+        "ConfigMap" => ("/api/v1", "configmaps"),
+        "Secret" => ("/api/v1", "secrets"),
+        "Service" => ("/api/v1", "services"),
+        "ServiceAccount" => ("/api/v1", "serviceaccounts"),
+        "Pod" => ("/api/v1", "pods"),
+        "PersistentVolumeClaim" => ("/api/v1", "persistentvolumeclaims"),
+        "ResourceQuota" => ("/api/v1", "resourcequotas"),
+        "Event" => ("/api/v1", "events"),
+        "Deployment" => ("/apis/apps/v1", "deployments"),
+        "StatefulSet" => ("/apis/apps/v1", "statefulsets"),
+        "DaemonSet" => ("/apis/apps/v1", "daemonsets"),
+        "ReplicaSet" => ("/apis/apps/v1", "replicasets"),
+        "Job" => ("/apis/batch/v1", "jobs"),
+        "HorizontalPodAutoscaler" => ("/apis/autoscaling/v2", "horizontalpodautoscalers"),
+        "CustomResourceDefinition" => ("/apis/apiextensions.k8s.io/v1", "customresourcedefinitions"),
+        "ValidatingAdmissionPolicy" => ("/apis/admissionregistration.k8s.io/v1", "validatingadmissionpolicies"),
+        "ValidatingAdmissionPolicyBinding" => {
+            ("/apis/admissionregistration.k8s.io/v1", "validatingadmissionpolicybindings")
+        }
+        "Role" => ("/apis/rbac.authorization.k8s.io/v1", "roles"),
+        "RoleBinding" => ("/apis/rbac.authorization.k8s.io/v1", "rolebindings"),
+        "ClusterRole" => ("/apis/rbac.authorization.k8s.io/v1", "clusterroles"),
+        "ClusterRoleBinding" => ("/apis/rbac.authorization.k8s.io/v1", "clusterrolebindings"),
+        other => panic!("no path is known for the kind {other}"),
+    };
+    let mut path = root.to_owned();
+    if !namespace.is_empty() {
+        path.push_str(&format!("/namespaces/{namespace}"));
+    }
+    path.push_str(&format!("/{plural}"));
+    if !name.is_empty() {
+        path.push_str(&format!("/{name}"));
+    }
+    path
+}

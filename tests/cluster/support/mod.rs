@@ -1,0 +1,26 @@
+//! What the tests share: control planes, repositories, runs of the program, and ways to look at what came of them.
+
+mod api;
+mod audit;
+mod daemon;
+mod repo;
+mod site;
+mod wait;
+pub(crate) mod yaml;
+
+use std::sync::OnceLock;
+
+use controlplane::Cluster;
+
+pub(crate) use api::{Api, at};
+pub(crate) use audit::{Window, lines};
+pub(crate) use daemon::Daemon;
+pub(crate) use repo::{Folder, Repo};
+pub(crate) use site::{Run, Site};
+pub(crate) use wait::{SOON, eventually, until};
+
+/// The control plane that all tests share that stop none of its parts.
+pub(crate) fn shared() -> &'static Cluster {
+    static SHARED: OnceLock<Cluster> = OnceLock::new();
+    SHARED.get_or_init(|| Cluster::builder().audit().start().unwrap_or_else(|error| panic!("{error}")))
+}

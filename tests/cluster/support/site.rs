@@ -1,0 +1,274 @@
+//! One test's place: its namespace, its source, its user, its state directory.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use controlplane::{Cluster, FaultProxy};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::{Api, Daemon, SOON, Window, at, eventually, shared};
+
+/// One test's place on a cluster. The namespace and the source have the same name.
+pub(crate) struct Site<'a> {
+    pub(crate) cluster: &'a Cluster,
+    pub(crate) name: String,
+    /// Somebody who is not rhumb and may do everything.
+    pub(crate) api: Api,
+    pub(crate) state: TempDir,
+    /// The user that rhumb is to the API server.
+    pub(crate) user: String,
+    kubeconfig: PathBuf,
+}
+
+/// What a run of the program gave.
+#[derive(Clone, Debug)]
+pub(crate) struct Run {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Run {
+    /// The output as JSON.
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("no JSON: {error}: {self:#?}"))
+    }
+
+    /// Both outputs.
+    pub(crate) fn all(&self) -> String {
+        format!("{}\n{}", self.stdout, self.stderr)
+    }
+
+    /// Fails unless it ended with this code.
+    #[track_caller]
+    pub(crate) fn ends(self, code: i32) -> Self {
+        assert_eq!(self.code, code, "{self:#?}");
+        self
+    }
+
+    /// Fails unless a line of the output has all these texts.
+    #[track_caller]
+    pub(crate) fn says(&self, texts: &[&str]) {
+        let all = self.all();
+        let found = all.lines().any(|line| texts.iter().all(|text| line.contains(text)));
+        assert!(found, "no line with {texts:?} in {self:#?}");
+    }
+}
+
+impl Site<'static> {
+    /// A place on the shared cluster, with its namespace.
+    pub(crate) fn new(name: &str) -> Self {
+        Site::on(shared(), name)
+    }
+}
+
+impl<'a> Site<'a> {
+    /// A place on a cluster, with its namespace.
+    pub(crate) fn on(cluster: &'a Cluster, name: &str) -> Self {
+        let site = Self::without_namespace(cluster, name);
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        site.api.create("/api/v1/namespaces", "setup", &namespace);
+        site
+    }
+
+    /// A place whose namespace nobody has made yet.
+    pub(crate) fn without_namespace(cluster: &'a Cluster, name: &str) -> Self {
+        let user = format!("rhumb-{name}");
+        let kubeconfig = cluster.kubeconfig_for(&user).unwrap();
+        let api = Api::new(cluster.kubeconfig());
+        Self { cluster, name: name.to_owned(), api, state: TempDir::new().unwrap(), user, kubeconfig }
+    }
+
+    /// The same place and source with a state directory that has nothing in it.
+    pub(crate) fn with_empty_state(&self) -> Self {
+        let state = TempDir::new().unwrap();
+        let (name, user) = (self.name.clone(), self.user.clone());
+        Self { cluster: self.cluster, name, api: self.api.clone(), state, user, kubeconfig: self.kubeconfig.clone() }
+    }
+
+    /// Lets all later runs go through a proxy.
+    pub(crate) fn through(&mut self, proxy: &FaultProxy) {
+        self.kubeconfig = proxy.kubeconfig(&self.user).unwrap();
+    }
+
+    /// Lets all later runs be a user who may do only what RBAC objects grant.
+    pub(crate) fn limited(&mut self) {
+        self.user = format!("{}-limited", self.user);
+        self.kubeconfig = self.cluster.kubeconfig_limited(&self.user).unwrap();
+    }
+
+    /// The kubeconfig that runs use.
+    pub(crate) fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
+    /// A command of the program for this source.
+    pub(crate) fn command<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Command {
+        let mut command = self.bare_command();
+        command.args(arguments).args(["--name", &self.name, "-n", &self.name]);
+        command
+    }
+
+    /// A command of the program without arguments.
+    pub(crate) fn bare_command(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rhumb"));
+        command.env("KUBECONFIG", &self.kubeconfig).env("STATE_DIRECTORY", self.state.path());
+        command.env_remove("RUST_LOG").env("NO_COLOR", "1");
+        command
+    }
+
+    /// Runs the program for this source to its end.
+    pub(crate) fn rhumb<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Run {
+        run(self.command(arguments))
+    }
+
+    /// `rhumb apply`.
+    pub(crate) fn apply(&self, source: &Path, flags: &[&str]) -> Run {
+        self.rhumb(&[&["apply", source.to_str().unwrap()], flags].concat())
+    }
+
+    /// `rhumb diff`.
+    pub(crate) fn diff(&self, source: &Path, flags: &[&str]) -> Run {
+        self.rhumb(&[&["diff", source.to_str().unwrap()], flags].concat())
+    }
+
+    /// Starts `rhumb run` on a source.
+    pub(crate) fn daemon(&self, source: &Path) -> Daemon {
+        self.daemon_with(source, &[])
+    }
+
+    /// Starts `rhumb run` on a source with flags.
+    pub(crate) fn daemon_with(&self, source: &Path, flags: &[&str]) -> Daemon {
+        Daemon::start(self.command(&[&["run", source.to_str().unwrap()], flags].concat()))
+    }
+
+    /// Starts `rhumb run --config` with this configuration.
+    pub(crate) fn configured(&self, text: &str) -> Daemon {
+        let file = self.state.path().join("rhumb.yaml");
+        std::fs::write(&file, text).unwrap();
+        let mut command = self.bare_command();
+        command.arg("run").arg("--config").arg(file);
+        Daemon::start(command)
+    }
+
+    /// A configuration with one source in this repository, and these further lines in its `Configuration`.
+    pub(crate) fn configuration(&self, repository: &Path, settings: &str) -> String {
+        format!(
+            "apiVersion: rhumb.dev/v1alpha1\nkind: Configuration\n{settings}\n---\n{}",
+            source(&self.name, &self.name, repository, "")
+        )
+    }
+
+    /// Begins to look at what rhumb sends.
+    pub(crate) fn window(&self) -> Window<'a> {
+        Window::new(self.cluster, &self.user)
+    }
+
+    /// The path of an object in the namespace.
+    pub(crate) fn at(&self, kind: &str, name: &str) -> String {
+        at(kind, &self.name, name)
+    }
+
+    /// An object in the namespace, if it is there.
+    #[track_caller]
+    pub(crate) fn get(&self, kind: &str, name: &str) -> Option<Value> {
+        self.api.get(&self.at(kind, name))
+    }
+
+    /// Whether an object is in the namespace.
+    #[track_caller]
+    pub(crate) fn has(&self, kind: &str, name: &str) -> bool {
+        self.get(kind, name).is_some()
+    }
+
+    /// A value of an object in the namespace by a JSON pointer, null where it is not there.
+    #[track_caller]
+    pub(crate) fn value(&self, kind: &str, name: &str, pointer: &str) -> Value {
+        self.api.value(&self.at(kind, name), pointer)
+    }
+
+    /// A text in a ConfigMap's data, empty where it is not there.
+    #[track_caller]
+    pub(crate) fn data(&self, name: &str, key: &str) -> String {
+        self.value("ConfigMap", name, &format!("/data/{key}")).as_str().unwrap_or_default().to_owned()
+    }
+
+    /// Waits until a ConfigMap's data has a text.
+    #[track_caller]
+    pub(crate) fn await_data(&self, name: &str, key: &str, expected: &str) {
+        self.await_data_within(SOON, name, key, expected);
+    }
+
+    /// Waits until a ConfigMap's data has a text.
+    #[track_caller]
+    pub(crate) fn await_data_within(&self, limit: Duration, name: &str, key: &str, expected: &str) {
+        let what = format!("ConfigMap {name} has {key}: {expected}");
+        eventually(&what, limit, || match self.data(name, key) {
+            text if text == expected => Ok(()),
+            text => Err(format!("it has {text:?}")),
+        });
+    }
+
+    /// Waits until an object is there.
+    #[track_caller]
+    pub(crate) fn await_object(&self, kind: &str, name: &str) -> Value {
+        eventually(&format!("{kind} {name} is there"), SOON, || self.get(kind, name).ok_or("it is not"))
+    }
+
+    /// Waits until an object is not there.
+    #[track_caller]
+    pub(crate) fn await_absence(&self, kind: &str, name: &str) {
+        let look = || if self.has(kind, name) { Err("it is there") } else { Ok(()) };
+        eventually(&format!("{kind} {name} is gone"), SOON, look);
+    }
+
+    /// Waits until a Deployment's rollout is over.
+    #[track_caller]
+    pub(crate) fn await_rollout(&self, name: &str) {
+        eventually(&format!("Deployment {name} is rolled out"), SOON, || {
+            let shown = self.get("Deployment", name).ok_or_else(|| "it is not there".to_owned())?;
+            let number = |pointer: &str| shown.pointer(pointer).and_then(Value::as_u64).unwrap_or(0);
+            let wanted = number("/spec/replicas");
+            let done = number("/status/observedGeneration") == number("/metadata/generation")
+                && number("/status/updatedReplicas") == wanted
+                && number("/status/availableReplicas") == wanted
+                && number("/status/replicas") == wanted;
+            if done { Ok(()) } else { Err(shown["status"].to_string()) }
+        });
+    }
+
+    /// kubectl in the namespace, as `admin`.
+    #[track_caller]
+    pub(crate) fn kubectl(&self, arguments: &[&str]) -> String {
+        let arguments = [&["-n", &self.name], arguments].concat();
+        self.cluster.kubectl(&arguments).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// The source's parent object.
+    pub(crate) fn parent(&self) -> Option<Value> {
+        self.api.get(&at("ConfigMap", "rhumb-system", &self.name))
+    }
+}
+
+/// A `Source` document over a local repository.
+pub(crate) fn source(name: &str, namespace: &str, repository: &Path, spec: &str) -> String {
+    format!(
+        "apiVersion: rhumb.dev/v1alpha1\nkind: Source\nmetadata: {{name: {name}}}\nspec:\n  namespace: {namespace}\n  \
+         git: {{url: {}}}\n{spec}\n",
+        repository.display()
+    )
+}
+
+/// Runs a command to its end.
+pub(crate) fn run(mut command: Command) -> Run {
+    let output = command.output().unwrap();
+    Run {
+        code: output.status.code().unwrap_or(-1),
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}

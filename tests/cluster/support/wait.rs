@@ -1,0 +1,35 @@
+//! Waiting for a condition, with a deadline.
+
+use std::fmt::Display;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long anything may take that is to happen at once: generous, because the machine may be busy. What must be
+/// fast is measured, not waited for.
+pub(crate) const SOON: Duration = Duration::from_secs(60);
+
+/// Time between two looks.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Looks until there is something; fails with the last reason why there was not.
+#[track_caller]
+pub(crate) fn eventually<T, E: Display>(
+    what: &str,
+    limit: Duration,
+    mut look: impl FnMut() -> Result<T, E>,
+) -> T {
+    let deadline = Instant::now() + limit;
+    loop {
+        match look() {
+            Ok(found) => return found,
+            Err(why) if Instant::now() >= deadline => panic!("not within {limit:?}: {what}: {why}"),
+            Err(_) => thread::sleep(PAUSE),
+        }
+    }
+}
+
+/// Looks until something is true.
+#[track_caller]
+pub(crate) fn until(what: &str, mut look: impl FnMut() -> bool) {
+    eventually(what, SOON, || if look() { Ok(()) } else { Err("it is not so") });
+}

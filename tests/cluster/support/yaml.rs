@@ -1,0 +1,57 @@
+//! Manifests.
+
+/// A ConfigMap with one key.
+pub(crate) fn config_map(name: &str, key: &str, value: &str) -> String {
+    format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\ndata:\n  {key}: \"{value}\"\n")
+}
+
+/// A Deployment whose pods are ready at once.
+pub(crate) fn deployment(name: &str, replicas: u32, image: &str) -> String {
+    workload("Deployment", name, replicas, image, "{}")
+}
+
+/// A workload with annotations on its pods, in flow style.
+pub(crate) fn workload(kind: &str, name: &str, replicas: u32, image: &str, annotations: &str) -> String {
+    let kind_lines = match kind {
+        "Deployment" => format!("  replicas: {replicas}\n"),
+        "StatefulSet" => format!("  replicas: {replicas}\n  serviceName: {name}\n"),
+        "DaemonSet" => String::new(),
+        other => panic!("no workload: {other}"),
+    };
+    format!(
+        "apiVersion: apps/v1
+kind: {kind}
+metadata:
+  name: {name}
+spec:
+{kind_lines}  selector:
+    matchLabels: {{app: {name}}}
+  template:
+    metadata:
+      labels: {{app: {name}}}
+      annotations: {annotations}
+    spec:
+      containers:
+      - name: main
+        image: {image}
+"
+    )
+}
+
+/// A Service before the pods of a workload.
+pub(crate) fn service(name: &str, app: &str) -> String {
+    format!(
+        "apiVersion: v1\nkind: Service\nmetadata:\n  name: {name}\nspec:\n  selector: {{app: {app}}}\n  ports:\n  \
+         - {{port: 80, targetPort: 8080}}\n"
+    )
+}
+
+/// A Secret with one key.
+pub(crate) fn secret(name: &str, key: &str, value: &str) -> String {
+    format!("apiVersion: v1\nkind: Secret\nmetadata:\n  name: {name}\nstringData:\n  {key}: \"{value}\"\n")
+}
+
+/// Several documents in one file.
+pub(crate) fn documents<T: AsRef<str>>(all: &[T]) -> String {
+    all.iter().map(AsRef::as_ref).collect::<Vec<_>>().join("---\n")
+}
