@@ -1,0 +1,37 @@
+# Shorthands for https://just.systems; each is one command that can be typed as well.
+
+# List these
+default:
+    @just --list
+
+# Formatting, lints and documentation, as CI has it
+lint:
+    .ci/run lint
+
+# All tests; `just test prune` runs those with prune in their names
+test *filter:
+    cargo test {{ filter }}
+
+# The tour: `just demo --keep` leaves it running
+demo *flags:
+    cargo run --example demo -- {{ flags }}
+
+# The measurements in the README
+bench *flags:
+    cargo bench {{ flags }}
+
+# What would change in the current cluster
+diff source *flags:
+    cargo run --quiet -- diff {{ source }} {{ flags }}
+
+# A control plane to play with, until Ctrl-C
+cluster *flags:
+    cargo run --quiet --package controlplane -- up {{ flags }}
+
+# Licences, duplicates, advisories and sources of the dependencies (needs cargo-deny)
+deny:
+    cargo deny check
+
+# Everything that CI runs
+ci:
+    .ci/run

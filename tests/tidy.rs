@@ -1,0 +1,307 @@
+//! The house rules that no compiler checks. Each test lists every place that breaks its rule.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops at what it did not expect")]
+
+#[path = "tidy/rust.rs"]
+mod rust;
+#[path = "tidy/tree.rs"]
+mod tree;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tree::{FOLDERS, Source, files, read, sources, top_level};
+
+/// Modules that do no I/O and know neither clock nor chance.
+const CORE: [&str; 8] = ["object", "manifest", "fields", "health", "change", "graph", "engine", "render"];
+
+/// What the core must not use; a path counts with all that is below it.
+const IMPURE: [&str; 22] = [
+    "tokio",
+    "kube",
+    "k8s_openapi",
+    "git2",
+    "notify",
+    "walkdir",
+    "tempfile",
+    "tracing",
+    "rand",
+    "std::env",
+    "std::fs",
+    "std::net",
+    "std::os",
+    "std::process",
+    "std::thread",
+    "std::io::stdin",
+    "std::io::stdout",
+    "std::io::stderr",
+    "print!",
+    "println!",
+    "eprint!",
+    "eprintln!",
+];
+
+/// What ends a path that reads a clock.
+const CLOCKS: [&str; 7] = [
+    "Instant::now",
+    "Instant::elapsed",
+    "SystemTime::now",
+    "SystemTime::elapsed",
+    "Timestamp::now",
+    "Zoned::now",
+    "UNIX_EPOCH",
+];
+
+/// The packages that rhumb is built on, by the names of their crates.
+const FOUNDATION: [&str; 10] = [
+    "notify",
+    "git2",
+    "serde",
+    "serde_yaml",
+    "walkdir",
+    "tokio",
+    "kube",
+    "k8s_openapi",
+    "tracing",
+    "tempfile",
+];
+
+/// What may stand at the top level, and whether it must.
+const TOP_LEVEL: [(&str, bool); 17] = [
+    (".ci", true),
+    (".gitignore", true),
+    ("ARCHITECTURE.md", true),
+    ("CHANGELOG.md", true),
+    ("Cargo.lock", true),
+    ("Cargo.toml", true),
+    ("LICENSE", true),
+    ("README.md", true),
+    ("benches", false),
+    ("clippy.toml", true),
+    ("deny.toml", true),
+    ("examples", true),
+    ("justfile", true),
+    ("rustfmt.toml", true),
+    ("src", true),
+    ("systemd", true),
+    ("tests", true),
+];
+
+const LONGEST_FILE: usize = 600;
+const LONGEST_MAIN: usize = 40;
+const LONGEST_ARCHITECTURE: usize = 300;
+
+/// Fails with all places at once.
+fn none(rule: &str, broken: Vec<String>) {
+    assert!(broken.is_empty(), "{rule}:\n  {}\n", broken.join("\n  "));
+}
+
+/// The modules in the order of the table in src/lib.rs.
+fn order() -> Vec<String> {
+    let text = read("src/lib.rs");
+    let rows = text.lines().filter_map(|line| line.strip_prefix("//! | [`"));
+    rows.map(|row| row.split('`').next().unwrap().to_owned()).collect()
+}
+
+/// The modules of the crate that a file uses, each with the path that does.
+fn used_modules(file: &Source, known: &[String]) -> BTreeMap<String, String> {
+    let code = rust::code(&file.text);
+    let depths = rust::inline_depths(&code);
+    let mut found = BTreeMap::new();
+    let mut note = |path: &str, top: Option<&str>| {
+        if let Some(top) = top.filter(|top| known.iter().any(|name| name == top)) {
+            found.insert(top.to_owned(), path.to_owned());
+        }
+    };
+    // As a whole, for uses over several lines, and line by line, where `super` depends on the module around.
+    for path in rust::paths(&code) {
+        note(&path, path.strip_prefix("crate::").map(first));
+    }
+    for (line, inline) in code.lines().zip(depths) {
+        for path in rust::paths(line) {
+            let above = path.split("::").take_while(|part| *part == "super").count();
+            let is_root = above > 0 && above == file.module().len() + inline;
+            note(&path, path.split("::").nth(above).filter(|_| is_root));
+        }
+    }
+    found
+}
+
+fn first(path: &str) -> &str {
+    path.split("::").next().unwrap()
+}
+
+#[test]
+fn modules_use_only_those_above_them() {
+    let order = order();
+    let declared: BTreeSet<String> =
+        rust::modules(&read("src/lib.rs")).into_iter().map(|module| module.name).collect();
+    assert_eq!(declared, order.iter().cloned().collect(), "src/lib.rs: its table and its modules");
+    let place = |name: &str| order.iter().position(|other| other == name).unwrap();
+    let mut broken = Vec::new();
+    for file in sources(&["src"]).iter().filter(|file| !file.module().is_empty()) {
+        let own = file.module()[0];
+        for (used, path) in used_modules(file, &order) {
+            if place(&used) > place(own) {
+                broken.push(format!("{}: {path} ({used} stands below {own})", file.path));
+            }
+        }
+    }
+    none("a module uses only those above it in the table of src/lib.rs", broken);
+}
+
+#[test]
+fn the_core_is_pure() {
+    let mut broken = Vec::new();
+    for file in
+        sources(&["src"]).iter().filter(|file| file.module().first().is_some_and(|m| CORE.contains(m)))
+    {
+        for path in rust::paths(&rust::code(&file.text)) {
+            let is_below = |name: &&str| path == **name || path.starts_with(&format!("{name}::"));
+            let clock = CLOCKS.iter().any(|clock| path == *clock || path.ends_with(&format!("::{clock}")));
+            if IMPURE.iter().any(|name| is_below(&name)) || clock {
+                broken.push(format!("{}: {path}", file.path));
+            }
+        }
+    }
+    none("the core does no I/O and knows neither clock nor chance", broken);
+    let order = order();
+    assert_eq!(order[..CORE.len()], CORE, "the core stands first in the table of src/lib.rs");
+}
+
+#[test]
+fn no_file_is_too_long() {
+    let is_ours = |file: &&Source| !file.path.ends_with("/go.sum");
+    let long = |file: &Source, most| {
+        let lines = file.text.lines().count();
+        (lines > most).then(|| format!("{}: {lines} lines, at most {most}", file.path))
+    };
+    let all = files(&FOLDERS);
+    let mut broken: Vec<String> =
+        all.iter().filter(is_ours).filter_map(|file| long(file, LONGEST_FILE)).collect();
+    for (path, most) in [("src/main.rs", LONGEST_MAIN), ("ARCHITECTURE.md", LONGEST_ARCHITECTURE)] {
+        broken.extend(long(&Source { path: path.to_owned(), text: read(path) }, most));
+    }
+    none("files stay short", broken);
+}
+
+#[test]
+fn no_file_is_forgotten() {
+    let (reached, missing) = tree::reached();
+    let mut broken = missing;
+    let forgotten = sources(&FOLDERS).into_iter().filter(|file| !reached.contains(&file.path));
+    broken.extend(forgotten.map(|file| format!("{}: no `mod` names it", file.path)));
+    none("each Rust file is compiled", broken);
+}
+
+#[test]
+fn no_test_is_ignored() {
+    let mut broken = Vec::new();
+    for file in sources(&FOLDERS) {
+        for (number, line) in file.text.lines().enumerate() {
+            if line.trim_start().starts_with("#[ignore") {
+                broken.push(format!("{}:{}: {}", file.path, number + 1, line.trim()));
+            }
+        }
+    }
+    none("no test is ignored", broken);
+}
+
+#[test]
+fn names_say_something() {
+    let empty = ["common", "helper", "helpers", "manager", "misc", "util", "utils"];
+    let is_test = |path: &str| path.starts_with("tests/");
+    let broken = sources(&FOLDERS).into_iter().filter(|file| {
+        let mut parts = file.path.split('/').map(|part| part.trim_end_matches(".rs"));
+        // Cargo's own word for what integration tests share.
+        parts.any(|part| empty.contains(&part) && !(part == "common" && is_test(&file.path)))
+    });
+    none("a module's name says what it owns", broken.map(|file| file.path).collect());
+}
+
+#[test]
+fn public_functions_take_no_booleans() {
+    let mut broken = Vec::new();
+    for file in sources(&["src", "tests/controlplane/src"]) {
+        for (name, parameters) in rust::public_functions(&rust::code(&file.text)) {
+            let words: Vec<String> = rust::paths(&parameters);
+            // A closure's result is no parameter.
+            if words.iter().any(|word| word == "bool") && !parameters.contains("-> bool") {
+                broken.push(format!("{}: {name}", file.path));
+            }
+        }
+    }
+    none("an enum says at the call what a boolean does not", broken);
+}
+
+#[test]
+fn each_dependency_is_one_line() {
+    let mut broken = Vec::new();
+    for path in ["Cargo.toml", "tests/controlplane/Cargo.toml"] {
+        let text = read(path);
+        let mut section = String::new();
+        let mut names: Vec<&str> = Vec::new();
+        for line in text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#')) {
+            if line.starts_with('[') {
+                section = line.trim_matches(['[', ']']).to_owned();
+                names.clear();
+                if section.contains("dependencies.") {
+                    broken.push(format!("{path}: [{section}]"));
+                }
+            } else if section.ends_with("dependencies") {
+                let name = line.split(" = ").next().unwrap();
+                let is_whole = matches!(line.chars().last(), Some('"' | '}'));
+                if !is_whole || names.contains(&name) || !line.contains(" = ") {
+                    broken.push(format!("{path}: [{section}] {line}"));
+                }
+                names.push(name);
+            }
+        }
+    }
+    none("a dependency is one line `name = …`", broken);
+}
+
+#[test]
+fn the_foundation_is_used() {
+    let manifest = read("Cargo.toml");
+    let (_, after) = manifest.split_once("\n[dependencies]\n").unwrap();
+    let declared: Vec<String> = after
+        .lines()
+        .take_while(|line| !line.starts_with('['))
+        .filter_map(|line| Some(line.split_once(" = ")?.0.replace('-', "_")))
+        .collect();
+    let mut used = BTreeSet::new();
+    for file in sources(&["src"]).iter().filter(|file| !file.path.contains("tests")) {
+        used.extend(rust::paths(&rust::code(&file.text)).iter().map(|path| first(path).to_owned()));
+    }
+    let missing = FOUNDATION.iter().filter(|name| !declared.contains(&(**name).to_owned()));
+    none("a dependency", missing.map(ToString::to_string).collect());
+    let idle = declared.iter().filter(|name| !used.contains(*name));
+    none("each dependency is used in src/", idle.cloned().collect());
+}
+
+#[test]
+fn the_top_level_is_clear() {
+    let there: BTreeSet<String> =
+        top_level().into_iter().filter(|name| !matches!(name.as_str(), ".git" | "target")).collect();
+    let allowed: BTreeSet<String> = TOP_LEVEL.iter().map(|(name, _)| (*name).to_owned()).collect();
+    none("not for the top level", there.difference(&allowed).cloned().collect());
+    let needed = TOP_LEVEL.iter().filter(|(name, must)| *must && !there.contains(*name));
+    none("missing at the top level", needed.map(|(name, _)| (*name).to_owned()).collect());
+}
+
+#[test]
+fn nothing_is_left_of_the_workshop() {
+    let marks = ["TODO", "FIXME", "XXX", "HACK"].map(|mark| format!("{mark}:"));
+    let places = ["home", "root", "Users", "work"].map(|folder| format!("/{folder}/"));
+    let documents = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "Cargo.toml", "justfile", ".ci/run"];
+    let documents = documents.map(|path| Source { path: path.to_owned(), text: read(path) });
+    let mut broken = Vec::new();
+    for file in files(&["src", "tests", "examples", "benches", "systemd"]).iter().chain(&documents) {
+        for (number, line) in file.text.lines().enumerate() {
+            if marks.iter().chain(&places).any(|mark| line.contains(mark.as_str())) {
+                broken.push(format!("{}:{}: {}", file.path, number + 1, line.trim()));
+            }
+        }
+    }
+    none("no open ends, no directories of whoever wrote it", broken);
+}
