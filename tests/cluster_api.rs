@@ -107,7 +107,7 @@ fn served(kinds: &Kinds, api_version: &str, kind: &str) -> Arc<Kind> {
 async fn until(events: &mut mpsc::Receiver<InformerEvent>, last: &str) -> Vec<String> {
     let mut told: Vec<String> = Vec::new();
     while told.last().is_none_or(|words| words != last) {
-        let Ok(Some(event)) = tokio::time::timeout(Duration::from_secs(60), events.recv()).await else {
+        let Ok(Some(event)) = tokio::time::timeout(Duration::from_mins(1), events.recv()).await else {
             panic!("no {last:?} after {told:?}")
         };
         told.push(match event.news {
@@ -549,7 +549,7 @@ async fn an_answer_that_is_lost_is_no_word_about_the_write() {
     let proxy = faulty(&mut stand).await;
     for (name, ending) in [("closed", Ending::Close), ("reset", Ending::Reset), ("silent", Ending::Silence)] {
         proxy.add(Rule::new(Requests::any().method("PATCH"), Broken::DropAnswer(ending)).times(1));
-        let fault = stand.apply(name, json!({ "a": "1" }), Guard::Create, Force::No).await.unwrap_err();
+        let fault = stand.apply(name, json!({ "a": "1" }), Guard::Absent, Force::No).await.unwrap_err();
         assert_eq!(fault.retry(), Retry::Soon, "{fault}");
         assert!(matches!(fault, Fault::Unreachable { .. } | Fault::Timeout { .. }), "{fault}");
         // It was done.

@@ -61,7 +61,7 @@ impl Workload {
     }
 
     async fn apply(&self) {
-        let guard = &Guard::Create;
+        let guard = &Guard::Absent;
         self.cluster.apply(&self.kind, &self.id, &self.body, guard, Force::Yes).await.unwrap();
     }
 

@@ -158,7 +158,7 @@ fn the_core_is_pure() {
         for path in rust::paths(&rust::code(&file.text)) {
             let is_below = |name: &&str| path == **name || path.starts_with(&format!("{name}::"));
             let clock = CLOCKS.iter().any(|clock| path == *clock || path.ends_with(&format!("::{clock}")));
-            if IMPURE.iter().any(|name| is_below(&name)) || clock {
+            if IMPURE.iter().any(|name| is_below(name)) || clock {
                 broken.push(format!("{}: {path}", file.path));
             }
         }

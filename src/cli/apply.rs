@@ -15,7 +15,7 @@ use crate::render::{self, Outcome, Palette, Tense};
 use crate::report::Told;
 
 /// How long one pass goes on while something still moves, when health is not waited for.
-const PATIENCE: Duration = Duration::from_secs(300);
+const PATIENCE: Duration = Duration::from_mins(5);
 
 /// Carries the command out.
 pub(super) fn carry_out(args: &ApplyArgs, config: Config, terminal: &Terminal) -> Result<Exit, CommandError> {

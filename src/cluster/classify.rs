@@ -7,7 +7,7 @@ use kube::core::response::{Status, StatusCause};
 use super::error::{Claim, Denial, Error, Fault, On, Wrong};
 
 /// The longest wait that a server may ask for.
-const LONGEST_WAIT: Duration = Duration::from_secs(60);
+const LONGEST_WAIT: Duration = Duration::from_mins(1);
 /// Longer texts of proxies and webhooks are cut.
 const LONGEST_TEXT: usize = 2000;
 

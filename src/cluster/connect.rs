@@ -13,7 +13,7 @@ use super::proxy;
 /// A TCP and TLS handshake that takes longer than this fails, whatever the deadline of the call.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 /// A credential plugin may ask a person to log in, but not for ever.
-pub(super) const LOGIN: Duration = Duration::from_secs(60);
+pub(super) const LOGIN: Duration = Duration::from_mins(1);
 
 /// Where the API server is and how hard it may be asked.
 #[derive(Clone, Debug, PartialEq)]

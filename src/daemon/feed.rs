@@ -99,7 +99,7 @@ impl Feed {
                 match self.source.pin(&revisions).await {
                     Ok(lost) if lost.is_empty() => {}
                     Ok(lost) => {
-                        tracing::debug!(source = self.source.name(), ?lost, "revisions that are gone")
+                        tracing::debug!(source = self.source.name(), ?lost, "revisions that are gone");
                     }
                     Err(error) => {
                         tracing::warn!(

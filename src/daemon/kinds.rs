@@ -13,7 +13,7 @@ use crate::object::{Class, GroupKind, Gvk, ObjectId};
 
 /// Discovery is asked again after this time while a kind is missing, doubled up to a minute.
 const FIRST_RETRY: Duration = Duration::from_millis(250);
-const LONGEST_RETRY: Duration = Duration::from_secs(60);
+const LONGEST_RETRY: Duration = Duration::from_mins(1);
 
 /// Kinds, informers and autoscalers.
 pub(super) struct Watched {
@@ -145,7 +145,9 @@ impl Watched {
                     self.inform(kind);
                     Served::Yes
                 }
-                Lookup::Unserved { versions } => Served::No(versions.iter().map(|v| v.to_string()).collect()),
+                Lookup::Unserved { versions } => {
+                    Served::No(versions.iter().map(std::string::ToString::to_string).collect())
+                }
                 Lookup::Unknown => Served::Unknown,
             };
             engine.served(gvk.clone(), served);

@@ -147,12 +147,14 @@ impl Preview {
             match self.cluster.list(kind, &selector).await {
                 Ok(all) => {
                     self.engine.list_started(group_kind);
-                    all.into_iter().for_each(|(id, live)| self.engine.seen(&id, live));
+                    for (id, live) in all {
+                        self.engine.seen(&id, live);
+                    }
                     self.engine.list_complete(group_kind);
                 }
                 Err(error) if error.is_unreachable() => return Err(error),
                 Err(error) => {
-                    self.engine.informer(group_kind, KindState::Blind(error.reason().into(), error.class()))
+                    self.engine.informer(group_kind, KindState::Blind(error.reason().into(), error.class()));
                 }
             }
         }

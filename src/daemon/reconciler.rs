@@ -29,7 +29,7 @@ const BACKLOG: usize = 1024;
 
 /// The watches are audited by a fresh list of every kind at this interval: an event that was lost in
 /// silence is found within it.
-const AUDIT: Duration = Duration::from_secs(600);
+const AUDIT: Duration = Duration::from_mins(10);
 
 /// While a prune waits for a person, the parent object is read again at this interval.
 const CONFIRMATION: Duration = Duration::from_secs(2);
@@ -617,25 +617,21 @@ impl Reconciler {
     /// Keeps why an object is not as wanted, and tells what is new.
     fn take_note(&mut self, id: &ObjectId, reason: Option<Reason>, action: &Action) {
         let wanted = self.engine.entry(id).is_some_and(|entry| !entry.wants.is_empty());
-        match reason {
-            Some(reason) => {
-                if self.open.get(id) != Some(&reason) {
-                    if reason.is_refusal() {
-                        self.tell(id, Told::Refused(reason.clone()));
-                    } else if !matches!(reason, Reason::OwnWrite | Reason::Syncing(_) | Reason::Inventory(_))
-                    {
-                        tracing::debug!(object = %id, "waiting: {reason}");
-                    }
-                    self.open.insert(id.clone(), reason);
+        if let Some(reason) = reason {
+            if self.open.get(id) != Some(&reason) {
+                if reason.is_refusal() {
+                    self.tell(id, Told::Refused(reason.clone()));
+                } else if !matches!(reason, Reason::OwnWrite | Reason::Syncing(_) | Reason::Inventory(_)) {
+                    tracing::debug!(object = %id, "waiting: {reason}");
                 }
+                self.open.insert(id.clone(), reason);
             }
-            None => {
-                self.open.remove(id);
-                if *action == Action::Nothing && wanted {
-                    self.queue.forget(id);
-                    if self.until != Until::Stopped && !self.told.contains_key(id) {
-                        self.tell(id, Told::Unchanged);
-                    }
+        } else {
+            self.open.remove(id);
+            if *action == Action::Nothing && wanted {
+                self.queue.forget(id);
+                if self.until != Until::Stopped && !self.told.contains_key(id) {
+                    self.tell(id, Told::Unchanged);
                 }
             }
         }

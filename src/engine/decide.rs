@@ -15,7 +15,7 @@ use crate::object::{Hash, ObjectId, Revision};
 pub const FIGHT: usize = 5;
 
 /// The time over which repairs are counted.
-pub const FIGHT_WINDOW: Duration = Duration::from_secs(60);
+pub const FIGHT_WINDOW: Duration = Duration::from_mins(1);
 
 /// When our own write has not come back by the watch in this time, the API server is asked.
 pub const ECHO: Duration = Duration::from_secs(10);
@@ -38,7 +38,7 @@ pub enum Sight<'a> {
 pub enum Scaling {
     /// By its manifest.
     ByManifest,
-    /// By a HorizontalPodAutoscaler.
+    /// By a `HorizontalPodAutoscaler`.
     ByAutoscaler,
 }
 
@@ -483,7 +483,7 @@ fn fight(view: &View<'_>, now: Instant) -> Option<Reason> {
     let recent: Vec<Instant> =
         view.entry.repairs.iter().copied().filter(|at| now.duration_since(*at) < FIGHT_WINDOW).collect();
     let oldest = recent.len().checked_sub(FIGHT).and_then(|first| recent.get(first))?;
-    Some(Reason::Fight(other_writers(view), FIGHT_WINDOW - now.duration_since(*oldest)))
+    Some(Reason::Fight(other_writers(view), FIGHT_WINDOW.saturating_sub(now.duration_since(*oldest))))
 }
 
 fn other_writers(view: &View<'_>) -> Arc<str> {

@@ -68,7 +68,7 @@ pub struct Desired {
     pub needs: Box<[ObjectId]>,
     /// What must be healthy before it.
     pub after: Box<[ObjectId]>,
-    /// The kind that it defines, for a CustomResourceDefinition.
+    /// The kind that it defines, for a `CustomResourceDefinition`.
     pub defines: Option<Box<GroupKind>>,
     /// What its annotations ask for.
     pub traits: Traits,

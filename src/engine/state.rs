@@ -266,10 +266,10 @@ impl Engine {
         entry.wants.retain(|(other, _)| *other != source);
         entry.wants.extend(want.map(|want| (source, want)));
         entry.wants.sort_by_key(|(source, _)| *source);
-        if let Some((_, desired)) = entry.want() {
-            if let Some(defined) = &desired.defines {
-                self.definitions.insert((**defined).clone(), id.clone());
-            }
+        if let Some((_, desired)) = entry.want()
+            && let Some(defined) = &desired.defines
+        {
+            self.definitions.insert((**defined).clone(), id.clone());
         }
         if entry.wants != before {
             if let (Some(live), None) = (self.live.get(id), entry.written) {

@@ -171,7 +171,7 @@ impl Check<'_, '_, '_> {
                 if let Some(fault) = NameRule::of(&gvk.group, &gvk.kind).fault(name) {
                     let message = format!("\"{name}\" cannot name a {}: {fault}", gvk.kind);
                     self.error(path, "bad-name", message);
-                } else if &*gvk.group == ""
+                } else if (*gvk.group).is_empty()
                     && &*gvk.kind == "Service"
                     && name.starts_with(|c: char| c.is_ascii_digit())
                 {

@@ -236,7 +236,7 @@ impl Decoder<'_> {
 
     /// Whether keys of this object stand twice. Keys outside every object of a list count for all of them.
     fn doubled(&self, tree: &Tree<'_>, node: NodeId, end: NodeId, duplicates: &[NodeId]) -> Doubled {
-        let inside = duplicates.iter().filter(|at| **at < Tree::ROOT.max(end) && **at >= node).copied();
+        let inside = duplicates.iter().filter(|at| **at < end && **at >= node).copied();
         let identity = [Some(node), tree.entry(node, "metadata").map(|(_, value)| value)];
         let mut found = Doubled::Nothing;
         for key in inside {

@@ -19,10 +19,9 @@ impl NameRule {
         match (group, kind) {
             ("", "Namespace" | "Service") | ("apps", "StatefulSet") => Self::Label,
             ("batch", "CronJob") => Self::CronJob,
-            ("rbac.authorization.k8s.io", _)
+            ("rbac.authorization.k8s.io" | "internal.apiserver.k8s.io", _)
             | ("certificates.k8s.io", "CertificateSigningRequest" | "ClusterTrustBundle")
-            | ("networking.k8s.io", "IPAddress")
-            | ("internal.apiserver.k8s.io", _) => Self::PathSegment,
+            | ("networking.k8s.io", "IPAddress") => Self::PathSegment,
             // Served by an API server of its own, with rules of its own.
             (group, _) if group.ends_with("openshift.io") => Self::PathSegment,
             _ => Self::Subdomain,

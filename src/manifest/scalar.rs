@@ -240,7 +240,7 @@ fn separated(text: &str) -> Option<f64> {
 /// Standard base64 with padding; line breaks inside are skipped.
 fn base64(text: &str) -> Option<Vec<u8>> {
     let clean: Vec<u8> = text.bytes().filter(|b| !matches!(b, b'\r' | b'\n')).collect();
-    if clean.len() % 4 != 0 {
+    if !clean.len().is_multiple_of(4) {
         return None;
     }
     let padding = clean.iter().rev().take_while(|&&b| b == b'=').count();

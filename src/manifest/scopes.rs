@@ -49,7 +49,7 @@ impl Scopes {
         self.table.get(kind).copied()
     }
 
-    /// Takes the scope that a CustomResourceDefinition gives its kind; does nothing with other items. What
+    /// Takes the scope that a `CustomResourceDefinition` gives its kind; does nothing with other items. What
     /// is known already, as from a cluster, stays.
     pub fn learn(&mut self, item: &Item) {
         if !item.gvk.group_kind().is("apiextensions.k8s.io", "CustomResourceDefinition") {

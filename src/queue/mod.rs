@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 pub const FIRST_BACKOFF: Duration = Duration::from_millis(200);
 
 /// Longest delay between two tries of a key: a healed quota, role or webhook is noticed within it.
-pub const LONGEST_BACKOFF: Duration = Duration::from_secs(300);
+pub const LONGEST_BACKOFF: Duration = Duration::from_mins(5);
 
 /// Numbers that tell whether the workers keep up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::error::Error;
 
 /// How often a remote is looked at when the configuration does not say.
-pub const DEFAULT_INTERVAL: Duration = Duration::from_secs(60);
+pub const DEFAULT_INTERVAL: Duration = Duration::from_mins(1);
 
 /// Where desired state comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -49,11 +49,11 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             answer: Duration::from_secs(30),
-            fetch: Duration::from_secs(600),
+            fetch: Duration::from_mins(10),
             lock: Duration::from_secs(30),
             quota: 4 << 30,
             max_file: MAX_FILE,
-            settle: Duration::from_secs(60),
+            settle: Duration::from_mins(1),
             pause: Duration::from_millis(100),
             quiet: Duration::from_millis(250),
             quiet_most: Duration::from_secs(2),

@@ -91,7 +91,7 @@ fn parents(path: &str) -> impl Iterator<Item = &str> {
 mod tests {
     use super::*;
 
-    const SETTLE: Duration = Duration::from_secs(60);
+    const SETTLE: Duration = Duration::from_mins(1);
 
     fn list(text: &str) -> Vec<Entry> {
         text.split_whitespace()

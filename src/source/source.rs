@@ -22,7 +22,7 @@ use super::store::Store;
 /// How often what is on this host is looked at, should a hint have been missed.
 const POLL_HOST: Duration = Duration::from_secs(10);
 /// How far apart the looks at a failing remote get.
-const POLL_FAILING: Duration = Duration::from_secs(300);
+const POLL_FAILING: Duration = Duration::from_mins(5);
 
 /// What a look at a source gave.
 #[derive(Clone, Debug, PartialEq, Eq)]

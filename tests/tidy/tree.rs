@@ -72,15 +72,12 @@ pub(crate) fn sources(folders: &[&str]) -> Vec<Source> {
 pub(crate) fn top_level() -> BTreeSet<String> {
     let listed = Command::new("git").args(["ls-files"]).current_dir(root()).output();
     let listed = listed.ok().filter(|output| output.status.success() && !output.stdout.is_empty());
-    match listed {
-        Some(listed) => {
-            let paths = String::from_utf8(listed.stdout).unwrap();
-            paths.lines().map(|path| path.split('/').next().unwrap().to_owned()).collect()
-        }
-        None => {
-            let entries = fs::read_dir(root()).unwrap();
-            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
-        }
+    if let Some(listed) = listed {
+        let paths = String::from_utf8(listed.stdout).unwrap();
+        paths.lines().map(|path| path.split('/').next().unwrap().to_owned()).collect()
+    } else {
+        let entries = fs::read_dir(root()).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
     }
 }
 
@@ -119,12 +116,11 @@ fn follow(path: &Path, is_root: IsRoot, seen: &mut BTreeSet<String>, missing: &m
     let stem = path.file_stem().unwrap();
     let below = if is_root == IsRoot::Yes || stem == "mod" { beside.to_owned() } else { beside.join(stem) };
     for module in rust::modules(&read(path.to_str().unwrap())) {
-        let places = match &module.path {
-            Some(named) => vec![normal(&beside.join(named))],
-            None => {
-                let folder = module.inside.iter().fold(below.clone(), |folder, name| folder.join(name));
-                vec![folder.join(format!("{}.rs", module.name)), folder.join(&module.name).join("mod.rs")]
-            }
+        let places = if let Some(named) = &module.path {
+            vec![normal(&beside.join(named))]
+        } else {
+            let folder = module.inside.iter().fold(below.clone(), |folder, name| folder.join(name));
+            vec![folder.join(format!("{}.rs", module.name)), folder.join(&module.name).join("mod.rs")]
         };
         match places.iter().find(|place| root().join(place).is_file()) {
             Some(place) => follow(place, IsRoot::No, seen, missing),

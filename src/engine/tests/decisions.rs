@@ -3,7 +3,7 @@ use std::time::Duration;
 use super::world::{Rig, Wrote, config, desired, reading, workload};
 use crate::engine::*;
 
-const MINUTE: Duration = Duration::from_secs(60);
+const MINUTE: Duration = Duration::from_mins(1);
 
 /// A rig in which one object stands as wanted.
 fn settled(id: &crate::object::ObjectId) -> Rig {

@@ -188,7 +188,7 @@ impl Simulation {
         self.complete = true;
         self.read_all();
         self.relist();
-        self.rig.pass_time(Duration::from_secs(120));
+        self.rig.pass_time(Duration::from_mins(2));
         self.rig.engine.mark_all();
         self.rig.settle();
         for (id, content) in &self.wanted {

@@ -109,7 +109,7 @@ impl World {
             others: Arc::from([]),
             replicas_ceded: false,
             health: Health::current(),
-            rolling: is_workload(id).then(|| Rolling {
+            rolling: is_workload(id).then_some(Rolling {
                 replicas: 3,
                 updated: 3,
                 ready: 3,

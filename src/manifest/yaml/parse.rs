@@ -75,7 +75,7 @@ struct Properties<'a> {
     mark: Mark,
 }
 
-impl<'a> Parser<'a> {
+impl Parser<'_> {
     fn document(&mut self) -> Result<(), Fault> {
         match self.scanner.peek()?.what {
             What::End => return Ok(()),
@@ -94,7 +94,7 @@ impl<'a> Parser<'a> {
                 let mark = self.scanner.peek()?.mark;
                 match self.scanner.peek()?.what {
                     What::Directive | What::DocumentStart | What::DocumentEnd | What::End => {
-                        self.empty(mark)?
+                        self.empty(mark)?;
                     }
                     _ => self.node(Place::Block)?,
                 }

@@ -308,7 +308,7 @@ impl Scanner<'_> {
                     return Err(self.fault("the indentation of a block scalar is at least 1"));
                 }
                 Some(digit @ b'1'..=b'9') if increment.is_none() => {
-                    increment = Some(usize::from(digit - b'0'))
+                    increment = Some(usize::from(digit - b'0'));
                 }
                 _ => break,
             }

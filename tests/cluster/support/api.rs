@@ -37,8 +37,9 @@ impl Api {
     pub(crate) fn new(kubeconfig: &Path) -> Self {
         let client = runtime().block_on(async {
             let kubeconfig = Kubeconfig::read_from(kubeconfig).unwrap();
-            let mut config =
-                kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
+            let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+                .await
+                .unwrap();
             config.read_timeout = Some(std::time::Duration::from_secs(20));
             Client::try_from(config).unwrap()
         });
@@ -94,7 +95,8 @@ impl Api {
     #[track_caller]
     pub(crate) fn create(&self, collection: &str, manager: &str, object: &Value) -> Value {
         let path = format!("{collection}?fieldManager={manager}");
-        self.call("POST", &path, "application/json", object).unwrap_or_else(|why| panic!("POST {path}: {why}"))
+        self.call("POST", &path, "application/json", object)
+            .unwrap_or_else(|why| panic!("POST {path}: {why}"))
     }
 
     /// Changes an object by a JSON merge patch, as a field manager.
@@ -143,7 +145,9 @@ pub(crate) fn at(kind: &str, namespace: &str, name: &str) -> String {
         "Job" => ("/apis/batch/v1", "jobs"),
         "HorizontalPodAutoscaler" => ("/apis/autoscaling/v2", "horizontalpodautoscalers"),
         "CustomResourceDefinition" => ("/apis/apiextensions.k8s.io/v1", "customresourcedefinitions"),
-        "ValidatingAdmissionPolicy" => ("/apis/admissionregistration.k8s.io/v1", "validatingadmissionpolicies"),
+        "ValidatingAdmissionPolicy" => {
+            ("/apis/admissionregistration.k8s.io/v1", "validatingadmissionpolicies")
+        }
         "ValidatingAdmissionPolicyBinding" => {
             ("/apis/admissionregistration.k8s.io/v1", "validatingadmissionpolicybindings")
         }

@@ -62,8 +62,9 @@ impl<'a> Window<'a> {
 }
 
 fn is_counted(event: &AuditEvent) -> bool {
-    let free = matches!(event.group.as_str(), "authorization.k8s.io" | "coordination.k8s.io" | "events.k8s.io")
-        || event.group.is_empty() && event.resource == "events";
+    let free =
+        matches!(event.group.as_str(), "authorization.k8s.io" | "coordination.k8s.io" | "events.k8s.io")
+            || event.group.is_empty() && event.resource == "events";
     event.is_write() && !free
 }
 
@@ -72,7 +73,13 @@ pub(crate) fn lines(events: &[AuditEvent]) -> Vec<String> {
     let line = |event: &AuditEvent| {
         format!(
             "{} {} {} {}/{} {} {}",
-            event.timestamp, event.verb, event.resource, event.namespace, event.name, event.code, event.message
+            event.timestamp,
+            event.verb,
+            event.resource,
+            event.namespace,
+            event.name,
+            event.code,
+            event.message
         )
     };
     events.iter().map(line).collect()

@@ -87,7 +87,14 @@ impl<'a> Site<'a> {
     pub(crate) fn with_empty_state(&self) -> Self {
         let state = TempDir::new().unwrap();
         let (name, user) = (self.name.clone(), self.user.clone());
-        Self { cluster: self.cluster, name, api: self.api.clone(), state, user, kubeconfig: self.kubeconfig.clone() }
+        Self {
+            cluster: self.cluster,
+            name,
+            api: self.api.clone(),
+            state,
+            user,
+            kubeconfig: self.kubeconfig.clone(),
+        }
     }
 
     /// Lets all later runs go through a proxy.

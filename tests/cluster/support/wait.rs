@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 /// How long anything may take that is to happen at once: generous, because the machine may be busy. What must be
 /// fast is measured, not waited for.
-pub(crate) const SOON: Duration = Duration::from_secs(60);
+pub(crate) const SOON: Duration = Duration::from_mins(1);
 
 /// Time between two looks.
 const PAUSE: Duration = Duration::from_millis(20);
