@@ -9,7 +9,7 @@ use super::{CommandError, settings};
 use crate::cluster::{self, Cluster, Connection};
 use crate::config::{Config, Location, Mode, SourceConfig};
 use crate::daemon::{Files, SourceSetup};
-use crate::engine::{Prune, Writes};
+use crate::engine::Writes;
 use crate::object::Class;
 use crate::source::{self, Source, read_disk};
 
@@ -110,9 +110,4 @@ fn setup(config: &SourceConfig, place: String, files: Files) -> SourceSetup {
 pub(super) fn only(config: &Config) -> Result<SourceConfig, CommandError> {
     let missing = || CommandError::usage("no source is named");
     config.sources.first().cloned().ok_or_else(missing)
-}
-
-/// As [`only`], with pruning as the command line says.
-pub(super) fn only_pruning(config: &Config, prune: Prune) -> Result<SourceConfig, CommandError> {
-    Ok(SourceConfig { prune, ..only(config)? })
 }

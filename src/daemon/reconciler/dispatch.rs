@@ -129,7 +129,7 @@ impl Reconciler {
                 if reason.is_refusal() {
                     self.tell(id, Told::Refused(reason.clone()));
                 } else if !matches!(reason, Reason::OwnWrite | Reason::Syncing(_) | Reason::Inventory(_)) {
-                    tracing::debug!(object = %id, "waiting: {reason}");
+                    let _ = self.listener.send((id.clone(), Told::Waiting(reason.clone())));
                 }
                 self.open.insert(id.clone(), reason);
             }
