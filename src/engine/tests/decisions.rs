@@ -119,6 +119,36 @@ fn what_is_not_wanted_any_more_goes_only_after_a_whole_reading() {
 }
 
 #[test]
+fn what_a_file_held_before_it_broke_is_made_again_until_it_can_be_read() {
+    let (a, b) = (config("a"), config("b"));
+    let mut rig = settled(&a);
+    let broken = || {
+        let facts = FileFacts { understood: Understood::Partly, ..FileFacts::default() };
+        let revision = Some(crate::object::Revision::new("r2"));
+        Reading { revision, files: vec![("a".into(), Some(facts))], incomplete: None }
+    };
+    // Twice, as a second broken version must not make the first forgotten.
+    for _ in 0..2 {
+        rig.read(broken());
+        rig.settle();
+        assert_eq!(rig.world.log, []);
+        rig.world.things.remove(&a);
+        rig.world.announce(&a);
+        rig.settle();
+        assert_eq!(rig.world.log, [Wrote::Created(a.clone())]);
+        rig.world.log.clear();
+    }
+    // Another file may take it over; that is not the same object twice.
+    rig.read(reading("r3", &[("other", Some(desired(&a, 2, "other")))]));
+    rig.settle();
+    assert_eq!(rig.world.log, [Wrote::Changed(a.clone())]);
+    rig.world.log.clear();
+    rig.read(reading("r4", &[("other", None), ("a", Some(desired(&b, 1, "a")))]));
+    rig.settle();
+    assert_eq!(rig.world.things.keys().collect::<Vec<_>>(), [&b], "what the readable file drops is pruned");
+}
+
+#[test]
 fn an_object_of_another_owner_is_not_touched() {
     let a = config("a");
     let mut rig = settled(&a);
