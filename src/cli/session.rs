@@ -76,9 +76,21 @@ pub(super) async fn patient_state(config: &Config, cluster: &Cluster) -> Result<
 
 /// A source that is followed, or read at a named revision.
 pub(super) fn followed(config: &SourceConfig, state: &Path) -> Result<SourceSetup, CommandError> {
-    let location = source::Location::from(&config.location);
-    let source = Source::open(&config.name, &location, &state.join(&config.name))?;
-    let place = source.place().to_owned();
+    followed_at(&source::Location::from(&config.location), config, state)
+}
+
+/// As [`followed`], where the command line may name what is not there yet.
+pub(super) fn awaited(config: &SourceConfig, state: &Path) -> Result<SourceSetup, CommandError> {
+    followed_at(&source::Location::from(&config.location).awaited(), config, state)
+}
+
+fn followed_at(
+    location: &source::Location,
+    config: &SourceConfig,
+    state: &Path,
+) -> Result<SourceSetup, CommandError> {
+    let source = Source::open(&config.name, location, &state.join(&config.name))?;
+    let place = source.identity().to_owned();
     Ok(setup(config, place, Files::Followed(source)))
 }
 
@@ -87,7 +99,8 @@ pub(super) fn once(config: &SourceConfig, state: &Path) -> Result<SourceSetup, C
     match &config.location {
         Location::Directory(path) => {
             let disk = read_disk(path)?;
-            Ok(setup(config, path.display().to_string(), Files::Once(disk.into())))
+            let place = source::Location::from(&config.location).identity();
+            Ok(setup(config, place, Files::Once(disk.into())))
         }
         Location::Git { .. } => followed(config, state),
     }

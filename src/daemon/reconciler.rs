@@ -268,6 +268,7 @@ impl Reconciler {
                 self.engine.unreadable(source, why);
                 self.read.insert(source);
             }
+            Event::Place(source, place) => self.is_at(source, place),
             Event::Resolved(all) => {
                 for (id, release, content) in all {
                     self.resolving.remove(&id);
