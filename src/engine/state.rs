@@ -531,7 +531,9 @@ impl Engine {
     pub fn forget(&mut self, id: &ObjectId) {
         if self.entries.get(id).is_some_and(|entry| entry.wants.is_empty()) {
             self.entries.remove(id);
-            self.live.get(id).is_none().then(|| self.touch(&Topic::Object(id.clone())));
+            if !self.live.contains_key(id) {
+                self.touch(&Topic::Object(id.clone()));
+            }
         }
     }
 
