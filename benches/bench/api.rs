@@ -41,8 +41,8 @@ impl Write {
 
     /// A JSON merge patch.
     pub(crate) fn merge(url: &str, manager: &str, patch: &Value) -> Outcome<Self> {
-        let path = format!("{url}?fieldManager={manager}");
-        Ok(Self { path, content: "application/merge-patch+json", body: serde_json::to_vec(patch)? })
+        let target = format!("{url}?fieldManager={manager}");
+        Ok(Self { path: target, content: "application/merge-patch+json", body: serde_json::to_vec(patch)? })
     }
 }
 
@@ -83,7 +83,7 @@ impl Api {
         Ok(())
     }
 
-    /// Watches the ConfigMaps of all namespaces from now on.
+    /// Watches the `ConfigMap`s of all namespaces from now on.
     pub(crate) async fn watch_config_maps(&self) -> Outcome<Watch> {
         let list: Value = serde_json::from_str(&self.read("/api/v1/configmaps?limit=1").await?)?;
         let version = list["metadata"]["resourceVersion"].as_str().unwrap_or_default();
@@ -102,13 +102,13 @@ impl Api {
                 let (_, after) = line.split_once(&format!("{name}=\""))?;
                 Some(after.split_once('"')?.0)
             };
-            let number = line.rsplit(' ').next().and_then(|number| number.parse::<f64>().ok());
+            let number = line.rsplit(' ').next().and_then(|number| number.parse::<u64>().ok());
             let (Some(resource), Some(verb), Some(number)) = (label("resource"), label("verb"), number)
             else {
                 continue;
             };
             if MEASURED.contains(&resource) && label("version") != Some("") {
-                *counts.entry(verb.to_owned()).or_default() += number as u64;
+                *counts.entry(verb.to_owned()).or_default() += number;
             }
         }
         Ok(counts)
@@ -124,7 +124,7 @@ pub(crate) fn since(before: &BTreeMap<String, u64>, after: &BTreeMap<String, u64
     after.iter().filter_map(change).collect()
 }
 
-/// A running watch over ConfigMaps.
+/// A running watch over `ConfigMap`s.
 pub(crate) struct Watch {
     stream: Pin<Box<dyn AsyncBufRead + Send>>,
     line: String,

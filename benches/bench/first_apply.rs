@@ -24,7 +24,7 @@ pub(crate) fn measure(options: &Options, table: &mut Table) -> Outcome<()> {
     let count = options.few;
     // The first writes of a server are slower than all that follow.
     floor(&api, &Corpus::new("warm", Mix::Apps, count / 4))?;
-    let applies = options.wants(Scenario::FirstApply) || options.wants(Scenario::Diff);
+    let needed = options.wants(Scenario::FirstApply) || options.wants(Scenario::Diff);
     let (mut floors, mut firsts, mut calls) = (Vec::new(), Vec::new(), Vec::new());
     let mut last = None;
     for round in 0..options.rounds {
@@ -33,7 +33,7 @@ pub(crate) fn measure(options: &Options, table: &mut Table) -> Outcome<()> {
             if (turn + round) % 2 == 0 {
                 floors.push(floor(&api, &Corpus::new(&format!("floor{round}"), Mix::Apps, count))?);
                 progress(&format!("floor: {:.2} s", floors[floors.len() - 1].as_secs_f64()));
-            } else if applies {
+            } else if needed {
                 let applied = first_apply(&cluster, &api, round, count)?;
                 progress(&format!(
                     "first apply: {:.2} s, calls {:?}",

@@ -37,14 +37,12 @@ impl Program {
     }
 }
 
-/// How long a command took, what it printed, and its exit code.
+/// How long a command took, and what it printed.
 pub(crate) struct Run {
     /// From its start to its end.
     pub(crate) time: Duration,
     /// Its standard output.
     pub(crate) output: String,
-    /// Its exit code.
-    pub(crate) code: i32,
 }
 
 /// Runs a command to its end; one that ends otherwise than with these codes has failed.
@@ -56,9 +54,11 @@ pub(crate) fn run(mut command: Command, codes: &[i32]) -> Outcome<Run> {
     if !codes.contains(&code) {
         let said = String::from_utf8_lossy(&output.stderr);
         let tail: Vec<&str> = said.lines().rev().take(5).collect();
-        return Err(format!("{:?} ended with {code}: {}", command.get_program(), tail.join(" | ")).into());
+        return Err(
+            format!("{} ended with {code}: {}", command.get_program().display(), tail.join(" | ")).into()
+        );
     }
-    Ok(Run { time, output: String::from_utf8_lossy(&output.stdout).into_owned(), code })
+    Ok(Run { time, output: String::from_utf8_lossy(&output.stdout).into_owned() })
 }
 
 /// A running daemon, which is killed when this is dropped, or when this process ends.

@@ -46,12 +46,13 @@ impl Table {
         };
         let widths = [width(0), width(1), width(2), width(3)];
         let line = |row: &[String; 4]| {
-            let cells = row.iter().zip(widths).map(|(cell, width)| format!(" {cell:<width$} |"));
-            format!("|{}\n", cells.collect::<String>())
+            let cells: Vec<String> =
+                row.iter().zip(widths).map(|(cell, width)| format!(" {cell:<width$} ")).collect();
+            format!("|{}|\n", cells.join("|"))
         };
-        let rule: String = widths.iter().map(|width| format!("{:-<1$}|", "", width + 2)).collect();
+        let rule = widths.map(|width| "-".repeat(width + 2)).join("|");
         let body: String = self.rows.iter().map(line).collect();
-        say(&format!("\n{title}\n\n{}|{rule}\n{body}", line(&heads)));
+        say(&format!("\n{title}\n\n{}|{rule}|\n{body}", line(&heads)));
     }
 }
 
