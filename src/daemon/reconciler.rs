@@ -37,6 +37,10 @@ const CONFIRMATION: Duration = Duration::from_secs(2);
 /// The longest rest after somebody else wrote first: the next view is on its way.
 const CONFLICT: Duration = Duration::from_secs(1);
 
+/// So many conflicts in a row are decided again as soon as the newer view is here: while a workload rolls,
+/// its status alone makes every view old within moments.
+const SWIFT: u32 = 3;
+
 /// How long the loop runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Until {
@@ -678,7 +682,11 @@ impl Reconciler {
             Failure::Refused(why, rule, Some(wait)) => {
                 Failure::Refused(why, rule, Some(wait.max(self.queue.backoff(id, super::random()))))
             }
-            Failure::Conflict(_) => Failure::Conflict(self.queue.backoff(id, super::random()).min(CONFLICT)),
+            Failure::Conflict(_) => {
+                let swift = self.queue.failures(id) < SWIFT;
+                let rest = self.queue.backoff(id, super::random()).min(CONFLICT);
+                Failure::Conflict(if swift { Duration::ZERO } else { rest })
+            }
             other => other,
         }
     }

@@ -5,5 +5,6 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, also in its own functions")]
 
+mod foreign;
 mod support;
 mod thread;
