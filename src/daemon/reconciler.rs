@@ -625,6 +625,10 @@ impl Reconciler {
             if self.open.get(id) != Some(&reason) {
                 if reason.is_refusal() {
                     self.tell(id, Told::Refused(reason.clone()));
+                } else if let Reason::Fight(..) = reason {
+                    if !matches!(self.open.get(id), Some(Reason::Fight(..))) {
+                        tracing::warn!(object = %id, "{reason}");
+                    }
                 } else if !matches!(reason, Reason::OwnWrite | Reason::Syncing(_) | Reason::Inventory(_)) {
                     tracing::debug!(object = %id, "waiting: {reason}");
                 }
