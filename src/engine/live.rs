@@ -136,3 +136,10 @@ pub struct Live {
     /// What its annotations ask for when no source wants it any more.
     pub keep: Keep,
 }
+
+impl Live {
+    /// Whether it carries our release annotation, written by us.
+    pub(super) fn is_stamped(&self) -> bool {
+        self.release.is_some() && self.ours.as_deref().is_some_and(|entry| entry.contains(super::RELEASE))
+    }
+}
