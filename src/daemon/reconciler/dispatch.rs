@@ -132,9 +132,10 @@ impl Reconciler {
             if self.open.get(id) != Some(&reason) {
                 let passing = matches!(reason, Reason::OwnWrite | Reason::Syncing(_) | Reason::Inventory(_));
                 let fight = |reason: Option<&Reason>| matches!(reason, Some(Reason::Fight(..)));
+                let known_fight = fight(Some(&reason)) && fight(self.open.get(id));
                 if reason.is_refusal() {
                     self.tell(id, Told::Refused(reason.clone()));
-                } else if !passing && !(fight(Some(&reason)) && fight(self.open.get(id))) {
+                } else if !passing && !known_fight {
                     let _ = self.listener.send((id.clone(), Told::Waiting(reason.clone())));
                 }
                 self.open.insert(id.clone(), reason);
