@@ -5,5 +5,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, also in its own functions")]
 
+mod fights;
+mod foreign;
 mod support;
 mod thread;
