@@ -7,5 +7,7 @@
 
 mod fights;
 mod foreign;
+mod network;
+mod outages;
 mod support;
 mod thread;
