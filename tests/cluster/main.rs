@@ -7,6 +7,7 @@
 
 mod fights;
 mod foreign;
+mod kills;
 mod network;
 mod outages;
 mod support;
