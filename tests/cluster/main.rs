@@ -8,6 +8,7 @@
 mod fights;
 mod foreign;
 mod kills;
+mod lifecycle;
 mod network;
 mod outages;
 mod support;
