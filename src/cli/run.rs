@@ -18,15 +18,15 @@ use crate::report;
 const SHUTDOWN: Duration = Duration::from_secs(1);
 
 /// Carries the command out.
-pub(super) fn carry_out(_args: &RunArgs, config: Config, _terminal: &Terminal) -> Result<Exit, CommandError> {
+pub(super) fn carry_out(args: &RunArgs, config: Config, _terminal: &Terminal) -> Result<Exit, CommandError> {
     let runtime = session::runtime()?;
-    let ended = runtime.block_on(run(&config));
+    let ended = runtime.block_on(run(args, &config));
     // Ends git's processes. A thread that waits for a dead disk or a credential plugin is not waited for.
     runtime.shutdown_timeout(SHUTDOWN);
     ended
 }
 
-async fn run(config: &Config) -> Result<Exit, CommandError> {
+async fn run(args: &RunArgs, config: &Config) -> Result<Exit, CommandError> {
     let stop = CancellationToken::new();
     stop_on_signals(&stop)?;
     let Some(cluster) = stop.run_until_cancelled(session::connect(config)).await else {
@@ -37,7 +37,9 @@ async fn run(config: &Config) -> Result<Exit, CommandError> {
         return Ok(Exit::Done);
     };
     let state = state?;
-    let sources = config.sources.iter().map(|source| session::followed(source, &state));
+    // What a file configures says what it is, a path on the command line shows it.
+    let open = if args.config.is_some() { session::followed } else { session::awaited };
+    let sources = config.sources.iter().map(|source| open(source, &state));
     let setup = Setup {
         cluster,
         namespace: config.namespace.clone(),

@@ -46,7 +46,7 @@ pub(super) enum Bytes {
     Disk(Arc<Disk>),
 }
 
-struct Shelf {
+struct Place {
     applyset: Arc<str>,
     bytes: Bytes,
 }
@@ -56,24 +56,24 @@ type Kept = VecDeque<(Blob, Arc<Vec<Item>>)>;
 /// Bodies of the objects of all sources. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Contents {
-    shelves: Arc<Vec<Shelf>>,
+    places: Arc<Vec<Place>>,
     kept: Arc<Mutex<Kept>>,
 }
 
 impl Contents {
     /// Of sources in the order of their numbers, each with the id of its inventory.
     pub(super) fn new(sources: impl IntoIterator<Item = (Arc<str>, Bytes)>) -> Self {
-        let shelves = sources.into_iter().map(|(applyset, bytes)| Shelf { applyset, bytes }).collect();
-        Self { shelves: Arc::new(shelves), kept: Arc::default() }
+        let places = sources.into_iter().map(|(applyset, bytes)| Place { applyset, bytes }).collect();
+        Self { places: Arc::new(places), kept: Arc::default() }
     }
 
     /// The effective content of a wanted object. Blocks on the disk.
     pub(super) fn effective(&self, want: &Desired) -> Result<Value, Error> {
         let file = || want.origin.file.clone();
-        let shelf = &self.shelves[want.place.source];
-        let items = self.items(shelf, want)?;
-        let item = items.iter().find(|item| item.index == want.place.index);
-        let content = item.map(|item| effective(&object(item, want), &shelf.applyset));
+        let place = &self.places[want.place.source];
+        let parsed = self.items(place, want)?;
+        let found = parsed.iter().find(|one| one.index == want.place.index);
+        let content = found.map(|found| effective(&object(found, want), &place.applyset));
         let content = content.filter(|content| Hash::of(content) == want.hash);
         content.ok_or_else(|| Error::Changed { file: file(), line: want.origin.line })
     }
@@ -83,14 +83,14 @@ impl Contents {
         Ok(stamped(self.effective(want)?, release, replicas))
     }
 
-    fn items(&self, shelf: &Shelf, want: &Desired) -> Result<Arc<Vec<Item>>, Error> {
+    fn items(&self, place: &Place, want: &Desired) -> Result<Arc<Vec<Item>>, Error> {
         let blob = Blob::from(want.place.blob);
         let known = |kept: &Kept| kept.iter().find(|(id, _)| *id == blob).map(|(_, items)| items.clone());
-        if let Some(items) = known(&self.kept.lock().unwrap_or_else(PoisonError::into_inner)) {
-            return Ok(items);
+        if let Some(parsed) = known(&self.kept.lock().unwrap_or_else(PoisonError::into_inner)) {
+            return Ok(parsed);
         }
         let missing = |source| Error::Store { file: want.origin.file.clone(), source };
-        let bytes = match &shelf.bytes {
+        let bytes = match &place.bytes {
             Bytes::Store(reader) => reader.read(blob).map_err(missing)?,
             Bytes::Disk(disk) => disk.read(blob).unwrap_or_default().to_vec(),
         };

@@ -10,11 +10,14 @@ use crate::report::Told;
 
 /// One thing that happened. The set is closed: what wakes the loop stands here and nowhere else.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "few are alive at once, and the large one is the frequent one")]
 pub(super) enum Event {
     /// A source was read.
     Read(SourceId, Reading, BTreeSet<GroupKind>),
     /// A source could not be read.
     Unreadable(SourceId, Arc<str>),
+    /// A source turned out to be at another place than was known.
+    Place(SourceId, String),
     /// Older contents were looked up.
     Resolved(Vec<(ObjectId, Release, Option<Shared>)>),
     /// Discovery answered.

@@ -219,12 +219,33 @@ pub(super) enum Need {
 /// The parent of one source.
 #[derive(Debug)]
 pub(super) struct Ledger {
-    /// As last read; the outer none: never read.
-    pub(super) parent: Option<Option<Parent>>,
+    /// As last read.
+    pub(super) parent: Known,
     /// Whether a read or write is on its way.
     pub(super) call: Call,
     /// What is to be done.
     pub(super) need: Need,
+}
+
+/// What is known of a parent.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Known {
+    /// Nothing: it was never read.
+    Unread,
+    /// It does not exist.
+    Absent,
+    /// It says this.
+    Says(Parent),
+}
+
+impl Known {
+    /// What it says, where it exists.
+    pub(super) fn parent(&self) -> Option<&Parent> {
+        match self {
+            Self::Says(parent) => Some(parent),
+            Self::Unread | Self::Absent => None,
+        }
+    }
 }
 
 /// Whether a call about a parent is on its way.
@@ -239,7 +260,7 @@ pub(super) enum Call {
 impl Ledger {
     /// Whether the parent, as last read, names all these kinds and namespaces.
     pub(super) fn tells(&self, touched: &BTreeSet<(GroupKind, Option<String>)>) -> bool {
-        let Some(Some(parent)) = &self.parent else { return false };
+        let Some(parent) = self.parent.parent() else { return false };
         touched.iter().all(|(kind, namespace)| {
             let named = namespace.as_ref().is_none_or(|namespace| parent.namespaces.contains(namespace));
             parent.kinds.contains(kind) && named
@@ -249,6 +270,6 @@ impl Ledger {
 
 impl Default for Ledger {
     fn default() -> Self {
-        Self { parent: None, call: Call::None, need: Need::Growth }
+        Self { parent: Known::Unread, call: Call::None, need: Need::Growth }
     }
 }

@@ -1,25 +1,27 @@
 //! The loop.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+mod dispatch;
+mod parents;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::act::{Hands, Question};
+use self::dispatch::Batch;
+use super::act::Hands;
 use super::contents::{Bytes, Contents};
 use super::event::Event;
 use super::feed::{Feed, Order};
-use super::inventory::{self, Call, Ledger, Need, Tidy};
+use super::inventory::{Call, Ledger, Need};
 use super::kinds::Watched;
 use super::pass::{Ending, Pass};
 use super::reading::Dialect;
 use super::setup::{Files, Setup};
 use crate::cluster::{InformerEvent, News, Scaler, applyset_id};
-use crate::engine::{
-    Action, Engine, Failure, Inventory, Judgement, Live, Outcome, Reading, Reason, Source, SourceId, Writes,
-};
+use crate::engine::{Engine, Judgement, Live, Reading, Reason, Source, SourceId};
 use crate::object::{GroupKind, ObjectId};
 use crate::queue::Queue;
 use crate::report::Told;
@@ -37,13 +39,6 @@ const GRACE: Duration = Duration::from_secs(3);
 
 /// While a prune waits for a person, the parent object is read again at this interval.
 const CONFIRMATION: Duration = Duration::from_secs(2);
-
-/// The longest rest after somebody else wrote first: the next view is on its way.
-const CONFLICT: Duration = Duration::from_secs(1);
-
-/// So many conflicts in a row are decided again as soon as the newer view is here: while a workload rolls,
-/// its status alone makes every view old within moments.
-const SWIFT: u32 = 3;
 
 /// How long the loop runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -292,6 +287,7 @@ impl Reconciler {
                 self.engine.unreadable(source, why);
                 self.read.insert(source);
             }
+            Event::Place(source, place) => self.is_at(source, place),
             Event::Resolved(all) => {
                 for (id, release, content) in all {
                     self.resolving.remove(&id);
@@ -356,7 +352,9 @@ impl Reconciler {
         if let Some(revision) = &reading.revision {
             tracing::info!(source = %self.engine.source(source).name, %revision, files = reading.files.len(), "read");
         }
-        for diagnostic in facts().flat_map(|facts| &facts.diagnostics).filter(|d| d.is_error()) {
+        let errors = facts().flat_map(|facts| &facts.diagnostics).filter(|found| found.is_error());
+        // One pass hands them to its caller, who shows them whole.
+        for diagnostic in errors.filter(|_| self.until == Until::Stopped) {
             tracing::warn!(code = diagnostic.code, "{}: {}", diagnostic.origin, diagnostic.message);
         }
         self.engine.read(source, reading);
@@ -416,302 +414,9 @@ impl Reconciler {
         }
     }
 
-    fn reread_parents(&mut self) {
-        for source in 0..self.ledgers.len() {
-            if self.ledgers[source].parent.is_some() {
-                self.read_parent(source);
-            }
-        }
-    }
-
-    fn read_parent(&mut self, source: SourceId) {
-        if std::mem::replace(&mut self.ledgers[source].call, Call::Busy) == Call::Busy {
-            return;
-        }
-        let (cluster, events) = (self.hands.cluster.clone(), self.channels.events.clone());
-        let (namespace, name) = (self.namespace.clone(), self.engine.source(source).name.clone());
-        tokio::spawn(async move {
-            let parent = cluster.parent(&namespace, &name).await;
-            let _ = events.send(Event::Parent(source, parent)).await;
-        });
-    }
-
-    fn parent_answered(
-        &mut self,
-        source: SourceId,
-        parent: Result<Option<crate::cluster::Parent>, crate::cluster::Error>,
-    ) {
-        let ledger = &mut self.ledgers[source];
-        ledger.call = Call::None;
-        match parent {
-            Ok(parent) => {
-                let inventory = inventory::read(parent.as_ref(), &self.places[source]);
-                ledger.parent = Some(parent);
-                self.watched.hold(inventory.kinds.iter().cloned(), &mut self.engine);
-                self.engine.inventory(source, self.visible(source, inventory));
-            }
-            Err(error) => {
-                tracing::warn!(source = %self.engine.source(source).name, "the inventory: {error}");
-                ledger.call = Call::Busy;
-                let (events, cluster) = (self.channels.events.clone(), self.hands.cluster.clone());
-                let (namespace, name) = (self.namespace.clone(), self.engine.source(source).name.clone());
-                let wait = Duration::from_millis(500).mul_f64(1.0 + super::random());
-                tokio::spawn(async move {
-                    tokio::time::sleep(wait).await;
-                    let parent = cluster.parent(&namespace, &name).await;
-                    let _ = events.send(Event::Parent(source, parent)).await;
-                });
-            }
-        }
-    }
-
-    /// A source that is only observed writes no inventory; its decisions are shown as if it had.
-    fn visible(&self, source: SourceId, mut inventory: Inventory) -> Inventory {
-        if self.engine.source(source).writes == Writes::Observed {
-            inventory.kinds.extend(self.engine.source(source).catalog.ids().map(ObjectId::group_kind));
-        }
-        inventory
-    }
-
-    /// Writes the parents that do not say what they should.
-    fn keep_inventories(&mut self) {
-        for source in 0..self.ledgers.len() {
-            let state = self.engine.source(source);
-            let Some(known) = self.ledgers[source].parent.clone() else { continue };
-            if self.ledgers[source].call == Call::Busy
-                || state.head.is_none()
-                || state.writes == Writes::Observed
-            {
-                continue;
-            }
-            let tidy = match self.ledgers[source].need {
-                Need::Growth => Tidy::Grow,
-                Need::Tidying if self.is_idle() && self.all_synced(source) => Tidy::Exact,
-                Need::Nothing | Need::Tidying
-                    if self.read.contains(&source)
-                        && !inventory::tells_pending(&self.engine, source, known.as_ref()) =>
-                {
-                    Tidy::Grow
-                }
-                Need::Nothing | Need::Tidying => continue,
-            };
-            self.ledgers[source].need = if tidy == Tidy::Grow { Need::Tidying } else { Need::Nothing };
-            let wanted = inventory::wanted(&self.engine, source, &self.places[source], known.as_ref(), tidy);
-            let nothing_to_say = known.is_none() && wanted.kinds.is_empty();
-            if known.as_ref() == Some(&wanted) || nothing_to_say {
-                continue;
-            }
-            self.ledgers[source].call = Call::Busy;
-            let (cluster, events) = (self.hands.cluster.clone(), self.channels.events.clone());
-            let (namespace, name) = (self.namespace.clone(), state.name.clone());
-            tokio::spawn(async move {
-                let saved = cluster.save_parent(&namespace, &name, known.as_ref(), &wanted).await;
-                let _ = events.send(Event::Parent(source, saved.map(Some))).await;
-            });
-        }
-    }
-
-    fn is_idle(&self) -> bool {
-        let depth = self.queue.depth();
-        depth.ready == 0 && depth.processing == 0 && self.writes == 0 && !self.is_moving()
-    }
-
-    /// Something about inventories may have changed that can wait until nothing else is left to do.
-    fn tidy_later(&mut self) {
-        for ledger in self.ledgers.iter_mut().filter(|ledger| ledger.need == Need::Nothing) {
-            ledger.need = Need::Tidying;
-        }
-    }
-
-    fn all_synced(&self, source: SourceId) -> bool {
-        let state = self.engine.source(source);
-        let held = state.inventory.iter().flat_map(|inventory| inventory.kinds.iter().cloned());
-        state.incomplete.is_none()
-            && held
-                .chain(state.catalog.ids().map(ObjectId::group_kind))
-                .all(|kind| self.engine.is_synced(&kind))
-    }
-
-    /// Asks the feeds for older contents that decisions need.
-    fn resolve(&mut self) {
-        for (revision, wanted) in self.engine.unresolved() {
-            let wanted: Vec<_> = wanted.into_iter().filter(|(id, _)| !self.resolving.contains(id)).collect();
-            if wanted.is_empty() {
-                continue;
-            }
-            let feed = wanted.first().and_then(|(id, _)| self.feed_of(id));
-            match feed {
-                Some(feed) => {
-                    if feed.try_send(Order::Resolve(revision, wanted.clone())).is_ok() {
-                        self.resolving.extend(wanted.into_iter().map(|(id, _)| id));
-                    }
-                }
-                // A single reading has no history: what was accepted before is not known.
-                None => {
-                    for (id, hash) in wanted {
-                        self.engine.resolved(
-                            &id,
-                            &crate::engine::Release { hash, revision: revision.clone() },
-                            None,
-                        );
-                    }
-                }
-            }
-        }
-    }
-
-    fn feed_of(&self, id: &ObjectId) -> Option<mpsc::Sender<Order>> {
-        let wanting = self.engine.entry(id).and_then(|entry| entry.wants.first()).map(|(source, _)| *source);
-        let source = wanting.or_else(|| self.engine.live(id).and_then(|live| self.engine.source_of(live)))?;
-        self.feeds[source].clone()
-    }
-
-    fn process(&mut self, id: ObjectId, now: Instant, batch: &mut Batch) {
-        let decision = self.engine.decide(&id, now);
-        if let Some(again) = decision.again {
-            self.queue.add_at(id.clone(), now + again);
-        }
-        self.take_note(&id, decision.reason.clone(), &decision.action);
-        let kind = self.kind_of(&id);
-        match (decision.action, kind) {
-            (Action::Nothing | Action::Resolve, _) => self.queue.done(&id),
-            (Action::Forget, _) => {
-                self.engine.forget(&id);
-                self.queue.done(&id);
-            }
-            (Action::Look, _) => batch.looks.push(id),
-            (Action::Compare(want, replicas), _) => {
-                let shape = self.engine.shown(&id).and_then(|live| live.ours.clone());
-                batch.compares.push(Question { id, want, replicas, shape });
-            }
-            (Action::Inspect(want, replicas), Some(kind)) => {
-                let shape = self.engine.shown(&id).and_then(|live| live.ours.clone());
-                self.spawn(self.hands.clone().inspect(kind, Question { id, want, replicas, shape }));
-            }
-            (Action::Apply(apply), Some(kind)) => {
-                let kind = self.watched.exactly(&apply.want.gvk).unwrap_or(kind);
-                self.engine.dispatched(&id, &Action::Apply(apply.clone()));
-                self.writes += 1;
-                self.spawn(self.hands.clone().apply(kind, id, apply));
-            }
-            (action @ Action::Delete(..), Some(kind)) => {
-                self.engine.dispatched(&id, &action);
-                self.writes += 1;
-                self.spawn(self.hands.clone().delete(kind, id, action));
-            }
-            (_, None) => self.queue.done(&id),
-        }
-    }
-
-    fn kind_of(&self, id: &ObjectId) -> Option<Arc<crate::cluster::Kind>> {
-        let wanted =
-            self.engine.entry(id).and_then(|entry| entry.want()).map(|(_, desired)| desired.gvk.clone());
-        wanted.and_then(|gvk| self.watched.exactly(&gvk)).or_else(|| self.watched.kind(&id.group_kind()))
-    }
-
     /// A kind in the version in which it is watched.
     pub(super) fn version(&self, kind: &GroupKind) -> Option<crate::object::Gvk> {
         self.watched.kind(kind).map(|kind| kind.gvk.clone())
-    }
-
-    fn spawn(&self, task: impl Future<Output = Event> + Send + 'static) {
-        let events = self.channels.events.clone();
-        tokio::spawn(async move {
-            let _ = events.send(task.await).await;
-        });
-    }
-
-    fn ask(&mut self, batch: Batch) {
-        if !batch.compares.is_empty() {
-            self.spawn(self.hands.clone().compare(batch.compares));
-        }
-        let mut groups: HashMap<(GroupKind, Option<String>), Vec<ObjectId>> = HashMap::new();
-        for id in batch.looks {
-            groups.entry((id.group_kind(), id.namespace().map(str::to_owned))).or_default().push(id);
-        }
-        for ((_, namespace), ids) in groups {
-            match ids.first().and_then(|id| self.kind_of(id)) {
-                Some(kind) => self.spawn(self.hands.clone().look(kind, namespace, ids)),
-                None => ids.iter().for_each(|id| self.queue.done(id)),
-            }
-        }
-    }
-
-    /// Keeps why an object is not as wanted, and tells what is new.
-    fn take_note(&mut self, id: &ObjectId, reason: Option<Reason>, action: &Action) {
-        let wanted = self.engine.entry(id).is_some_and(|entry| !entry.wants.is_empty());
-        if let Some(reason) = reason {
-            if self.open.get(id) != Some(&reason) {
-                if reason.is_refusal() {
-                    self.tell(id, Told::Refused(reason.clone()));
-                } else if let Reason::Fight(..) = reason {
-                    if !matches!(self.open.get(id), Some(Reason::Fight(..))) {
-                        tracing::warn!(object = %id, "{reason}");
-                    }
-                } else if !matches!(reason, Reason::OwnWrite | Reason::Syncing(_) | Reason::Inventory(_)) {
-                    tracing::debug!(object = %id, "waiting: {reason}");
-                }
-                self.open.insert(id.clone(), reason);
-            }
-        } else {
-            self.open.remove(id);
-            if *action == Action::Nothing && wanted {
-                self.queue.forget(id);
-                if self.until != Until::Stopped && !self.told.contains_key(id) {
-                    self.tell(id, Told::Unchanged);
-                }
-            }
-        }
-    }
-
-    fn tell(&mut self, id: &ObjectId, told: Told) {
-        if self.until != Until::Stopped {
-            self.told.insert(id.clone(), told.clone());
-        }
-        let _ = self.listener.send((id.clone(), told));
-    }
-
-    fn was_done(&mut self, id: &ObjectId, action: &Action, outcome: Outcome, told: Option<Told>) {
-        self.writes -= 1;
-        let now = Instant::now();
-        let outcome = match outcome {
-            Outcome::Failed(failure) => Outcome::Failed(self.with_backoff(id, failure)),
-            carried_out => {
-                self.window = (self.window * 2).min(self.concurrency);
-                self.queue.forget(id);
-                carried_out
-            }
-        };
-        if let Outcome::Failed(failure) = &outcome {
-            tracing::debug!(object = %id, "not carried out: {failure:?}");
-        }
-        let unchanged = match (&outcome, action) {
-            (Outcome::Applied(written), Action::Apply(apply)) => apply.seen == Some(written.live.rv),
-            _ => false,
-        };
-        self.engine.outcome(id, action, outcome, now);
-        if let Some(told) = told {
-            self.tell(id, if unchanged { Told::Unchanged } else { told });
-        }
-        self.queue.done(id);
-    }
-
-    fn with_backoff(&mut self, id: &ObjectId, failure: Failure) -> Failure {
-        match failure {
-            Failure::Unknown(why, wait) => {
-                self.window = (self.window / 2).max(1);
-                Failure::Unknown(why, wait.max(self.queue.backoff(id, super::random())))
-            }
-            Failure::Refused(why, rule, Some(wait)) => {
-                Failure::Refused(why, rule, Some(wait.max(self.queue.backoff(id, super::random()))))
-            }
-            Failure::Conflict(_) => {
-                let swift = self.queue.failures(id) < SWIFT;
-                let rest = self.queue.backoff(id, super::random()).min(CONFLICT);
-                Failure::Conflict(if swift { Duration::ZERO } else { rest })
-            }
-            other => other,
-        }
     }
 }
 
@@ -722,11 +427,4 @@ enum Pins {
     New,
     /// Something was read since.
     Old,
-}
-
-/// Questions that are asked together.
-#[derive(Default)]
-struct Batch {
-    looks: Vec<ObjectId>,
-    compares: Vec<Question>,
 }

@@ -9,6 +9,7 @@ use crate::source::{Disk, Source};
 
 /// Where the files of a source come from.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "there is one for each source")]
 pub enum Files {
     /// From a repository or directory that is followed.
     Followed(Source),

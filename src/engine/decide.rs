@@ -370,7 +370,7 @@ fn verify(view: &View<'_>, source: SourceId, want: &Shared, live: &Live, now: In
         None => Decision::act(Action::Compare(want.clone(), replicas)),
         Some(Cover::Whole) => Decision::act(Action::Nothing),
         Some(Cover::Empty) => Decision::act(Action::Inspect(want.clone(), replicas)),
-        Some(Cover::Lost(lost)) => repair(view, source, want, replicas, lost, live, now),
+        Some(Cover::Lost(lost)) => repair(view, source, want, (replicas, lost), live, now),
     }
 }
 
@@ -378,8 +378,7 @@ fn repair(
     view: &View<'_>,
     source: SourceId,
     want: &Shared,
-    replicas: Replicas,
-    lost: Lost,
+    (replicas, lost): (Replicas, Lost),
     live: &Live,
     now: Instant,
 ) -> Decision {
@@ -404,9 +403,8 @@ fn repair(
 fn defend(view: &View<'_>, reason: Reason, now: Instant) -> Decision {
     let accepted = match &view.entry.accepted {
         Accepted::Known(accepted) => accepted,
-        Accepted::Nothing => return Decision::wait(reason),
+        Accepted::Nothing | Accepted::Lost(_) => return Decision::wait(reason),
         Accepted::Named(_) => return Decision::act(Action::Resolve).because(reason),
-        Accepted::Lost(_) => return Decision::wait(reason),
     };
     match view.sight {
         Sight::NotSeen | Sight::Blind(_) => Decision::act(Action::Look).because(reason),

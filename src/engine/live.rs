@@ -133,7 +133,7 @@ pub struct Live {
     pub finished: bool,
     /// Whether it has a deletionTimestamp.
     pub deleting: bool,
-    /// Whether its annotations ask to keep it when no source wants it any more.
+    /// What its annotations ask for when no source wants it any more.
     pub keep: Keep,
 }
 

@@ -81,10 +81,8 @@ impl fmt::Display for Reason {
                 write!(f, "{} of {most} workloads are rolling: {}", rolling.len(), names.join(", "))?;
                 if rest == 0 { Ok(()) } else { write!(f, " and {rest} more") }
             }
-            Self::Refused(why, _) => f.write_str(why),
             Self::Owned(owner) => write!(f, "it belongs to {owner}"),
             Self::NotAdopted => f.write_str("it exists, was not made by this source, and adopt is `never`"),
-            Self::Held(why) => f.write_str(why),
             Self::Terminating => f.write_str("it is being deleted"),
             Self::OwnWrite => f.write_str("our own last write has not come back yet"),
             Self::Retrying(why, after) => write!(f, "{why}; tried again in {}", seconds(*after)),
@@ -97,7 +95,7 @@ impl fmt::Display for Reason {
             }
             Self::Resolving(revision) => write!(f, "its content in revision {revision} is being read"),
             Self::Incomplete(why) => write!(f, "the source was not read whole: {why}"),
-            Self::Prune(why) | Self::Kept(why) => f.write_str(why),
+            Self::Refused(why, _) | Self::Held(why) | Self::Prune(why) | Self::Kept(why) => f.write_str(why),
             Self::Confirm(why) => write!(f, "{why}; see `rhumb prune list`"),
             Self::Observed => f.write_str("the source is only observed"),
         }

@@ -137,6 +137,8 @@ pub struct Engine {
     pub(super) max_workloads: u32,
     pub(super) unwanted: BTreeSet<ObjectId>,
     named: BTreeSet<ObjectId>,
+    pub(super) dependents: BTreeSet<ObjectId>,
+    pub(super) cycles: BTreeMap<ObjectId, Arc<str>>,
     pub(super) definitions: HashMap<GroupKind, ObjectId>,
     relisting: HashMap<GroupKind, HashSet<ObjectId>>,
     dirty: Vec<ObjectId>,
@@ -244,6 +246,7 @@ impl Engine {
         for id in &touched {
             self.rewant(source, id);
         }
+        self.find_cycles();
         self.sources[source].to_judge = true;
     }
 
@@ -270,6 +273,11 @@ impl Engine {
             && let Some(defined) = &desired.defines
         {
             self.definitions.insert((**defined).clone(), id.clone());
+        }
+        if entry.want().is_some_and(|(_, desired)| !desired.after.is_empty()) {
+            self.dependents.insert(id.clone());
+        } else {
+            self.dependents.remove(id);
         }
         if entry.wants != before {
             if let (Some(live), None) = (self.live.get(id), entry.written) {
@@ -531,7 +539,9 @@ impl Engine {
     pub fn forget(&mut self, id: &ObjectId) {
         if self.entries.get(id).is_some_and(|entry| entry.wants.is_empty()) {
             self.entries.remove(id);
-            self.live.get(id).is_none().then(|| self.touch(&Topic::Object(id.clone())));
+            if !self.live.contains_key(id) {
+                self.touch(&Topic::Object(id.clone()));
+            }
         }
     }
 

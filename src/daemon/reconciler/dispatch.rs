@@ -1,0 +1,203 @@
+//! Handing decisions to the tasks that carry them out, and taking their outcomes back.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::mpsc;
+
+use super::super::act::Question;
+use super::super::event::Event;
+use super::super::feed::Order;
+use super::{Reconciler, Until};
+use crate::engine::{Action, Failure, Outcome, Reason, Release};
+use crate::object::{GroupKind, ObjectId};
+use crate::queue::Queue;
+use crate::report::Told;
+
+/// The longest rest after somebody else wrote first: the next view is on its way.
+const CONFLICT: Duration = Duration::from_secs(1);
+
+/// So many conflicts in a row are decided again as soon as the newer view is here: while a workload rolls,
+/// its status alone makes every view old within moments.
+const SWIFT: u32 = 3;
+
+/// Questions that are asked together.
+#[derive(Default)]
+pub(super) struct Batch {
+    looks: Vec<ObjectId>,
+    compares: Vec<Question>,
+}
+
+impl Reconciler {
+    /// Asks the feeds for older contents that decisions need.
+    pub(super) fn resolve(&mut self) {
+        for (revision, wanted) in self.engine.unresolved() {
+            let wanted: Vec<_> = wanted.into_iter().filter(|(id, _)| !self.resolving.contains(id)).collect();
+            if wanted.is_empty() {
+                continue;
+            }
+            let feed = wanted.first().and_then(|(id, _)| self.feed_of(id));
+            match feed {
+                Some(feed) => {
+                    if feed.try_send(Order::Resolve(revision, wanted.clone())).is_ok() {
+                        self.resolving.extend(wanted.into_iter().map(|(id, _)| id));
+                    }
+                }
+                // A single reading has no history: what was accepted before is not known.
+                None => {
+                    for (id, hash) in wanted {
+                        self.engine.resolved(&id, &Release { hash, revision: revision.clone() }, None);
+                    }
+                }
+            }
+        }
+    }
+
+    fn feed_of(&self, id: &ObjectId) -> Option<mpsc::Sender<Order>> {
+        let wanting = self.engine.entry(id).and_then(|entry| entry.wants.first()).map(|(source, _)| *source);
+        let source = wanting.or_else(|| self.engine.live(id).and_then(|live| self.engine.source_of(live)))?;
+        self.feeds[source].clone()
+    }
+
+    pub(super) fn process(&mut self, id: ObjectId, now: Instant, batch: &mut Batch) {
+        let decision = self.engine.decide(&id, now);
+        if let Some(again) = decision.again {
+            self.queue.add_at(id.clone(), now + again);
+        }
+        self.take_note(&id, decision.reason.clone(), &decision.action);
+        let kind = self.kind_of(&id);
+        match (decision.action, kind) {
+            (Action::Forget, _) => {
+                self.engine.forget(&id);
+                self.queue.done(&id);
+            }
+            (Action::Look, _) => batch.looks.push(id),
+            (Action::Compare(want, replicas), _) => {
+                let shape = self.engine.shown(&id).and_then(|live| live.ours.clone());
+                batch.compares.push(Question { id, want, replicas, shape });
+            }
+            (Action::Inspect(want, replicas), Some(kind)) => {
+                let shape = self.engine.shown(&id).and_then(|live| live.ours.clone());
+                self.spawn(self.hands.clone().inspect(kind, Question { id, want, replicas, shape }));
+            }
+            (Action::Apply(apply), Some(kind)) => {
+                let kind = self.watched.exactly(&apply.want.gvk).unwrap_or(kind);
+                self.engine.dispatched(&id, &Action::Apply(apply.clone()));
+                self.writes += 1;
+                self.spawn(self.hands.clone().apply(kind, id, apply));
+            }
+            (action @ Action::Delete(..), Some(kind)) => {
+                self.engine.dispatched(&id, &action);
+                self.writes += 1;
+                self.spawn(self.hands.clone().delete(kind, id, action));
+            }
+            (Action::Nothing | Action::Resolve, _) | (_, None) => self.queue.done(&id),
+        }
+    }
+
+    fn kind_of(&self, id: &ObjectId) -> Option<Arc<crate::cluster::Kind>> {
+        let wanted =
+            self.engine.entry(id).and_then(|entry| entry.want()).map(|(_, desired)| desired.gvk.clone());
+        wanted.and_then(|gvk| self.watched.exactly(&gvk)).or_else(|| self.watched.kind(&id.group_kind()))
+    }
+
+    pub(super) fn spawn(&self, task: impl Future<Output = Event> + Send + 'static) {
+        let events = self.channels.events.clone();
+        tokio::spawn(async move {
+            let _ = events.send(task.await).await;
+        });
+    }
+
+    pub(super) fn ask(&mut self, batch: Batch) {
+        if !batch.compares.is_empty() {
+            self.spawn(self.hands.clone().compare(batch.compares));
+        }
+        let mut groups: HashMap<(GroupKind, Option<String>), Vec<ObjectId>> = HashMap::new();
+        for id in batch.looks {
+            groups.entry((id.group_kind(), id.namespace().map(str::to_owned))).or_default().push(id);
+        }
+        for ((_, namespace), ids) in groups {
+            match ids.first().and_then(|id| self.kind_of(id)) {
+                Some(kind) => self.spawn(self.hands.clone().look(kind, namespace, ids)),
+                None => ids.iter().for_each(|id| self.queue.done(id)),
+            }
+        }
+    }
+
+    /// Keeps why an object is not as wanted, and tells what is new.
+    fn take_note(&mut self, id: &ObjectId, reason: Option<Reason>, action: &Action) {
+        let wanted = self.engine.entry(id).is_some_and(|entry| !entry.wants.is_empty());
+        if let Some(reason) = reason {
+            if self.open.get(id) != Some(&reason) {
+                let passing = matches!(reason, Reason::OwnWrite | Reason::Syncing(_) | Reason::Inventory(_));
+                let fight = |reason: Option<&Reason>| matches!(reason, Some(Reason::Fight(..)));
+                let known_fight = fight(Some(&reason)) && fight(self.open.get(id));
+                if reason.is_refusal() {
+                    self.tell(id, Told::Refused(reason.clone()));
+                } else if !passing && !known_fight {
+                    let _ = self.listener.send((id.clone(), Told::Waiting(reason.clone())));
+                }
+                self.open.insert(id.clone(), reason);
+            }
+        } else {
+            self.open.remove(id);
+            if *action == Action::Nothing && wanted {
+                self.queue.forget(id);
+                if self.until != Until::Stopped && !self.told.contains_key(id) {
+                    self.tell(id, Told::Unchanged);
+                }
+            }
+        }
+    }
+
+    fn tell(&mut self, id: &ObjectId, told: Told) {
+        if self.until != Until::Stopped {
+            self.told.insert(id.clone(), told.clone());
+        }
+        let _ = self.listener.send((id.clone(), told));
+    }
+
+    pub(super) fn was_done(&mut self, id: &ObjectId, action: &Action, outcome: Outcome, told: Option<Told>) {
+        self.writes -= 1;
+        let now = Instant::now();
+        let outcome = match outcome {
+            Outcome::Failed(failure) => Outcome::Failed(self.with_backoff(id, failure)),
+            carried_out => {
+                self.window = (self.window * 2).min(self.concurrency);
+                self.queue.forget(id);
+                carried_out
+            }
+        };
+        if let Outcome::Failed(failure) = &outcome {
+            tracing::debug!(object = %id, "not carried out: {failure:?}");
+        }
+        let unchanged = match (&outcome, action) {
+            (Outcome::Applied(written), Action::Apply(apply)) => apply.seen == Some(written.live.rv),
+            _ => false,
+        };
+        self.engine.outcome(id, action, outcome, now);
+        if let Some(told) = told {
+            self.tell(id, if unchanged { Told::Unchanged } else { told });
+        }
+        self.queue.done(id);
+    }
+
+    fn with_backoff(&mut self, id: &ObjectId, failure: Failure) -> Failure {
+        let backoff = |queue: &mut Queue<ObjectId>| queue.backoff(id, super::super::random());
+        match failure {
+            Failure::Unknown(why, wait) => {
+                self.window = (self.window / 2).max(1);
+                Failure::Unknown(why, wait.max(backoff(&mut self.queue)))
+            }
+            Failure::Refused(why, rule, wait) => {
+                Failure::Refused(why, rule, wait.map(|wait| wait.max(backoff(&mut self.queue))))
+            }
+            Failure::Conflict(_) => {
+                let swift = self.queue.failures(id) < SWIFT;
+                let rest = backoff(&mut self.queue).min(CONFLICT);
+                Failure::Conflict(if swift { Duration::ZERO } else { rest })
+            }
+        }
+    }
+}
