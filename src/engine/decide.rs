@@ -20,6 +20,9 @@ pub const FIGHT_WINDOW: Duration = Duration::from_mins(1);
 /// When our own write has not come back by the watch in this time, the API server is asked.
 pub const ECHO: Duration = Duration::from_secs(10);
 
+/// Sent again and again, the annotation would be taken away again and again.
+const STRIPPED: &str = "the server does not keep the annotation rhumb.dev/release; a webhook or an admission policy takes it away";
+
 /// What can be said about an object's presence.
 #[derive(Clone, Debug)]
 pub enum Sight<'a> {
@@ -280,7 +283,18 @@ fn present(view: &View<'_>, source: SourceId, desired: &Shared, live: &Live, now
     if let Some(reason) = hindrance(view, desired, now).or_else(|| view.gated.clone()) {
         return defend(view, reason, now);
     }
-    let purpose = takeover.unwrap_or(Purpose::Change);
+    let purpose =
+        takeover.unwrap_or(if unmarked(view, desired, live) { Purpose::Repair } else { Purpose::Change });
+    if purpose == Purpose::Repair {
+        let content = content(desired, replicas);
+        let sent = view.entry.verified.as_ref().filter(|v| v.speaks_of(content, live.ours.as_ref()));
+        if sent.is_some_and(|verified| verified.cover == Cover::Whole) {
+            return Decision::wait(Reason::Refused(STRIPPED.into(), None));
+        }
+        if let Some(fight) = fight(view, now) {
+            return Decision::wait(fight);
+        }
+    }
     let exact = takeover.is_some() || restarts == Restarts::Maybe || matches!(replicas, Replicas::Shown(_));
     Decision::act(Action::Apply(Apply {
         want: desired.clone(),
@@ -292,6 +306,17 @@ fn present(view: &View<'_>, source: SourceId, desired: &Shared, live: &Live, now
         purpose,
         restarts,
     }))
+}
+
+/// Whether only our annotation is missing on the content that was accepted already.
+fn unmarked(view: &View<'_>, desired: &Shared, live: &Live) -> bool {
+    live.release.is_none()
+        && view.entry.accepted.known().is_some_and(|accepted| accepted.hash == desired.hash)
+}
+
+/// The hash of what is sent.
+fn content(want: &Shared, replicas: Replicas) -> Hash {
+    if replicas == Replicas::AsWritten { want.hash } else { want.ceded.unwrap_or(want.hash) }
 }
 
 /// A repair brings nothing new, so the annotation goes on naming the revision that did.
@@ -363,7 +388,7 @@ fn verify(view: &View<'_>, source: SourceId, want: &Shared, live: &Live, now: In
         Replicas::Shown(_) if as_released => Replicas::AsWritten,
         other => other,
     };
-    let content = if replicas == Replicas::AsWritten { want.hash } else { want.ceded.unwrap_or(want.hash) };
+    let content = content(want, replicas);
     let verified = view.entry.verified.as_ref().filter(|v| v.speaks_of(content, live.ours.as_ref()));
     match verified.map(|verified| verified.cover) {
         None => Decision::act(Action::Compare(want.clone(), replicas)),
