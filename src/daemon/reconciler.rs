@@ -193,7 +193,13 @@ impl Reconciler {
             && depth.processing == 0
             && self.ledgers.iter().all(|ledger| ledger.call == Call::None);
         let healthy = !matches!(self.until, Until::Healthy(_)) || self.unhealthy().is_empty();
-        (started && quiet && healthy && !self.is_moving()).then_some(Ending::Settled)
+        (started && quiet && healthy && !self.is_listing() && !self.is_moving()).then_some(Ending::Settled)
+    }
+
+    /// Whether a kind of an inventory is still being listed: what is not wanted any more is not known yet.
+    fn is_listing(&self) -> bool {
+        let inventories = self.engine.sources().iter().filter_map(|source| source.inventory.as_ref());
+        inventories.flat_map(|inventory| &inventory.kinds).any(|kind| self.engine.is_syncing(kind))
     }
 
     fn wake(&mut self) -> Instant {

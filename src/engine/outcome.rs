@@ -99,9 +99,9 @@ impl Engine {
         let Some(entry) = self.entries.get_mut(id) else { return };
         entry.failed = None;
         entry.written = Some((Rv(rv.0 + 1), now));
+        entry.accepted = Accepted::Nothing;
         if removal == Removal::Recreate {
             entry.refused = None;
-            entry.accepted = Accepted::Nothing;
         }
     }
 

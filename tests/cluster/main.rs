@@ -5,5 +5,18 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, also in its own functions")]
 
+mod adoption;
+mod budget;
+mod files;
+mod incomplete;
+mod jobs;
+mod kinds;
+mod owners;
+mod prune;
+mod quiet;
+mod refusals;
+mod samples;
+mod secrets;
 mod support;
 mod thread;
+mod twice;
