@@ -78,7 +78,7 @@ pub(super) async fn patient_state(config: &Config, cluster: &Cluster) -> Result<
 pub(super) fn followed(config: &SourceConfig, state: &Path) -> Result<SourceSetup, CommandError> {
     let location = source::Location::from(&config.location);
     let source = Source::open(&config.name, &location, &state.join(&config.name))?;
-    let place = source.place().to_owned();
+    let place = place(config, source.place());
     Ok(setup(config, place, Files::Followed(source)))
 }
 
@@ -90,6 +90,19 @@ pub(super) fn once(config: &SourceConfig, state: &Path) -> Result<SourceSetup, C
             Ok(setup(config, path.display().to_string(), Files::Once(disk.into())))
         }
         Location::Git { .. } => followed(config, state),
+    }
+}
+
+/// A source's place with the folder in it, as its inventory names it: the same for a repository on this host and
+/// for its work tree.
+fn place(config: &SourceConfig, url: &str) -> String {
+    match &config.location {
+        Location::Git { path, .. } if path.as_str().is_empty() => url.to_owned(),
+        Location::Git { path, .. } if Path::new(url).is_absolute() => {
+            Path::new(url).join(path.as_str()).display().to_string()
+        }
+        Location::Git { path, .. } => format!("{url}//{}", path.as_str()),
+        Location::Directory(_) => url.to_owned(),
     }
 }
 

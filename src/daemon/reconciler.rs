@@ -217,16 +217,17 @@ impl Reconciler {
         self.on_time(now);
         self.engine.settle();
         self.keep_inventories();
-        for id in self.engine.take_dirty() {
-            self.queue.add(id);
-        }
+        self.enqueue();
         self.resolve();
         let mut batch = Batch::default();
         while self.writes < self.window.min(self.concurrency) {
             let Some(id) = self.queue.take(now) else { break };
             self.process(id, now, &mut batch);
+            // A decision may be what others wait for, and nothing else may happen for a long time.
+            self.enqueue();
         }
         self.ask(batch);
+        self.keep_inventories();
         self.pin();
         let confirm =
             self.engine.sources().iter().enumerate().any(|(source, _)| self.waits_for_person(source));
@@ -234,6 +235,12 @@ impl Reconciler {
             (true, None) => self.timers.confirmation = Some(now + CONFIRMATION),
             (false, _) => self.timers.confirmation = None,
             (true, Some(_)) => {}
+        }
+    }
+
+    fn enqueue(&mut self) {
+        for id in self.engine.take_dirty() {
+            self.queue.add(id);
         }
     }
 

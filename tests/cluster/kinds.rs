@@ -56,7 +56,7 @@ fn a_definition_and_its_objects_come_in_one_commit_whatever_the_order_of_files()
         ("b-definition.yaml", definition(&site, "widget", "wdg")),
         ("c-object.yaml", custom(&site, "widget", "two", "2")),
     ]);
-    site.diff(folder.path(), &[]).ends(1).says(&["one", "definition is applied first"]);
+    site.diff(folder.path(), &[]).ends(1).says(&["its definition is applied first"]);
     site.apply(folder.path(), &[]).ends(0);
     assert_eq!(site.api.value(&path(&site, "widget", "one"), "/spec/size"), json!(1));
     assert_eq!(site.api.value(&path(&site, "widget", "two"), "/spec/size"), json!(2));
@@ -110,7 +110,7 @@ fn an_object_of_an_unknown_kind_waits_and_comes_when_its_kind_does() {
     ]);
     let apply = site.apply(repo.path(), &[]).ends(1);
     apply.says(&["one", "waiting", "the server has no kind"]);
-    site.diff(repo.path(), &[]).ends(1).says(&["one", "the server has no kind"]);
+    site.diff(repo.path(), &[]).ends(1).says(&["waits", "the server has no kind"]);
     let _daemon = site.daemon(repo.path());
     site.await_data("env", "a", "b");
     let other = Folder::new(&[("definition.yaml", definition(&site, "widget", "wdl"))]);
@@ -139,7 +139,7 @@ fn namespaces_come_first() {
         ("z.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: namespace-first}\n".to_owned()),
     ]);
     let window = site.window();
-    site.diff(folder.path(), &[]).ends(1).says(&["configmap", "its namespace is made first"]);
+    site.diff(folder.path(), &[]).ends(1).says(&["its namespace is made first"]);
     site.apply(folder.path(), &[]).ends(0);
     let writes = window.writes();
     assert_eq!(writes.len(), 3, "{writes:#?}");

@@ -7,6 +7,7 @@
 
 mod adoption;
 mod budget;
+mod commands;
 mod files;
 mod incomplete;
 mod jobs;

@@ -65,7 +65,8 @@ fn check(site: &Site<'_>, repo: &Repo, open: &[&str]) {
     assert_eq!(again.code, first.code, "{again:#?}");
     assert!(refused(&window).len() <= open.len());
     let window = site.window();
-    let daemon = site.with_empty_state().configured(&site.configuration(repo.path(), "resync: 1s"));
+    let new = site.with_empty_state();
+    let daemon = new.configured(&site.configuration(repo.path(), "resync: 1s"));
     daemon.says(&["read"]);
     eventually("two resyncs have passed", SOON, || {
         let looks =

@@ -31,7 +31,6 @@ fn secrets() -> Vec<(&'static str, String)> {
         ("nested", format!("{head}stringData: {{a: {{b: {CANARY}}}}}\n")),
         ("plain-data", format!("{head}data: {{a: {CANARY}}}\n")),
         ("list-data", format!("{head}data: {{a: [{ENCODED}]}}\n")),
-        ("bad-key", format!("{head}stringData: {{\"{CANARY} !\": x}}\n")),
         ("field", format!("{head}stringDate: {{a: {CANARY}}}\n")),
         ("field-below", format!("{head}spec: {{a: {CANARY}}}\nstringData: {{a: {CANARY}}}\n")),
         ("type", format!("{head}type: [{CANARY}]\nstringData: {{a: {CANARY}}}\n")),
