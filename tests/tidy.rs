@@ -156,7 +156,7 @@ fn the_core_is_pure() {
         sources(&["src"]).iter().filter(|file| file.module().first().is_some_and(|m| CORE.contains(m)))
     {
         for path in rust::paths(&rust::code(&file.text)) {
-            let is_below = |name: &&str| path == **name || path.starts_with(&format!("{name}::"));
+            let is_below = |name: &str| path == name || path.starts_with(&format!("{name}::"));
             let clock = CLOCKS.iter().any(|clock| path == *clock || path.ends_with(&format!("::{clock}")));
             if IMPURE.iter().any(|name| is_below(name)) || clock {
                 broken.push(format!("{}: {path}", file.path));

@@ -3,6 +3,8 @@
 //! Beside each case stands what kubectl made of it: `documents`, in which `{"#num": "420"}` is a number with
 //! the text that kubectl wrote, and `error` where it stopped or complained.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, also in its own functions")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -13,11 +13,11 @@ use crate::object::Class;
 use crate::report;
 
 /// Carries the command out.
-pub(super) fn carry_out(_args: &RunArgs, config: Config, _terminal: &Terminal) -> Result<Exit, CommandError> {
-    session::runtime()?.block_on(run(&config))
+pub(super) fn carry_out(args: &RunArgs, config: Config, _terminal: &Terminal) -> Result<Exit, CommandError> {
+    session::runtime()?.block_on(run(args, &config))
 }
 
-async fn run(config: &Config) -> Result<Exit, CommandError> {
+async fn run(args: &RunArgs, config: &Config) -> Result<Exit, CommandError> {
     let stop = CancellationToken::new();
     stop_on_signals(&stop)?;
     let cluster = session::connect(config).await?;
@@ -25,7 +25,9 @@ async fn run(config: &Config) -> Result<Exit, CommandError> {
         return Ok(Exit::Done);
     };
     let state = state?;
-    let sources = config.sources.iter().map(|source| session::followed(source, &state));
+    // What a file configures says what it is, a path on the command line shows it.
+    let open = if args.config.is_some() { session::followed } else { session::awaited };
+    let sources = config.sources.iter().map(|source| open(source, &state));
     let setup = Setup {
         cluster,
         namespace: config.namespace.clone(),

@@ -9,7 +9,7 @@ use super::{CommandError, settings};
 use crate::cluster::{self, Cluster, Connection};
 use crate::config::{Config, Location, Mode, SourceConfig};
 use crate::daemon::{Files, SourceSetup};
-use crate::engine::{Prune, Writes};
+use crate::engine::Writes;
 use crate::object::Class;
 use crate::source::{self, Source, read_disk};
 
@@ -76,9 +76,21 @@ pub(super) async fn patient_state(config: &Config, cluster: &Cluster) -> Result<
 
 /// A source that is followed, or read at a named revision.
 pub(super) fn followed(config: &SourceConfig, state: &Path) -> Result<SourceSetup, CommandError> {
-    let location = source::Location::from(&config.location);
-    let source = Source::open(&config.name, &location, &state.join(&config.name))?;
-    let place = place(config, source.place());
+    followed_at(&source::Location::from(&config.location), config, state)
+}
+
+/// As [`followed`], where the command line may name what is not there yet.
+pub(super) fn awaited(config: &SourceConfig, state: &Path) -> Result<SourceSetup, CommandError> {
+    followed_at(&source::Location::from(&config.location).awaited(), config, state)
+}
+
+fn followed_at(
+    location: &source::Location,
+    config: &SourceConfig,
+    state: &Path,
+) -> Result<SourceSetup, CommandError> {
+    let source = Source::open(&config.name, location, &state.join(&config.name))?;
+    let place = source.identity().to_owned();
     Ok(setup(config, place, Files::Followed(source)))
 }
 
@@ -87,22 +99,10 @@ pub(super) fn once(config: &SourceConfig, state: &Path) -> Result<SourceSetup, C
     match &config.location {
         Location::Directory(path) => {
             let disk = read_disk(path)?;
-            Ok(setup(config, path.display().to_string(), Files::Once(disk.into())))
+            let place = source::Location::from(&config.location).identity();
+            Ok(setup(config, place, Files::Once(disk.into())))
         }
         Location::Git { .. } => followed(config, state),
-    }
-}
-
-/// A source's place with the folder in it, as its inventory names it: the same for a repository on this host and
-/// for its work tree.
-fn place(config: &SourceConfig, url: &str) -> String {
-    match &config.location {
-        Location::Git { path, .. } if path.as_str().is_empty() => url.to_owned(),
-        Location::Git { path, .. } if Path::new(url).is_absolute() => {
-            Path::new(url).join(path.as_str()).display().to_string()
-        }
-        Location::Git { path, .. } => format!("{url}//{}", path.as_str()),
-        Location::Directory(_) => url.to_owned(),
     }
 }
 
@@ -123,9 +123,4 @@ fn setup(config: &SourceConfig, place: String, files: Files) -> SourceSetup {
 pub(super) fn only(config: &Config) -> Result<SourceConfig, CommandError> {
     let missing = || CommandError::usage("no source is named");
     config.sources.first().cloned().ok_or_else(missing)
-}
-
-/// As [`only`], with pruning as the command line says.
-pub(super) fn only_pruning(config: &Config, prune: Prune) -> Result<SourceConfig, CommandError> {
-    Ok(SourceConfig { prune, ..only(config)? })
 }

@@ -62,13 +62,19 @@ pub(super) fn of(meta: &Meta<'_>, ours: Option<&Entry<'_>>, interner: &Interner)
     }
 }
 
-/// Whether the object asks to stay when nobody wants it any more, in our words, Flux's or Argo CD's.
+/// What the object asks for when nobody wants it any more, in our words, Flux's or Argo CD's.
 pub(super) fn keep(meta: &Meta<'_>) -> Keep {
     let says =
         |key: &str, word: &str| meta.annotations.get(key).is_some_and(|text| text.eq_ignore_ascii_case(word));
     let options = meta.annotations.get(ARGO_OPTIONS).unwrap_or_default();
     let argo = options.split(',').any(|option| option.trim().eq_ignore_ascii_case("Prune=false"));
-    if argo || says(KEEP, "never") || says(FLUX_KEEP, "disabled") { Keep::Asked } else { Keep::No }
+    if argo || says(KEEP, "never") || says(FLUX_KEEP, "disabled") {
+        Keep::Asked
+    } else if says(KEEP, "first") {
+        Keep::First
+    } else {
+        Keep::No
+    }
 }
 
 /// The first mark of another tool, in words.

@@ -16,6 +16,8 @@ pub(super) enum Event {
     Read(SourceId, Reading, BTreeSet<GroupKind>),
     /// A source could not be read.
     Unreadable(SourceId, Arc<str>),
+    /// A source turned out to be at another place than was known.
+    Place(SourceId, String),
     /// Older contents were looked up.
     Resolved(Vec<(ObjectId, Release, Option<Shared>)>),
     /// Discovery answered.

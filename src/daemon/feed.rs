@@ -32,12 +32,16 @@ pub(super) struct Feed {
     pub(super) scopes: Scopes,
     pub(super) events: mpsc::Sender<Event>,
     told: Option<Snapshot>,
+    place: String,
+    /// Why the last look failed, if it did.
+    trouble: Option<Arc<str>>,
 }
 
 impl Feed {
     /// A feed that has told nothing yet.
     pub(super) fn new(source: Source, dialect: Dialect, scopes: Scopes, events: mpsc::Sender<Event>) -> Self {
-        Self { source, dialect, scopes, events, told: None }
+        let place = source.identity().to_owned();
+        Self { source, dialect, scopes, events, told: None, place, trouble: None }
     }
 
     /// Runs until nobody listens any more.
@@ -68,17 +72,50 @@ impl Feed {
 
     async fn look(&mut self) -> Option<Event> {
         let number = self.dialect.source;
-        match self.advance().await {
-            Ok(Some((reading, unknown))) => Some(Event::Read(number, reading, unknown)),
-            Ok(None) => None,
-            Err(error) => Some(Event::Unreadable(number, error.to_string().into())),
+        let seen = self.advance().await;
+        if self.place != self.source.identity() {
+            self.source.identity().clone_into(&mut self.place);
+            // If nobody listens any more, what follows tells.
+            let _ = self.events.send(Event::Place(number, self.place.clone())).await;
+        }
+        match seen {
+            Ok(seen) => {
+                self.trouble = None;
+                seen.map(|(reading, unknown)| Event::Read(number, reading, unknown))
+            }
+            Err(error) => {
+                let why: Arc<str> = self.with_age(&error).into();
+                // The same trouble again is no news.
+                let news = self.trouble.replace(why.clone()).is_none_or(|before| before != why);
+                news.then_some(Event::Unreadable(number, why))
+            }
+        }
+    }
+
+    /// Says what stays in force meanwhile, and since when nobody knows whether it is still the newest.
+    fn with_age(&self, error: &Error) -> String {
+        match (self.source.current(), self.source.reached()) {
+            (Some(revision), Some(reached)) => {
+                let age = jiff::SignedDuration::try_from(reached.elapsed()).unwrap_or_default();
+                let time = (jiff::Timestamp::now() - age).strftime("%Y-%m-%d %H:%M:%S UTC");
+                format!("{error} (in force: {}, last seen {time})", revision.short())
+            }
+            (Some(revision), None) => {
+                format!("{error} (in force: {}, not seen since rhumb started)", revision.short())
+            }
+            (None, _) => error.to_string(),
         }
     }
 
     async fn advance(&mut self) -> Result<Option<(Reading, BTreeSet<GroupKind>)>, Error> {
         let observed = self.source.observe().await?;
-        if self.told.as_ref().is_some_and(|told| told.revision == observed.revision) {
-            return Ok(None);
+        if let Some(told) = self.told.as_ref().filter(|told| told.revision == observed.revision) {
+            if self.trouble.is_none() {
+                return Ok(None);
+            }
+            // Nothing is new but that it can be read again.
+            let (revision, incomplete) = (Some(observed.revision), refusal(told));
+            return Ok(Some((Reading { revision, incomplete, ..Reading::default() }, BTreeSet::new())));
         }
         let (reader, dialect, scopes) = (self.source.reader(), self.dialect.clone(), self.scopes.clone());
         let from = self.told.clone();

@@ -281,6 +281,7 @@ impl Reconciler {
                 self.engine.unreadable(source, why);
                 self.read.insert(source);
             }
+            Event::Place(source, place) => self.is_at(source, place),
             Event::Resolved(all) => {
                 for (id, release, content) in all {
                     self.resolving.remove(&id);
@@ -345,7 +346,9 @@ impl Reconciler {
         if let Some(revision) = &reading.revision {
             tracing::info!(source = %self.engine.source(source).name, %revision, files = reading.files.len(), "read");
         }
-        for diagnostic in facts().flat_map(|facts| &facts.diagnostics).filter(|d| d.is_error()) {
+        let errors = facts().flat_map(|facts| &facts.diagnostics).filter(|found| found.is_error());
+        // One pass hands them to its caller, who shows them whole.
+        for diagnostic in errors.filter(|_| self.until == Until::Stopped) {
             tracing::warn!(code = diagnostic.code, "{}: {}", diagnostic.origin, diagnostic.message);
         }
         self.engine.read(source, reading);

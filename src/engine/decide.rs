@@ -264,7 +264,9 @@ fn present(view: &View<'_>, source: SourceId, desired: &Shared, live: &Live, now
         Scaling::ByManifest => release.hash == desired.hash,
         Scaling::ByAutoscaler => desired.is_release(release.hash),
     });
-    if there && takeover.is_none() {
+    // An annotation that is gone or altered is drift like any other, where the content is known to be there.
+    let unstamped = !live.is_stamped() && view.entry.accepted.is(desired.hash);
+    if (there || unstamped) && takeover.is_none() {
         return verify(view, source, desired, live, now);
     }
     let restarts = restarts(view, desired, live);
@@ -315,8 +317,7 @@ fn ownership(view: &View<'_>, source: SourceId, live: &Live) -> Result<Option<Pu
         Adopt::Always => Ok(Some(Purpose::Adopt)),
         Adopt::Never | Adopt::IfUnowned => Err(Reason::Owned(owner)),
     };
-    // With our own entry and our own annotation on it, a label that is gone or altered is drift.
-    let was_ours = live.ours.is_some() && live.release.is_some();
+    let was_ours = was_ours(view, live);
     match &live.owner {
         Owner::Ours(set) if set == mine => Ok(None),
         Owner::Ours(set) if view.inventories.contains(set) => Ok(Some(Purpose::Transfer)),
@@ -432,9 +433,15 @@ fn owner(view: &View<'_>, live: &Live) -> Option<SourceId> {
     let wanting = view.entry.wants.first().map(|(source, _)| *source);
     match &live.owner {
         Owner::Ours(set) => view.inventories.iter().position(|one| one == set),
-        Owner::Nobody | Owner::Labelled(_) if live.ours.is_some() && live.release.is_some() => wanting,
+        Owner::Nobody | Owner::Labelled(_) if was_ours(view, live) => wanting,
         _ => None,
     }
+}
+
+/// With our own entry on it, and our own annotation or our memory of what we put there, a label that is gone
+/// or altered is drift.
+fn was_ours(view: &View<'_>, live: &Live) -> bool {
+    live.ours.is_some() && (live.release.is_some() || view.entry.accepted.known().is_some())
 }
 
 fn unwanted(view: &View<'_>, now: Instant) -> Decision {

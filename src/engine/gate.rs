@@ -63,6 +63,9 @@ impl Engine {
 
     /// What stands in the way of a new content of an object.
     pub(super) fn gated(&self, source: SourceId, desired: &Desired) -> Option<Reason> {
+        if let Some(why) = self.cycles.get(&desired.id) {
+            return Some(Reason::Held(why.clone()));
+        }
         if self.foresight == Foresight::AllDone {
             return None;
         }

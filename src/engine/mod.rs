@@ -13,6 +13,7 @@
 
 mod budget;
 mod catalog;
+mod cycles;
 mod decide;
 mod desired;
 mod effective;
@@ -25,9 +26,11 @@ mod policy;
 mod prune;
 mod reason;
 mod state;
+mod words;
 
 pub use budget::{Ask, Priority, release};
 pub use catalog::{Catalog, FileFacts, Held, Understood, Want};
+pub use cycles::waiting_for_themselves;
 pub use decide::{
     Action, Apply, Decision, ECHO, FIGHT, FIGHT_WINDOW, Guard, Purpose, Removal, Restarts, Scaling, Sight,
     View, decide,
@@ -42,6 +45,7 @@ pub use policy::{Adopt, BlastRadius, NotABlastRadius, Prune};
 pub use prune::{Guard as PruneGuard, Judgement, Keep, Pending, judge, precious};
 pub use reason::Reason;
 pub use state::{Engine, Inventory, KindState, Reading, Served, Source, Writes};
+pub use words::misused;
 
 #[cfg(test)]
 mod tests;

@@ -137,6 +137,8 @@ pub struct Engine {
     pub(super) max_workloads: u32,
     pub(super) unwanted: BTreeSet<ObjectId>,
     named: BTreeSet<ObjectId>,
+    pub(super) dependents: BTreeSet<ObjectId>,
+    pub(super) cycles: BTreeMap<ObjectId, Arc<str>>,
     pub(super) definitions: HashMap<GroupKind, ObjectId>,
     relisting: HashMap<GroupKind, HashSet<ObjectId>>,
     dirty: Vec<ObjectId>,
@@ -248,6 +250,7 @@ impl Engine {
         for id in &touched {
             self.rewant(source, id);
         }
+        self.find_cycles();
         self.sources[source].to_judge = true;
     }
 
@@ -274,6 +277,11 @@ impl Engine {
             && let Some(defined) = &desired.defines
         {
             self.definitions.insert((**defined).clone(), id.clone());
+        }
+        if entry.want().is_some_and(|(_, desired)| !desired.after.is_empty()) {
+            self.dependents.insert(id.clone());
+        } else {
+            self.dependents.remove(id);
         }
         if entry.wants != before {
             if let (Some(live), None) = (self.live.get(id), entry.written) {

@@ -216,7 +216,7 @@ impl Decoder<'_> {
         let mark = tree.mark(node);
         let subject = check::Subject { tree, node, body: &body, gvk: &gvk };
         let verdict = check::check(&subject, &mut self.findings);
-        let doubled = self.doubled(tree, node, end, duplicates);
+        let doubled = doubled(tree, node, end, duplicates);
         self.understood &= verdict.identified && doubled != Doubled::Identity;
         let namespace = Some(text_at(&body, &["metadata", "namespace"]))
             .filter(|text| !text.is_empty())
@@ -232,25 +232,6 @@ impl Decoder<'_> {
             gvk,
             body,
         });
-    }
-
-    /// Whether keys of this object stand twice. Keys outside every object of a list count for all of them.
-    fn doubled(&self, tree: &Tree<'_>, node: NodeId, end: NodeId, duplicates: &[NodeId]) -> Doubled {
-        let inside = duplicates.iter().filter(|at| **at < end && **at >= node).copied();
-        let identity = [Some(node), tree.entry(node, "metadata").map(|(_, value)| value)];
-        let mut found = Doubled::Nothing;
-        for key in inside {
-            let names = matches!(tree.text(key), "apiVersion" | "kind" | "metadata" | "name" | "namespace");
-            let near = identity
-                .iter()
-                .flatten()
-                .any(|mapping| tree.children(tree.target(*mapping)).any(|child| child == key));
-            if names && near {
-                return Doubled::Identity;
-            }
-            found = Doubled::Content;
-        }
-        found
     }
 
     fn no_kind(&mut self, tree: &Tree<'_>, body: &Map<String, Value>, node: NodeId) {
@@ -280,6 +261,25 @@ enum Doubled {
     Content,
     /// Which object it is, is not certain.
     Identity,
+}
+
+/// Whether keys of this object stand twice. Keys outside every object of a list count for all of them.
+fn doubled(tree: &Tree<'_>, node: NodeId, end: NodeId, duplicates: &[NodeId]) -> Doubled {
+    let inside = duplicates.iter().filter(|at| **at < end && **at >= node).copied();
+    let identity = [Some(node), tree.entry(node, "metadata").map(|(_, value)| value)];
+    let mut found = Doubled::Nothing;
+    for key in inside {
+        let names = matches!(tree.text(key), "apiVersion" | "kind" | "metadata" | "name" | "namespace");
+        let near = identity
+            .iter()
+            .flatten()
+            .any(|mapping| tree.children(tree.target(*mapping)).any(|child| child == key));
+        if names && near {
+            return Doubled::Identity;
+        }
+        found = Doubled::Content;
+    }
+    found
 }
 
 fn is_list(body: &Map<String, Value>) -> bool {

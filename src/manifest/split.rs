@@ -73,7 +73,7 @@ impl<'a> Splitter<'a> {
                 Some(Part::Fault(fault))
             }
             Err(_) => {
-                self.to_yaml();
+                self.leave_json();
                 self.next()
             }
         }
@@ -81,7 +81,7 @@ impl<'a> Splitter<'a> {
 
     /// After one value at most, what is not JSON may still be YAML: after the blanks up to the end of the
     /// line.
-    fn to_yaml(&mut self) {
+    fn leave_json(&mut self) {
         let rest = self.rest();
         let line_end = rest.find('\n').map_or(rest.len(), |end| end + 1);
         let blank = rest.get(..line_end).is_some_and(|line| line.trim().is_empty());

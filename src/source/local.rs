@@ -11,6 +11,7 @@ use super::child::{self, Peer};
 use super::complaint::{self, Kind};
 use super::error::Error;
 use super::lock::Lock;
+use super::names;
 use super::objects;
 use super::store::Store;
 
@@ -36,11 +37,31 @@ pub(super) fn newest(path: &Path, reference: Option<&str>) -> Result<Revision, E
         Ok(None) => {
             Err(Error::NoReference { place: place(), reference: reference.unwrap_or("HEAD").to_owned() })
         }
-        Err(error) if error.code() == ErrorCode::UnbornBranch => {
-            Err(Error::Empty { place: place(), within: "the repository, which has no commit yet".to_owned() })
+        Err(error) if error.code() == ErrorCode::UnbornBranch => Err(unborn(&repository, place())),
+        Err(error) => {
+            let name = reference.unwrap_or("HEAD");
+            let why = match error.code() {
+                ErrorCode::Ambiguous => "more than one object begins with it",
+                ErrorCode::Peel | ErrorCode::InvalidSpec => "it leads to no commit",
+                _ => {
+                    return Err(Error::Damaged { place: place(), detail: error.message().to_owned() });
+                }
+            };
+            Err(Error::NoReference { place: place(), reference: format!("{name} ({why})") })
         }
-        Err(error) => Err(Error::Damaged { place: place(), detail: error.message().to_owned() }),
     }
+}
+
+/// HEAD names a branch that is not there: the repository is new, or its branches have other names.
+fn unborn(repository: &Repository, place: String) -> Error {
+    let others = repository.references_glob("refs/heads/*").is_ok_and(|mut all| all.next().is_some());
+    if !others {
+        return Error::Empty { place, within: "the repository, which has no commit yet".to_owned() };
+    }
+    let head = repository.find_reference("HEAD").ok();
+    let head = head.as_ref().and_then(|head| head.symbolic_target().ok().flatten()).unwrap_or("HEAD");
+    let branch = names::shown(head.trim_start_matches("refs/heads/").as_bytes());
+    Error::NoReference { place, reference: format!("{branch}, which HEAD names") }
 }
 
 /// Where HEAD, refs and objects are.
@@ -51,7 +72,7 @@ pub(super) fn folders(path: &Path) -> Result<Folders, Error> {
 
 /// Opens the repository, or says by name why it is not read.
 pub(super) fn open(path: &Path) -> Result<Repository, Error> {
-    let repository = objects::open(path).map_err(|error| judged(path, &error))?;
+    let repository = objects::open_foreign(path).map_err(|error| judged(path, &error))?;
     let partial = repository.config().is_ok_and(|config| has_promisor(&config));
     if partial {
         return Err(unsupported(path, "a partial clone"));
@@ -80,7 +101,6 @@ fn judged(path: &Path, error: &git2::Error) -> Error {
         ("extensions.partialclone", "a partial clone"),
     ];
     match error.code() {
-        ErrorCode::Owner => Error::Owner { place },
         ErrorCode::NotFound if path.exists() => {
             Error::NotARepository { place, detail: "the folder is no repository".to_owned() }
         }
@@ -136,12 +156,17 @@ fn named(repository: &Repository, name: &str) -> Result<Option<Oid>, git2::Error
 }
 
 /// Copies a revision into our own store and pins it there; false where the repository does not have it.
-pub(super) async fn copy(store: &Store, _: &Lock, path: &Path, revision: &Revision) -> Result<bool, Error> {
+pub(super) async fn copy(
+    store: &Store,
+    lock: &Lock,
+    path: &Path,
+    revision: &Revision,
+) -> Result<bool, Error> {
     let place = path.display().to_string();
     let real =
         std::fs::canonicalize(path).map_err(|error| Error::Unreadable { place: place.clone(), error })?;
     let config = store.folder().join("copy.gitconfig");
-    std::fs::write(&config, safe(&real)).map_err(|error| Error::State {
+    std::fs::write(&config, ANY_OWNER).map_err(|error| Error::State {
         path: config.clone(),
         doing: "cannot write to",
         error,
@@ -152,7 +177,7 @@ pub(super) async fn copy(store: &Store, _: &Lock, path: &Path, revision: &Revisi
     command.args(["--no-auto-maintenance", "--depth=1", "--"]);
     command.arg(file_url(&real)).arg(format!("+{revision}:{}", Store::pin_name(revision)));
     let deadline = store.settings().fetch;
-    let output = match child::run(command, deadline, room.0).await {
+    let output = match child::run(command, lock, deadline, room.0).await {
         Ok(output) if output.status.success() => return Ok(true),
         Ok(output) => output,
         Err(child::Failure::NotStarted(error)) => return Err(Error::NoGit { error }),
@@ -164,20 +189,9 @@ pub(super) async fn copy(store: &Store, _: &Lock, path: &Path, revision: &Revisi
     }
 }
 
-/// A configuration that lets git's own child read this repository, work tree or bare: whose it is was judged
-/// when it was opened, and `-c` does not reach that child.
-fn safe(path: &Path) -> Vec<u8> {
-    let mut quoted = Vec::new();
-    for byte in path.as_os_str().as_bytes() {
-        match byte {
-            b'\\' | b'"' => quoted.extend([b'\\', *byte]),
-            b'\n' => quoted.extend(b"\\n"),
-            _ => quoted.push(*byte),
-        }
-    }
-    let line = |ending: &[u8]| [b"\tdirectory = \"", quoted.as_slice(), ending, b"\"\n"].concat();
-    [b"[safe]\n".to_vec(), line(b""), line(b"/.git")].concat()
-}
+/// A configuration that lets git's own child read the repository whoever owns it: `-c` does not reach that
+/// child, which reads nothing but the repository that it is given.
+const ANY_OWNER: &str = "[safe]\n\tdirectory = *\n";
 
 /// The URL of a path; git decodes it.
 fn file_url(path: &Path) -> String {

@@ -1,8 +1,10 @@
 //! One writer per state directory, across processes.
 
 use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use super::error::Error;
@@ -13,7 +15,14 @@ const AGAIN: Duration = Duration::from_millis(20);
 /// The right to write to a state directory; the system takes it back when the process ends.
 #[derive(Debug)]
 pub(super) struct Lock {
-    _file: File,
+    file: File,
+}
+
+impl Lock {
+    /// A second hold on it: it is given back when both are dropped, be it by different processes.
+    pub(super) fn share(&self) -> io::Result<Stdio> {
+        self.file.try_clone().map(Stdio::from)
+    }
 }
 
 /// Makes the folder, if it is missing, for its owner only, and takes its lock.
@@ -35,7 +44,7 @@ pub(super) async fn take(folder: &Path, patience: Duration) -> Result<Lock, Erro
     let start = Instant::now();
     loop {
         match file.try_lock() {
-            Ok(()) => return Ok(Lock { _file: file }),
+            Ok(()) => return Ok(Lock { file }),
             Err(TryLockError::Error(error)) => return Err(trouble("cannot lock")(error)),
             Err(TryLockError::WouldBlock) if start.elapsed() >= patience => {
                 return Err(Error::Busy { path });

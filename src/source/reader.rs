@@ -12,11 +12,11 @@ use crate::object::Revision;
 
 use super::changes;
 use super::error::Error;
-use super::names;
+use super::names::{self, Kind};
 use super::objects::Objects;
 use super::refusal::{Reason, Refusal};
 use super::snapshot::{self, Blob, Changed, Commit, File, Snapshot};
-use super::tree::{Found, Stop, Walk};
+use super::tree::{self, Found, Stop, Walk};
 
 /// A larger file is refused unread.
 pub const MAX_FILE: u64 = 16 << 20;
@@ -242,19 +242,24 @@ impl Reader {
             }
         };
         let Some(path) = &self.shared.path else { return Ok((commit.tree_id(), refusals)) };
-        let no_path = || Error::NoPath {
-            place: self.shared.place.clone(),
-            path: path.clone(),
-            revision: revision.clone(),
-        };
         let mut id = commit.tree_id();
+        let mut walked = String::new();
         for part in path.split('/') {
             let tree = objects.tree(id).map_err(|error| self.damaged(&error))?;
-            let entry = tree.get_name_bytes(part.as_bytes()).ok_or_else(no_path)?;
-            if super::tree::kind(entry.filemode_raw()) != names::Kind::Folder {
-                return Err(no_path());
+            let entry = tree.get_name_bytes(part.as_bytes());
+            walked = tree::join(&walked, part);
+            let what = match entry.as_ref().map(|entry| tree::kind(entry.filemode_raw())) {
+                Some(Kind::Folder) => None,
+                None => Some("no folder"),
+                Some(Kind::File | Kind::Other) => Some("a file, not a folder, is at"),
+                Some(Kind::Symlink) => Some("a symbolic link, which is not followed, is at"),
+                Some(Kind::Submodule) => Some("a submodule, which is not read, is at"),
+            };
+            if let Some(what) = what {
+                let (place, revision) = (self.shared.place.clone(), revision.clone());
+                return Err(Error::NoPath { place, path: walked, what, revision });
             }
-            id = entry.id();
+            id = entry.map_or(id, |entry| entry.id());
         }
         Ok((id, refusals))
     }

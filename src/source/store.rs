@@ -313,13 +313,13 @@ impl Store {
     }
 
     /// As [`Store::maintain`], now.
-    pub(super) async fn tidy(&self, _: &Lock) {
+    pub(super) async fn tidy(&self, lock: &Lock) {
         let steps: [&[&str]; 3] =
             [&["repack", "-adq"], &["prune", "--expire=now"], &["pack-refs", "--all", "--prune"]];
         for step in steps {
             let mut command = child::git(&self.path, Peer::Nobody);
             command.args(step);
-            let done = child::run(command, self.settings.fetch, self.settings.quota).await;
+            let done = child::run(command, lock, self.settings.fetch, self.settings.quota).await;
             let failure = match done {
                 Ok(output) if output.status.success() => continue,
                 Ok(output) => super::complaint::detail(&output.stderr, &[]),

@@ -18,6 +18,8 @@ mod quiet;
 mod refusals;
 mod samples;
 mod secrets;
+mod fights;
+mod foreign;
 mod support;
 mod thread;
 mod twice;

@@ -64,7 +64,7 @@ pub(crate) fn files(folders: &[&str]) -> Vec<Source> {
 /// All files below folders that are Rust.
 pub(crate) fn sources(folders: &[&str]) -> Vec<Source> {
     let mut found = files(folders);
-    found.retain(|file| file.path.ends_with(".rs"));
+    found.retain(|file| Path::new(&file.path).extension().is_some_and(|extension| extension == "rs"));
     found
 }
 
@@ -95,8 +95,7 @@ fn is_root(path: &str) -> bool {
     let parts: Vec<&str> = path.split('/').collect();
     match parts[..] {
         ["tests", "controlplane", "src", file] | ["src", file] => file == "lib.rs" || file == "main.rs",
-        ["tests", "controlplane", "tests", _] => true,
-        ["tests" | "examples" | "benches", _] => true,
+        ["tests", "controlplane", "tests", _] | ["tests" | "examples" | "benches", _] => true,
         ["tests" | "examples" | "benches", _, file] => file == "main.rs",
         _ => false,
     }

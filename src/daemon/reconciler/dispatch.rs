@@ -18,6 +18,10 @@ use crate::report::Told;
 /// The longest rest after somebody else wrote first: the next view is on its way.
 const CONFLICT: Duration = Duration::from_secs(1);
 
+/// So many conflicts in a row are decided again as soon as the newer view is here: while a workload rolls,
+/// its status alone makes every view old within moments.
+const SWIFT: u32 = 3;
+
 /// Questions that are asked together.
 #[derive(Default)]
 pub(super) struct Batch {
@@ -126,10 +130,13 @@ impl Reconciler {
         let wanted = self.engine.entry(id).is_some_and(|entry| !entry.wants.is_empty());
         if let Some(reason) = reason {
             if self.open.get(id) != Some(&reason) {
+                let passing = matches!(reason, Reason::OwnWrite | Reason::Syncing(_) | Reason::Inventory(_));
+                let fight = |reason: Option<&Reason>| matches!(reason, Some(Reason::Fight(..)));
+                let known_fight = fight(Some(&reason)) && fight(self.open.get(id));
                 if reason.is_refusal() {
                     self.tell(id, Told::Refused(reason.clone()));
-                } else if !matches!(reason, Reason::OwnWrite | Reason::Syncing(_) | Reason::Inventory(_)) {
-                    tracing::debug!(object = %id, "waiting: {reason}");
+                } else if !passing && !known_fight {
+                    let _ = self.listener.send((id.clone(), Told::Waiting(reason.clone())));
                 }
                 self.open.insert(id.clone(), reason);
             }
@@ -186,7 +193,11 @@ impl Reconciler {
             Failure::Refused(why, rule, wait) => {
                 Failure::Refused(why, rule, wait.map(|wait| wait.max(backoff(&mut self.queue))))
             }
-            Failure::Conflict(_) => Failure::Conflict(backoff(&mut self.queue).min(CONFLICT)),
+            Failure::Conflict(_) => {
+                let swift = self.queue.failures(id) < SWIFT;
+                let rest = backoff(&mut self.queue).min(CONFLICT);
+                Failure::Conflict(if swift { Duration::ZERO } else { rest })
+            }
         }
     }
 }

@@ -5,4 +5,5 @@ mod budget;
 mod decisions;
 mod prune;
 mod simulation;
+mod words;
 mod world;

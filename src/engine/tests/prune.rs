@@ -54,6 +54,7 @@ fn each_guard_says_why() {
         &open,
         "later: pruned when x is healthy",
     );
+    check(&[Pending { unfinished: Some("x is healthy".into()), keep: Keep::First, ..a() }], &open, "delete");
     check(
         &[Pending { needed_by: Some(config("b")), ..a() }],
         &open,
