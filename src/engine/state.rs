@@ -238,7 +238,11 @@ impl Engine {
             touched.extend(state.catalog.replace(&file, facts));
         }
         let doubt = state.catalog.not_understood().map(|file| format!("{file} is not understood").into());
-        state.incomplete = reading.incomplete.or(doubt);
+        let before = std::mem::replace(&mut state.incomplete, reading.incomplete.or(doubt));
+        if before.is_some() && state.incomplete.is_none() {
+            let unwanted = self.entries.iter().filter(|(_, entry)| entry.wants.is_empty());
+            self.dirty.extend(unwanted.map(|(id, _)| id.clone()));
+        }
         if reading.revision.is_some() && reading.revision != state.head {
             // Whether an object is finished depends on the newest revision.
             self.dirty.extend(state.waves.values().flatten().cloned());
@@ -394,6 +398,11 @@ impl Engine {
         }
     }
 
+    /// Whether an informer has not listed all yet, and nothing is known to stand in its way.
+    pub fn is_syncing(&self, kind: &GroupKind) -> bool {
+        matches!(self.informers.get(kind), None | Some(KindState::Syncing))
+    }
+
     /// Whether an informer shows all there is.
     pub fn is_synced(&self, kind: &GroupKind) -> bool {
         self.informers.get(kind) == Some(&KindState::Synced)
@@ -535,6 +544,7 @@ impl Engine {
             barred: self.barred(id, entry),
             gated: wanting.and_then(|(source, desired)| self.gated(source, desired)),
             judgement: None,
+            doubt: self.doubt(entry),
             finished: wanting
                 .and_then(|(source, _)| self.sources[source].inventory.as_ref()?.finished.get(id).copied()),
         };
