@@ -19,6 +19,8 @@ use crate::source::{Blob, Disk, Error, File, MAX_FILE, Reader, Snapshot, Source}
 pub(super) enum Order {
     /// Read all again with these scopes.
     Scopes(Box<Scopes>),
+    /// Look whether there is anything new, after the reading of this number.
+    Look(u64),
     /// Keep these revisions readable.
     Pin(BTreeSet<Revision>),
     /// Look up contents of an older revision.
@@ -32,12 +34,34 @@ pub(super) struct Feed {
     pub(super) scopes: Scopes,
     pub(super) events: mpsc::Sender<Event>,
     told: Option<Snapshot>,
+    extent: Extent,
+    /// Whether the last look failed, and that was told.
+    failing: Failing,
+    /// The reading after which a look was asked for last, and the one that was answered.
+    asked: u64,
+    answered: u64,
+}
+
+/// How much is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Extent {
+    /// What changed.
+    Changes,
+    /// Every file, as other scopes make other objects of it.
+    Everything,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Failing {
+    No,
+    Yes,
 }
 
 impl Feed {
     /// A feed that has told nothing yet.
     pub(super) fn new(source: Source, dialect: Dialect, scopes: Scopes, events: mpsc::Sender<Event>) -> Self {
-        Self { source, dialect, scopes, events, told: None }
+        let (told, extent, failing) = (None, Extent::Changes, Failing::No);
+        Self { source, dialect, scopes, events, told, extent, failing, asked: 0, answered: 0 }
     }
 
     /// Runs until nobody listens any more.
@@ -58,41 +82,77 @@ impl Feed {
                     told
                 }
             };
-            if let Some(event) = told
-                && self.events.send(event).await.is_err()
-            {
-                return;
+            for event in told {
+                if self.events.send(event).await.is_err() {
+                    return;
+                }
             }
         }
     }
 
-    async fn look(&mut self) -> Option<Event> {
+    async fn look(&mut self) -> Vec<Event> {
         let number = self.dialect.source;
+        let read = |(reading, unknown)| Event::Read(number, reading, unknown);
         match self.advance().await {
-            Ok(Some((reading, unknown))) => Some(Event::Read(number, reading, unknown)),
-            Ok(None) => None,
-            Err(error) => Some(Event::Unreadable(number, error.to_string().into())),
+            Ok(news) => {
+                let mut events: Vec<Event> = news.map(read).into_iter().collect();
+                if self.answered < self.asked {
+                    self.answered = self.asked;
+                    events.push(Event::Checked(number, self.asked));
+                }
+                events
+            }
+            Err(error) => {
+                self.failing = Failing::Yes;
+                let remembered = self.remembered().await.map(read);
+                remembered.into_iter().chain([Event::Unreadable(number, error.to_string().into())]).collect()
+            }
         }
     }
 
     async fn advance(&mut self) -> Result<Option<(Reading, BTreeSet<GroupKind>)>, Error> {
-        let observed = self.source.observe().await?;
-        if self.told.as_ref().is_some_and(|told| told.revision == observed.revision) {
-            return Ok(None);
+        let revision = self.source.observe().await?.revision;
+        let same = self.told.as_ref().filter(|told| told.revision == revision);
+        match (same, self.extent) {
+            (Some(told), Extent::Changes) => {
+                let recovered = std::mem::replace(&mut self.failing, Failing::No) == Failing::Yes;
+                let reading =
+                    Reading { revision: Some(revision), incomplete: refusal(told), ..Reading::default() };
+                Ok(recovered.then(|| (reading, BTreeSet::new())))
+            }
+            _ => {
+                let news = self.step(revision).await?;
+                self.failing = Failing::No;
+                Ok(Some(news))
+            }
         }
-        let (reader, dialect, scopes) = (self.source.reader(), self.dialect.clone(), self.scopes.clone());
-        let from = self.told.clone();
-        let step = blocking(move || advance(&reader, &dialect, scopes, from, &observed.revision)).await?;
-        self.told = Some(step.snapshot);
-        self.scopes = step.scopes;
-        Ok(Some((step.reading, step.unknown)))
     }
 
-    async fn obey(&mut self, order: Order) -> Option<Event> {
+    /// The first look of this process failed: what an earlier one left stays in force.
+    async fn remembered(&mut self) -> Option<(Reading, BTreeSet<GroupKind>)> {
+        let revision = self.source.current().filter(|_| self.told.is_none()).cloned()?;
+        self.step(revision).await.ok()
+    }
+
+    async fn step(&mut self, revision: Revision) -> Result<(Reading, BTreeSet<GroupKind>), Error> {
+        let (reader, dialect, scopes) = (self.source.reader(), self.dialect.clone(), self.scopes.clone());
+        let (from, extent) = (self.told.clone(), self.extent);
+        let step = blocking(move || advance(&reader, &dialect, scopes, (from, extent), &revision)).await?;
+        self.told = Some(step.snapshot);
+        self.scopes = step.scopes;
+        self.extent = Extent::Changes;
+        Ok((step.reading, step.unknown))
+    }
+
+    async fn obey(&mut self, order: Order) -> Vec<Event> {
         match order {
             Order::Scopes(scopes) => {
                 self.scopes = *scopes;
-                self.told = None;
+                self.extent = Extent::Everything;
+                self.look().await
+            }
+            Order::Look(reading) => {
+                self.asked = self.asked.max(reading);
                 self.look().await
             }
             Order::Pin(revisions) => {
@@ -108,13 +168,13 @@ impl Feed {
                         );
                     }
                 }
-                None
+                Vec::new()
             }
             Order::Resolve(revision, wanted) => {
                 let (reader, dialect, scopes) =
                     (self.source.reader(), self.dialect.clone(), self.scopes.clone());
                 let resolved = blocking(move || resolve(&reader, &dialect, scopes, &revision, wanted)).await;
-                Some(Event::Resolved(resolved))
+                vec![Event::Resolved(resolved)]
             }
         }
     }
@@ -135,8 +195,17 @@ struct Difference {
 }
 
 /// Compares at the cost of what changed, wherever that can be told from the changes alone.
-fn difference(reader: &Reader, from: Option<Snapshot>, to: &Revision) -> Result<Difference, Error> {
+fn difference(
+    reader: &Reader,
+    (from, extent): (Option<Snapshot>, Extent),
+    to: &Revision,
+) -> Result<Difference, Error> {
     if let Some(mut snapshot) = from {
+        if extent == Extent::Everything {
+            let mut all = whole(reader, &snapshot.files, to)?;
+            all.changed = all.snapshot.files.iter().map(|file| (file.path.clone(), file.blob)).collect();
+            return Ok(all);
+        }
         let plain = reader.plain_changes(&snapshot.revision, to);
         if let Ok(Some(changes)) = plain {
             let (mut changed, mut gone) = (BTreeMap::new(), BTreeSet::new());
@@ -178,7 +247,7 @@ fn advance(
     reader: &Reader,
     dialect: &Dialect,
     mut scopes: Scopes,
-    from: Option<Snapshot>,
+    from: (Option<Snapshot>, Extent),
     to: &Revision,
 ) -> Result<Step, Error> {
     let Difference { snapshot, changed, gone } = difference(reader, from, to)?;
@@ -307,6 +376,8 @@ pub(super) async fn at_newest(
 ) -> Result<Reading, Error> {
     let observed = source.observe().await?;
     let reader = source.reader();
-    let step = blocking(move || advance(&reader, &dialect, scopes, None, &observed.revision)).await?;
+    let step =
+        blocking(move || advance(&reader, &dialect, scopes, (None, Extent::Changes), &observed.revision))
+            .await?;
     Ok(step.reading)
 }

@@ -219,6 +219,10 @@ impl Reconciler {
         while self.writes < self.window.min(self.concurrency) {
             let Some(id) = self.queue.take(now) else { break };
             self.process(id, now, &mut batch);
+            // A decision may wake others, and nothing else may happen for long.
+            for woken in self.engine.take_dirty() {
+                self.queue.add(woken);
+            }
         }
         self.ask(batch);
         self.pin();
@@ -268,6 +272,7 @@ impl Reconciler {
                 self.engine.unreadable(source, why);
                 self.read.insert(source);
             }
+            Event::Checked(source, reading) => self.engine.checked(source, reading),
             Event::Resolved(all) => {
                 for (id, release, content) in all {
                     self.resolving.remove(&id);
@@ -335,15 +340,24 @@ impl Reconciler {
         for diagnostic in facts().flat_map(|facts| &facts.diagnostics).filter(|d| d.is_error()) {
             tracing::warn!(code = diagnostic.code, "{}: {}", diagnostic.origin, diagnostic.message);
         }
+        let before = self.engine.dropped();
         self.engine.read(source, reading);
         self.read.insert(source);
+        let dropped = self.engine.dropped();
+        if dropped > before {
+            // What it no longer wants may have moved to another one, which is asked before anything is pruned.
+            let others = self.feeds.iter().enumerate().filter(|(other, _)| *other != source);
+            for feed in others.filter_map(|(_, feed)| feed.as_ref()) {
+                let _ = feed.try_send(Order::Look(dropped));
+            }
+        }
         let ledger = &mut self.ledgers[source];
         ledger.need = if ledger.tells(&touched) { Need::Tidying } else { Need::Growth };
         self.unknown.extend(unknown);
         self.watched.want(gvks, &mut self.engine);
         self.watched.hold(held, &mut self.engine);
         if scalable {
-            self.watched.watch_scalers();
+            self.watched.watch_scalers(&mut self.engine);
         }
         self.hands.contents.clear();
         self.pins = Pins::Old;

@@ -24,6 +24,7 @@ mod plan;
 mod policy;
 mod prune;
 mod reason;
+mod resolve;
 mod state;
 
 pub use budget::{Ask, Priority, release};
