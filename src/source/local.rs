@@ -1,5 +1,6 @@
 //! A repository on this host: opened in place, never written.
 
+use std::io::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
@@ -165,14 +166,11 @@ pub(super) async fn copy(
     let place = path.display().to_string();
     let real =
         std::fs::canonicalize(path).map_err(|error| Error::Unreadable { place: place.clone(), error })?;
-    let config = store.folder().join("copy.gitconfig");
-    std::fs::write(&config, ANY_OWNER).map_err(|error| Error::State {
-        path: config.clone(),
-        doing: "cannot write to",
-        error,
-    })?;
+    let unwritten = |error| Error::State { path: store.folder().to_owned(), doing: "cannot write to", error };
+    let mut config = tempfile::NamedTempFile::new_in(store.folder()).map_err(unwritten)?;
+    config.write_all(ANY_OWNER.as_bytes()).map_err(unwritten)?;
     let room = store.room()?;
-    let mut command = child::git(store.path(), Peer::Host(&config));
+    let mut command = child::git(store.path(), Peer::Host(config.path()));
     command.args(["fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head"]);
     command.args(["--no-auto-maintenance", "--depth=1", "--"]);
     command.arg(file_url(&real)).arg(format!("+{revision}:{}", Store::pin_name(revision)));
