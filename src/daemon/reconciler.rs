@@ -29,9 +29,13 @@ use crate::report::Told;
 /// Events wait here while the loop is busy; a full channel slows the informers down, nothing is lost.
 const BACKLOG: usize = 1024;
 
-/// The watches are audited by a fresh list of every kind at this interval: an event that was lost in
-/// silence is found within it.
+/// The watches are audited by a fresh list of every kind at this interval, or at every second resync where
+/// that is sooner: an event that was lost in silence is found within it.
 const AUDIT: Duration = Duration::from_mins(10);
+
+/// How long a stop waits for the answers to writes that are on their way. Not to know them does no harm: the
+/// next start looks.
+const GRACE: Duration = Duration::from_secs(3);
 
 /// While a prune waits for a person, the parent object is read again at this interval.
 const CONFIRMATION: Duration = Duration::from_secs(2);
@@ -78,6 +82,8 @@ struct Timers {
     resync: Instant,
     audit: Instant,
     confirmation: Option<Instant>,
+    /// When a stop ends the loop, whatever is on its way.
+    stop: Option<Instant>,
 }
 
 struct Channels {
@@ -135,7 +141,12 @@ impl Reconciler {
             window: 1,
             concurrency: setup.concurrency,
             resync: setup.resync,
-            timers: Timers { resync: now + setup.resync, audit: now + AUDIT, confirmation: None },
+            timers: Timers {
+                resync: now + setup.resync,
+                audit: now + AUDIT.min(setup.resync * 2),
+                confirmation: None,
+                stop: None,
+            },
             pins: Pins::New,
             listener,
             until,
@@ -143,10 +154,14 @@ impl Reconciler {
         }
     }
 
-    /// Runs the loop. A stop ends it when the writes that are on their way have been answered.
+    /// Runs the loop. A stop ends it when the writes that are on their way have been answered, or soon after.
     pub async fn run(mut self, stop: CancellationToken) -> Pass {
         loop {
-            self.turn();
+            if stop.is_cancelled() {
+                self.timers.stop.get_or_insert_with(|| Instant::now() + GRACE);
+            } else {
+                self.turn();
+            }
             if let Some(ending) = self.ending(&stop) {
                 return self.sum_up(ending);
             }
@@ -181,7 +196,8 @@ impl Reconciler {
 
     fn ending(&self, stop: &CancellationToken) -> Option<Ending> {
         if stop.is_cancelled() {
-            return (self.writes == 0).then_some(Ending::Stopped);
+            let over = self.timers.stop.is_some_and(|stop| stop <= Instant::now());
+            return (self.writes == 0 || over).then_some(Ending::Stopped);
         }
         let (Until::Settled(deadline) | Until::Healthy(deadline)) = self.until else { return None };
         if Instant::now() >= deadline {
@@ -200,6 +216,9 @@ impl Reconciler {
         let mut wake = self.timers.resync.min(self.timers.audit);
         if let Until::Settled(deadline) | Until::Healthy(deadline) = self.until {
             wake = wake.min(deadline);
+        }
+        if let Some(stop) = self.timers.stop {
+            return stop;
         }
         let others = [self.queue.next_due(), self.watched.due(), self.timers.confirmation];
         others.into_iter().flatten().fold(wake, Instant::min)
@@ -250,7 +269,7 @@ impl Reconciler {
             self.reread_parents();
         }
         if self.timers.audit <= now {
-            self.timers.audit = now + AUDIT;
+            self.timers.audit = now + AUDIT.min(self.resync * 2);
             self.watched.audit();
         }
         if self.timers.confirmation.is_some_and(|due| due <= now) {

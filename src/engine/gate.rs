@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::budget::{Ask, Priority, release};
-use super::decide::{Action, Decision, Purpose, Restarts, Sight, View};
+use super::decide::{Action, Decision, Purpose, Restarts, Scaling, Sight, View};
 use super::entry::{Entry, SourceId, Topic};
 use super::prune::{Guard, Judgement, Pending, judge};
 use super::state::{Engine, Foresight, KindState, Served, Writes};
 use super::{Desired, Live, Owner, Prune, Reason, Want, is_workload};
 use crate::graph::Units;
-use crate::health::Status;
+use crate::health::{Status, waits_for_consumer};
 use crate::object::{GroupKind, Gvk, ObjectId};
 
 impl Engine {
@@ -111,7 +111,7 @@ impl Engine {
             return Some(missing);
         }
         match self.shown(before) {
-            Some(live) if live.health.is_current() => None,
+            Some(live) if is_healthy(live) => None,
             Some(live) => Some(Reason::Needs(before.clone(), format!("is {}", health_words(live)).into())),
             None => Some(Reason::Needs(before.clone(), "is not there".into())),
         }
@@ -128,10 +128,29 @@ impl Engine {
 
     /// What is there of an object: by its informer, or by our own write that has not come back yet.
     pub fn shown(&self, id: &ObjectId) -> Option<&Live> {
-        self.live.get(id).or_else(|| match self.entries.get(id)?.looked.as_ref()? {
-            super::Looked::Found(live) => Some(live),
-            super::Looked::Absent => None,
-        })
+        let looked = match self.entries.get(id).and_then(|entry| entry.looked.as_ref()) {
+            Some(super::Looked::Found(live)) => Some(&**live),
+            Some(super::Looked::Absent) | None => None,
+        };
+        // The health of an older view is that of an older content.
+        match (self.live.get(id), looked) {
+            (Some(live), Some(looked)) if looked.rv > live.rv => Some(looked),
+            (live, looked) => live.or(looked),
+        }
+    }
+
+    /// Whether an autoscaler sets the count of an object. As long as the autoscalers are not known, one whose
+    /// count is not ours is taken to have one: ours would scale it back.
+    pub(super) fn scaling(&self, id: &ObjectId, entry: &Entry) -> Scaling {
+        let autoscaled = match &self.autoscaled {
+            Some(targets) => targets.contains(id),
+            None => self.shown(id).is_some_and(|live| {
+                let ceded = entry.want().and_then(|(_, desired)| desired.ceded);
+                let released = live.release.as_ref().map(|release| release.hash);
+                live.replicas_ceded || (ceded.is_some() && ceded == released)
+            }),
+        };
+        if autoscaled { Scaling::ByAutoscaler } else { Scaling::ByManifest }
     }
 
     /// Gives a write that may restart pods a token, or makes it wait for one.
@@ -240,10 +259,10 @@ impl Engine {
         if entry.candidate().is_some() && entry.want().is_some() {
             return Some("is changed".to_owned());
         }
-        let live = self.live.get(id)?;
+        let live = self.shown(id)?;
         let newest = self.sources[source].head.as_ref();
         let brought = live.release.as_ref().map(|release| &release.revision);
-        if newest.is_none() || brought != newest || live.health.is_current() {
+        if newest.is_none() || brought != newest || is_healthy(live) {
             return None;
         }
         Some(format!("is healthy ({})", health_words(live)))
@@ -364,6 +383,11 @@ impl Engine {
         }
         users
     }
+}
+
+/// Healthy as far as others wait for it: a claim may wait for the very pod that waits for it.
+fn is_healthy(live: &Live) -> bool {
+    live.health.is_current() || waits_for_consumer(&live.health)
 }
 
 fn health_words(live: &Live) -> String {

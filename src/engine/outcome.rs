@@ -102,15 +102,25 @@ impl Engine {
         if removal == Removal::Recreate {
             entry.refused = None;
             entry.accepted = Accepted::Nothing;
+            // What comes after it gives the token back, also where nobody tells that it was gone.
+            self.claims.entry(id.clone()).and_modify(|claim| *claim = Some(Rv(rv.0 + 1)));
         }
     }
 
     fn failed(&mut self, id: &ObjectId, action: &Action, failure: Failure, now: Instant) {
-        if self.claims.get(id) == Some(&None) {
-            self.claims.remove(id);
-            self.touch(&Topic::Budget);
-        }
         let seen = self.live.get(id).map(|live| live.rv);
+        if self.claims.get(id) == Some(&None) {
+            match (&failure, seen) {
+                // It may be rolling: the next view, or the next try, tells.
+                (Failure::Unknown(..), Some(seen)) => {
+                    self.claims.insert(id.clone(), Some(Rv(seen.0 + 1)));
+                }
+                _ => {
+                    self.claims.remove(id);
+                    self.touch(&Topic::Budget);
+                }
+            }
+        }
         let Some(entry) = self.entries.get_mut(id) else { return };
         match failure {
             Failure::Conflict(rest) => {

@@ -7,5 +7,9 @@
 
 mod fights;
 mod foreign;
+mod kills;
+mod lifecycle;
+mod network;
+mod outages;
 mod support;
 mod thread;

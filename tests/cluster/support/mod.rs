@@ -3,6 +3,7 @@
 mod api;
 mod audit;
 mod daemon;
+mod own;
 mod repo;
 mod site;
 mod wait;
@@ -15,6 +16,7 @@ use controlplane::Cluster;
 pub(crate) use api::{Api, at};
 pub(crate) use audit::Window;
 pub(crate) use daemon::Daemon;
+pub(crate) use own::Own;
 pub(crate) use repo::{Folder, Repo};
 pub(crate) use site::Site;
 pub(crate) use wait::{SOON, eventually, until};
