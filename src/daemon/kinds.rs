@@ -1,6 +1,6 @@
 //! Which kinds matter, whether the server has them, and an informer for each.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -25,6 +25,7 @@ pub(super) struct Watched {
     informers: HashMap<GroupKind, (Arc<Kind>, Informer)>,
     scalers: Option<Informer>,
     targets: HashMap<ObjectId, ObjectId>,
+    listing: Option<HashMap<ObjectId, ObjectId>>,
     retry: Duration,
     next: Option<Instant>,
     to_informers: mpsc::Sender<InformerEvent<Live>>,
@@ -48,6 +49,7 @@ impl Watched {
             informers: HashMap::new(),
             scalers: None,
             targets: HashMap::new(),
+            listing: None,
             retry: FIRST_RETRY,
             next: Some(Instant::now()),
             to_informers,
@@ -183,35 +185,42 @@ impl Watched {
     }
 
     /// Watches autoscalers: some workload's manifest sets a count that one of them may change.
-    pub(super) fn watch_scalers(&mut self) {
+    pub(super) fn watch_scalers(&mut self, engine: &mut Engine) {
         let Some(kinds) = &self.kinds else { return };
         if self.scalers.is_none()
             && let Lookup::Served(kind) = kinds.get(&Gvk::new("autoscaling", "v2", "HorizontalPodAutoscaler"))
         {
+            engine.await_autoscalers();
             self.scalers = Some(self.cluster.scalers(&kind, self.to_scalers.clone()));
         }
     }
 
-    /// Whether autoscalers are watched, or need not be.
+    /// The autoscalers' informer told. While it lists, what was known before holds.
     pub(super) fn scaled(&mut self, event: InformerEvent<Scaler>, engine: &mut Engine) {
+        let targets = self.listing.as_mut().unwrap_or(&mut self.targets);
         match event.news {
-            News::Started => self.targets.clear(),
+            News::Started => self.listing = Some(HashMap::new()),
             News::Seen(id, scaler) => {
                 match scaler.target {
-                    Some(target) => self.targets.insert(id, target.id),
-                    None => self.targets.remove(&id),
+                    Some(target) => targets.insert(id, target.id),
+                    None => targets.remove(&id),
                 };
             }
-            News::Gone(id, _) => {
-                self.targets.remove(&id);
-            }
-            News::Synced | News::Resumed => {}
+            News::Gone(id, _) => drop(targets.remove(&id)),
+            News::Synced => self.targets = self.listing.take().unwrap_or_default(),
+            News::Resumed => {}
             News::Failed(error, _) => {
                 tracing::warn!("autoscalers cannot be watched: {error}");
-                return;
+                // One who may not see them has none, as far as can be told; a failure that passes is waited for.
+                if error.class() == Class::Transient {
+                    return;
+                }
+                self.listing = None;
             }
         }
-        engine.autoscaled(self.targets.values().cloned().collect::<HashSet<_>>());
+        if self.listing.is_none() {
+            engine.autoscaled(self.targets.values().cloned().collect());
+        }
     }
 
     /// An informer told.

@@ -1,24 +1,47 @@
 //! What stands in the way of one object because of others: its kind, its namespace, what it needs, its
 //! wave, the rollout budget, the prune guard.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use super::budget::{Ask, Priority, release};
 use super::decide::{Action, Decision, Purpose, Restarts, Sight, View};
-use super::entry::{Entry, SourceId, Topic};
+use super::entry::{Entry, Looked, SourceId, Topic};
 use super::prune::{Guard, Judgement, Pending, judge};
-use super::state::{Engine, Foresight, KindState, Served, Writes};
+use super::state::{Autoscalers, Engine, Foresight, KindState, Served, Writes};
 use super::{Desired, Live, Owner, Prune, Reason, Want, is_workload};
 use crate::graph::Units;
 use crate::health::Status;
 use crate::object::{GroupKind, Gvk, ObjectId};
 
 impl Engine {
+    /// Autoscalers are going to be listed: until then no workload with a count is decided on, as taking an
+    /// autoscaler's target for a free one would scale it.
+    pub fn await_autoscalers(&mut self) {
+        self.autoscalers = Autoscalers::Awaited;
+    }
+
+    /// Takes over which objects autoscalers target.
+    pub fn autoscaled(&mut self, targets: HashSet<ObjectId>) {
+        let changed: Vec<ObjectId> = self.autoscaled.symmetric_difference(&targets).cloned().collect();
+        for id in &changed {
+            self.mark(id);
+        }
+        self.autoscaled = targets;
+        if std::mem::replace(&mut self.autoscalers, Autoscalers::Listed) == Autoscalers::Awaited {
+            self.touch(&Topic::Kinds);
+        }
+    }
+
     /// Why nothing can be said about an object's presence.
     pub(super) fn blind(&self, id: &ObjectId, entry: &Entry) -> Option<Reason> {
         if let Some(reason) = entry.want().and_then(|(_, desired)| self.unserved(&desired.gvk)) {
             return Some(reason);
+        }
+        let content = entry.want().map(|(_, desired)| desired).or(entry.accepted.known());
+        if self.autoscalers == Autoscalers::Awaited && content.is_some_and(|desired| desired.ceded.is_some())
+        {
+            return Some(Reason::Syncing(GroupKind::new("autoscaling", "HorizontalPodAutoscaler")));
         }
         let kind = id.group_kind();
         match self.informers.get(&kind) {
@@ -249,7 +272,12 @@ impl Engine {
         if entry.candidate().is_some() && entry.want().is_some() {
             return Some("is changed".to_owned());
         }
-        let live = self.live.get(id)?;
+        // Our own write may be newer than what the informer shows.
+        let live = match (&entry.looked, self.live.get(id)) {
+            (Some(Looked::Found(looked)), Some(live)) if looked.rv > live.rv => &**looked,
+            (Some(Looked::Found(looked)), None) => looked,
+            (_, live) => live?,
+        };
         let newest = self.sources[source].head.as_ref();
         let brought = live.release.as_ref().map(|release| &release.revision);
         if newest.is_none() || brought != newest || live.health.is_current() {

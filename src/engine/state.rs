@@ -117,6 +117,16 @@ pub(super) enum Foresight {
     AllDone,
 }
 
+/// Whether it is known which workloads autoscalers target.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Autoscalers {
+    /// It is.
+    #[default]
+    Listed,
+    /// They are being listed.
+    Awaited,
+}
+
 /// All facts, and every transition.
 #[derive(Debug, Default)]
 pub struct Engine {
@@ -128,6 +138,7 @@ pub struct Engine {
     pub(super) informers: HashMap<GroupKind, KindState>,
     pub(super) served: HashMap<Gvk, Served>,
     pub(super) autoscaled: HashSet<ObjectId>,
+    pub(super) autoscalers: Autoscalers,
     pub(super) waiting: HashMap<Topic, BTreeSet<ObjectId>>,
     pub(super) waits: HashMap<ObjectId, Topic>,
     pub(super) asks: BTreeSet<Ask>,
@@ -349,13 +360,6 @@ impl Engine {
             self.served.insert(gvk, served);
             self.touch(&Topic::Kinds);
         }
-    }
-
-    /// Takes over which objects autoscalers target.
-    pub fn autoscaled(&mut self, targets: HashSet<ObjectId>) {
-        let changed: Vec<ObjectId> = self.autoscaled.symmetric_difference(&targets).cloned().collect();
-        self.dirty.extend(changed);
-        self.autoscaled = targets;
     }
 
     /// An informer begins a list: what it does not show until the end is gone.
