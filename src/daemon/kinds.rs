@@ -185,12 +185,11 @@ impl Watched {
     }
 
     /// Watches autoscalers: some workload's manifest sets a count that one of them may change.
-    pub(super) fn watch_scalers(&mut self, engine: &mut Engine) {
+    pub(super) fn watch_scalers(&mut self) {
         let Some(kinds) = &self.kinds else { return };
         if self.scalers.is_none()
             && let Lookup::Served(kind) = kinds.get(&Gvk::new("autoscaling", "v2", "HorizontalPodAutoscaler"))
         {
-            engine.await_autoscalers();
             self.scalers = Some(self.cluster.scalers(&kind, self.to_scalers.clone()));
         }
     }

@@ -20,6 +20,9 @@ pub const FIGHT_WINDOW: Duration = Duration::from_mins(1);
 /// When our own write has not come back by the watch in this time, the API server is asked.
 pub const ECHO: Duration = Duration::from_secs(10);
 
+/// Our entry owns the annotation, and the object has none.
+const STRIPPED: &str = "the server does not keep the annotation rhumb.dev/release; a webhook or an admission policy takes it away";
+
 /// What can be said about an object's presence.
 #[derive(Clone, Debug)]
 pub enum Sight<'a> {
@@ -298,6 +301,11 @@ fn present(view: &View<'_>, source: SourceId, desired: &Shared, live: &Live, now
     }))
 }
 
+/// The hash of what is sent.
+fn content(want: &Shared, replicas: Replicas) -> Hash {
+    if replicas == Replicas::AsWritten { want.hash } else { want.ceded.unwrap_or(want.hash) }
+}
+
 /// A repair brings nothing new, so the annotation goes on naming the revision that did.
 fn revision(view: &View<'_>, source: SourceId, purpose: Purpose) -> Revision {
     match (&view.entry.brought, purpose) {
@@ -366,10 +374,14 @@ fn verify(view: &View<'_>, source: SourceId, want: &Shared, live: &Live, now: In
         Replicas::Shown(_) if as_released => Replicas::AsWritten,
         other => other,
     };
-    let content = if replicas == Replicas::AsWritten { want.hash } else { want.ceded.unwrap_or(want.hash) };
+    let content = content(want, replicas);
     let verified = view.entry.verified.as_ref().filter(|v| v.speaks_of(content, live.ours.as_ref()));
     match verified.map(|verified| verified.cover) {
         None => Decision::act(Action::Compare(want.clone(), replicas)),
+        // Sent again and again, the annotation would be taken away again and again.
+        Some(Cover::Whole) if live.release.is_none() => {
+            Decision::wait(Reason::Refused(STRIPPED.into(), None))
+        }
         Some(Cover::Whole) => Decision::act(Action::Nothing),
         Some(Cover::Empty) => Decision::act(Action::Inspect(want.clone(), replicas)),
         Some(Cover::Lost(lost)) => repair(view, source, want, (replicas, lost), live, now),

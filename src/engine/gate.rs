@@ -1,47 +1,24 @@
 //! What stands in the way of one object because of others: its kind, its namespace, what it needs, its
 //! wave, the rollout budget, the prune guard.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::budget::{Ask, Priority, release};
-use super::decide::{Action, Decision, Purpose, Restarts, Sight, View};
-use super::entry::{Entry, Looked, SourceId, Topic};
+use super::decide::{Action, Decision, Purpose, Restarts, Scaling, Sight, View};
+use super::entry::{Entry, SourceId, Topic};
 use super::prune::{Guard, Judgement, Pending, judge};
-use super::state::{Autoscalers, Engine, Foresight, KindState, Served, Writes};
+use super::state::{Engine, Foresight, KindState, Served, Writes};
 use super::{Desired, Live, Owner, Prune, Reason, Want, is_workload};
 use crate::graph::Units;
-use crate::health::Status;
+use crate::health::{Status, waits_for_consumer};
 use crate::object::{GroupKind, Gvk, ObjectId};
 
 impl Engine {
-    /// Autoscalers are going to be listed: until then no workload with a count is decided on, as taking an
-    /// autoscaler's target for a free one would scale it.
-    pub fn await_autoscalers(&mut self) {
-        self.autoscalers = Autoscalers::Awaited;
-    }
-
-    /// Takes over which objects autoscalers target.
-    pub fn autoscaled(&mut self, targets: HashSet<ObjectId>) {
-        let changed: Vec<ObjectId> = self.autoscaled.symmetric_difference(&targets).cloned().collect();
-        for id in &changed {
-            self.mark(id);
-        }
-        self.autoscaled = targets;
-        if std::mem::replace(&mut self.autoscalers, Autoscalers::Listed) == Autoscalers::Awaited {
-            self.touch(&Topic::Kinds);
-        }
-    }
-
     /// Why nothing can be said about an object's presence.
     pub(super) fn blind(&self, id: &ObjectId, entry: &Entry) -> Option<Reason> {
         if let Some(reason) = entry.want().and_then(|(_, desired)| self.unserved(&desired.gvk)) {
             return Some(reason);
-        }
-        let content = entry.want().map(|(_, desired)| desired).or(entry.accepted.known());
-        if self.autoscalers == Autoscalers::Awaited && content.is_some_and(|desired| desired.ceded.is_some())
-        {
-            return Some(Reason::Syncing(GroupKind::new("autoscaling", "HorizontalPodAutoscaler")));
         }
         let kind = id.group_kind();
         match self.informers.get(&kind) {
@@ -134,7 +111,7 @@ impl Engine {
             return Some(missing);
         }
         match self.shown(before) {
-            Some(live) if live.health.is_current() => None,
+            Some(live) if is_healthy(live) => None,
             Some(live) => Some(Reason::Needs(before.clone(), format!("is {}", health_words(live)).into())),
             None => Some(Reason::Needs(before.clone(), "is not there".into())),
         }
@@ -151,10 +128,29 @@ impl Engine {
 
     /// What is there of an object: by its informer, or by our own write that has not come back yet.
     pub fn shown(&self, id: &ObjectId) -> Option<&Live> {
-        self.live.get(id).or_else(|| match self.entries.get(id)?.looked.as_ref()? {
-            super::Looked::Found(live) => Some(live),
-            super::Looked::Absent => None,
-        })
+        let looked = match self.entries.get(id).and_then(|entry| entry.looked.as_ref()) {
+            Some(super::Looked::Found(live)) => Some(&**live),
+            Some(super::Looked::Absent) | None => None,
+        };
+        // The health of an older view is that of an older content.
+        match (self.live.get(id), looked) {
+            (Some(live), Some(looked)) if looked.rv > live.rv => Some(looked),
+            (live, looked) => live.or(looked),
+        }
+    }
+
+    /// Whether an autoscaler sets the count of an object. As long as the autoscalers are not known, one whose
+    /// count is not ours is taken to have one: ours would scale it back.
+    pub(super) fn scaling(&self, id: &ObjectId, entry: &Entry) -> Scaling {
+        let autoscaled = match &self.autoscaled {
+            Some(targets) => targets.contains(id),
+            None => self.shown(id).is_some_and(|live| {
+                let ceded = entry.want().and_then(|(_, desired)| desired.ceded);
+                let released = live.release.as_ref().map(|release| release.hash);
+                live.replicas_ceded || (ceded.is_some() && ceded == released)
+            }),
+        };
+        if autoscaled { Scaling::ByAutoscaler } else { Scaling::ByManifest }
     }
 
     /// Gives a write that may restart pods a token, or makes it wait for one.
@@ -272,15 +268,10 @@ impl Engine {
         if entry.candidate().is_some() && entry.want().is_some() {
             return Some("is changed".to_owned());
         }
-        // Our own write may be newer than what the informer shows.
-        let live = match (&entry.looked, self.live.get(id)) {
-            (Some(Looked::Found(looked)), Some(live)) if looked.rv > live.rv => &**looked,
-            (Some(Looked::Found(looked)), None) => looked,
-            (_, live) => live?,
-        };
+        let live = self.shown(id)?;
         let newest = self.sources[source].head.as_ref();
         let brought = live.release.as_ref().map(|release| &release.revision);
-        if newest.is_none() || brought != newest || live.health.is_current() {
+        if newest.is_none() || brought != newest || is_healthy(live) {
             return None;
         }
         Some(format!("is healthy ({})", health_words(live)))
@@ -404,6 +395,11 @@ impl Engine {
         }
         users
     }
+}
+
+/// Healthy as far as others wait for it: a claim may wait for the very pod that waits for it.
+fn is_healthy(live: &Live) -> bool {
+    live.health.is_current() || waits_for_consumer(&live.health)
 }
 
 fn health_words(live: &Live) -> String {
