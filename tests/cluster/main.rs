@@ -11,5 +11,6 @@ mod kills;
 mod lifecycle;
 mod network;
 mod outages;
+mod remotes;
 mod support;
 mod thread;
