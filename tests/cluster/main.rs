@@ -12,5 +12,6 @@ mod lifecycle;
 mod network;
 mod outages;
 mod remotes;
+mod state;
 mod support;
 mod thread;
