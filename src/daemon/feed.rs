@@ -347,3 +347,6 @@ pub(super) async fn at_newest(
     let step = blocking(move || advance(&reader, &dialect, scopes, None, &observed.revision)).await?;
     Ok(step.reading)
 }
+
+#[cfg(test)]
+mod tests;

@@ -209,7 +209,13 @@ impl Reconciler {
             && depth.processing == 0
             && self.ledgers.iter().all(|ledger| ledger.call == Call::None);
         let healthy = !matches!(self.until, Until::Healthy(_)) || self.unhealthy().is_empty();
-        (started && quiet && healthy && !self.is_moving()).then_some(Ending::Settled)
+        (started && quiet && healthy && !self.is_listing() && !self.is_moving()).then_some(Ending::Settled)
+    }
+
+    /// Whether a kind of an inventory is still being listed: what is not wanted any more is not known yet.
+    fn is_listing(&self) -> bool {
+        let inventories = self.engine.sources().iter().filter_map(|source| source.inventory.as_ref());
+        inventories.flat_map(|inventory| &inventory.kinds).any(|kind| self.engine.is_syncing(kind))
     }
 
     fn wake(&mut self) -> Instant {
@@ -230,16 +236,17 @@ impl Reconciler {
         self.on_time(now);
         self.engine.settle();
         self.keep_inventories();
-        for id in self.engine.take_dirty() {
-            self.queue.add(id);
-        }
+        self.enqueue();
         self.resolve();
         let mut batch = Batch::default();
         while self.writes < self.window.min(self.concurrency) {
             let Some(id) = self.queue.take(now) else { break };
             self.process(id, now, &mut batch);
+            // A decision may be what others wait for, and nothing else may happen for a long time.
+            self.enqueue();
         }
         self.ask(batch);
+        self.keep_inventories();
         self.pin();
         let confirm =
             self.engine.sources().iter().enumerate().any(|(source, _)| self.waits_for_person(source));
@@ -247,6 +254,12 @@ impl Reconciler {
             (true, None) => self.timers.confirmation = Some(now + CONFIRMATION),
             (false, _) => self.timers.confirmation = None,
             (true, Some(_)) => {}
+        }
+    }
+
+    fn enqueue(&mut self) {
+        for id in self.engine.take_dirty() {
+            self.queue.add(id);
         }
     }
 

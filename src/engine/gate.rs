@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::budget::{Ask, Priority, release};
-use super::decide::{Action, Decision, Purpose, Restarts, Sight, View};
+use super::decide::{Action, Decision, Purpose, Restarts, Scaling, Sight, View};
 use super::entry::{Entry, SourceId, Topic};
 use super::prune::{Guard, Judgement, Pending, judge};
 use super::state::{Engine, Foresight, KindState, Served, Writes};
 use super::{Desired, Live, Owner, Prune, Reason, Want, is_workload};
 use crate::graph::Units;
-use crate::health::Status;
+use crate::health::{Status, waits_for_consumer};
 use crate::object::{GroupKind, Gvk, ObjectId};
 
 impl Engine {
@@ -111,7 +111,7 @@ impl Engine {
             return Some(missing);
         }
         match self.shown(before) {
-            Some(live) if live.health.is_current() => None,
+            Some(live) if is_healthy(live) => None,
             Some(live) => Some(Reason::Needs(before.clone(), format!("is {}", health_words(live)).into())),
             None => Some(Reason::Needs(before.clone(), "is not there".into())),
         }
@@ -128,10 +128,29 @@ impl Engine {
 
     /// What is there of an object: by its informer, or by our own write that has not come back yet.
     pub fn shown(&self, id: &ObjectId) -> Option<&Live> {
-        self.live.get(id).or_else(|| match self.entries.get(id)?.looked.as_ref()? {
-            super::Looked::Found(live) => Some(live),
-            super::Looked::Absent => None,
-        })
+        let looked = match self.entries.get(id).and_then(|entry| entry.looked.as_ref()) {
+            Some(super::Looked::Found(live)) => Some(&**live),
+            Some(super::Looked::Absent) | None => None,
+        };
+        // The health of an older view is that of an older content.
+        match (self.live.get(id), looked) {
+            (Some(live), Some(looked)) if looked.rv > live.rv => Some(looked),
+            (live, looked) => live.or(looked),
+        }
+    }
+
+    /// Whether an autoscaler sets the count of an object. As long as the autoscalers are not known, one whose
+    /// count is not ours is taken to have one: ours would scale it back.
+    pub(super) fn scaling(&self, id: &ObjectId, entry: &Entry) -> Scaling {
+        let autoscaled = match &self.autoscaled {
+            Some(targets) => targets.contains(id),
+            None => self.shown(id).is_some_and(|live| {
+                let ceded = entry.want().and_then(|(_, desired)| desired.ceded);
+                let released = live.release.as_ref().map(|release| release.hash);
+                live.replicas_ceded || (ceded.is_some() && ceded == released)
+            }),
+        };
+        if autoscaled { Scaling::ByAutoscaler } else { Scaling::ByManifest }
     }
 
     /// Gives a write that may restart pods a token, or makes it wait for one.
@@ -167,10 +186,19 @@ impl Engine {
         }
     }
 
+    /// Why it cannot be told whether the source that brought an object still wants it.
+    pub(super) fn doubt(&self, entry: &Entry) -> Option<Arc<str>> {
+        let accepted = entry.accepted.known().filter(|_| entry.wants.is_empty())?;
+        self.sources[accepted.place.source].incomplete.clone()
+    }
+
     /// A source that is only observed decides all and writes nothing.
     pub(super) fn observed(&self, id: &ObjectId, decision: Decision) -> Decision {
-        let wanting = self.entries.get(id).and_then(|entry| entry.wants.first()).map(|(source, _)| *source);
-        let source = wanting.or_else(|| self.live.get(id).and_then(|live| self.source_of(live)));
+        let entry = self.entries.get(id);
+        let wanting = entry.and_then(|entry| entry.wants.first()).map(|(source, _)| *source);
+        let source = wanting
+            .or_else(|| self.live.get(id).and_then(|live| self.source_of(live)))
+            .or_else(|| Some(entry?.accepted.known()?.place.source));
         let observed = source.is_some_and(|source| self.sources[source].writes == Writes::Observed);
         let writes = matches!(decision.action, Action::Apply(_) | Action::Delete(..));
         if observed && writes { Decision::wait(Reason::Observed) } else { decision }
@@ -240,10 +268,10 @@ impl Engine {
         if entry.candidate().is_some() && entry.want().is_some() {
             return Some("is changed".to_owned());
         }
-        let live = self.live.get(id)?;
+        let live = self.shown(id)?;
         let newest = self.sources[source].head.as_ref();
         let brought = live.release.as_ref().map(|release| &release.revision);
-        if newest.is_none() || brought != newest || live.health.is_current() {
+        if newest.is_none() || brought != newest || is_healthy(live) {
             return None;
         }
         Some(format!("is healthy ({})", health_words(live)))
@@ -312,20 +340,23 @@ impl Engine {
     }
 
     /// Why a source prunes nothing at all now.
-    fn closed(&self, source: SourceId) -> Option<Arc<str>> {
+    fn closed(&self, source: SourceId) -> Option<Judgement> {
         let state = &self.sources[source];
         if state.prune == Prune::Off {
-            return Some("not wanted any more; kept, as pruning is off".into());
+            return Some(Judgement::Keep("not wanted any more; kept, as pruning is off".into()));
         }
         if let Some(why) = &state.incomplete {
-            return Some(format!("nothing is pruned, as the source was not read whole: {why}").into());
+            let why = format!("nothing is pruned, as the source was not read whole: {why}");
+            return Some(Judgement::Keep(why.into()));
         }
         let Some(inventory) = &state.inventory else {
-            return Some("nothing is pruned before the inventory was read".into());
+            return Some(Judgement::Later("nothing is pruned before the inventory was read".into()));
         };
         let declared = state.catalog.ids().map(ObjectId::group_kind);
         let unsynced = inventory.kinds.iter().cloned().chain(declared).find(|kind| !self.is_synced(kind));
-        unsynced.map(|kind| format!("nothing is pruned while {kind} cannot be listed").into())
+        let later =
+            |kind| Judgement::Later(format!("nothing is pruned while {kind} cannot be listed").into());
+        unsynced.map(later)
     }
 
     /// Changes under way, and what belongs together with them or with what is to go.
@@ -364,6 +395,11 @@ impl Engine {
         }
         users
     }
+}
+
+/// Healthy as far as others wait for it: a claim may wait for the very pod that waits for it.
+fn is_healthy(live: &Live) -> bool {
+    live.health.is_current() || waits_for_consumer(&live.health)
 }
 
 fn health_words(live: &Live) -> String {

@@ -9,7 +9,7 @@ use super::decide::{Action, Decision, Sight, View, decide};
 use super::entry::{Accepted, Entry, Looked, SourceId, Topic, Verified};
 use super::prune::Judgement;
 use super::{
-    Adopt, BlastRadius, Catalog, FileFacts, Live, Prune, Release, RollPhase, Rv, Scaling, Shared, Uid, Want,
+    Adopt, BlastRadius, Catalog, FileFacts, Live, Prune, Release, RollPhase, Rv, Shared, Uid, Want,
     is_workload,
 };
 use crate::object::{Class, GroupKind, Gvk, Hash, ObjectId, Revision};
@@ -127,7 +127,7 @@ pub struct Engine {
     pub(super) live: HashMap<ObjectId, Live>,
     pub(super) informers: HashMap<GroupKind, KindState>,
     pub(super) served: HashMap<Gvk, Served>,
-    pub(super) autoscaled: HashSet<ObjectId>,
+    pub(super) autoscaled: Option<HashSet<ObjectId>>,
     pub(super) waiting: HashMap<Topic, BTreeSet<ObjectId>>,
     pub(super) waits: HashMap<ObjectId, Topic>,
     pub(super) asks: BTreeSet<Ask>,
@@ -238,8 +238,14 @@ impl Engine {
             touched.extend(state.catalog.replace(&file, facts));
         }
         let doubt = state.catalog.not_understood().map(|file| format!("{file} is not understood").into());
-        state.incomplete = reading.incomplete.or(doubt);
-        if reading.revision.is_some() {
+        let before = std::mem::replace(&mut state.incomplete, reading.incomplete.or(doubt));
+        if before.is_some() && state.incomplete.is_none() {
+            let unwanted = self.entries.iter().filter(|(_, entry)| entry.wants.is_empty());
+            self.dirty.extend(unwanted.map(|(id, _)| id.clone()));
+        }
+        if reading.revision.is_some() && reading.revision != state.head {
+            // Whether an object is finished depends on the newest revision.
+            self.dirty.extend(state.waves.values().flatten().cloned());
             self.heads[source] = reading.revision.clone().unwrap_or_else(|| Revision::new(""));
             state.head = reading.revision;
         }
@@ -260,8 +266,9 @@ impl Engine {
         let want = self.sources[source].catalog.want(id);
         let entry = self.entries.entry(id.clone()).or_default();
         let before = entry.wants.clone();
+        let mut left_wave = false;
         if let Some((_, Want::Object(old))) = entry.wants.iter().find(|(other, _)| *other == source) {
-            self.sources[source].waves.entry(old.wave).or_default().remove(id);
+            left_wave = self.sources[source].waves.entry(old.wave).or_default().remove(id);
             if let Some(defined) = &old.defines {
                 self.definitions.remove(&**defined);
             }
@@ -288,6 +295,9 @@ impl Engine {
             self.touch(&Topic::Object(id.clone()));
         }
         self.track_wave(id);
+        if left_wave {
+            self.touch(&Topic::Waves(source));
+        }
     }
 
     /// Whatever changes may change what may be pruned.
@@ -349,9 +359,11 @@ impl Engine {
 
     /// Takes over which objects autoscalers target.
     pub fn autoscaled(&mut self, targets: HashSet<ObjectId>) {
-        let changed: Vec<ObjectId> = self.autoscaled.symmetric_difference(&targets).cloned().collect();
-        self.dirty.extend(changed);
-        self.autoscaled = targets;
+        match self.autoscaled.replace(targets.clone()) {
+            Some(before) => self.dirty.extend(before.symmetric_difference(&targets).cloned()),
+            // Until now those whose count is not ours were taken for targets.
+            None => self.mark_all(),
+        }
     }
 
     /// An informer begins a list: what it does not show until the end is gone.
@@ -386,6 +398,11 @@ impl Engine {
         }
     }
 
+    /// Whether an informer has not listed all yet, and nothing is known to stand in its way.
+    pub fn is_syncing(&self, kind: &GroupKind) -> bool {
+        matches!(self.informers.get(kind), None | Some(KindState::Syncing))
+    }
+
     /// Whether an informer shows all there is.
     pub fn is_synced(&self, kind: &GroupKind) -> bool {
         self.informers.get(kind) == Some(&KindState::Synced)
@@ -400,7 +417,8 @@ impl Engine {
             return;
         }
         let entry = self.entries.entry(id.clone()).or_default();
-        entry.looked = None;
+        let is_newer = |looked: &Looked| matches!(looked, Looked::Found(found) if found.rv > live.rv);
+        entry.looked = entry.looked.take().filter(is_newer);
         entry.written = entry.written.filter(|(written, _)| *written > live.rv);
         // A view older than our own write tells nothing about what was accepted.
         if entry.written.is_none() {
@@ -432,15 +450,17 @@ impl Engine {
 
     /// A look at the API server answered.
     pub fn looked(&mut self, id: &ObjectId, looked: Looked) {
+        let overdue = self.entries.get(id).is_some_and(|entry| entry.written.is_some());
+        match (self.live.contains_key(id), &looked) {
+            // The watch owes us an event.
+            (true, Looked::Absent) if overdue => self.gone(id),
+            // It came while the question was on its way.
+            (true, Looked::Absent) => return,
+            _ => {}
+        }
         if let Some(entry) = self.entries.get_mut(id) {
-            if let (Looked::Found(live), Some((written, _))) = (&looked, entry.written)
-                && written <= live.rv
-            {
-                entry.written = None;
-            }
-            if looked == Looked::Absent {
-                entry.written = None;
-            }
+            // The server's own answer is newer than any write of ours, whatever number it bears.
+            entry.written = None;
             if let Looked::Found(live) = &looked {
                 entry.know(live);
             }
@@ -520,10 +540,11 @@ impl Engine {
             inventories: &self.applysets,
             heads: &self.heads,
             adopt: wanting.map_or(Adopt::default(), |(source, _)| self.sources[source].adopt),
-            scaling: if self.autoscaled.contains(id) { Scaling::ByAutoscaler } else { Scaling::ByManifest },
+            scaling: self.scaling(id, entry),
             barred: self.barred(id, entry),
             gated: wanting.and_then(|(source, desired)| self.gated(source, desired)),
             judgement: None,
+            doubt: self.doubt(entry),
             finished: wanting
                 .and_then(|(source, _)| self.sources[source].inventory.as_ref()?.finished.get(id).copied()),
         };

@@ -5,5 +5,6 @@ mod budget;
 mod decisions;
 mod prune;
 mod simulation;
+mod wakes;
 mod words;
 mod world;

@@ -20,7 +20,7 @@ pub(crate) use daemon::Daemon;
 pub(crate) use own::Own;
 pub(crate) use remote::{Manners, Remote};
 pub(crate) use repo::{Folder, Repo};
-pub(crate) use site::{Run, Site, run};
+pub(crate) use site::{Run, Site, run, source};
 pub(crate) use wait::{SOON, eventually, until};
 
 /// The control plane that all tests share that stop none of its parts.
