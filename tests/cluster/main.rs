@@ -4,6 +4,7 @@
 //! them can share one control plane; a test that stops or spoils parts starts its own.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, also in its own functions")]
+#![allow(clippy::print_stderr, reason = "what a failing test shows")]
 
 mod adoption;
 mod budget;

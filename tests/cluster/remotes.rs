@@ -162,7 +162,7 @@ fn a_branch_that_was_deleted_deletes_nothing() {
     bed.repo.git(&["push", "--quiet", "origin", "HEAD:trunk"]);
     // HEAD leads elsewhere, and is there: the server's answer is a whole one.
     let head = |name: &str| {
-        std::fs::write(bed.remote.path().join("HEAD"), format!("ref: refs/heads/{name}\n")).unwrap()
+        std::fs::write(bed.remote.path().join("HEAD"), format!("ref: refs/heads/{name}\n")).unwrap();
     };
     head("trunk");
     let mark = bed.daemon.mark();

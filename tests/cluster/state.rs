@@ -134,7 +134,9 @@ fn a_lost_object_in_the_store_is_fetched_again() {
     let bed = bed("state-hole");
     let packs = files(&bed.store().join("objects"));
     assert!(!packs.is_empty());
-    packs.iter().for_each(|pack| fs::remove_file(pack).unwrap());
+    for pack in &packs {
+        fs::remove_file(pack).unwrap();
+    }
     bed.starts_again(&[]);
 }
 

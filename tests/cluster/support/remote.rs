@@ -54,10 +54,7 @@ struct State {
 impl Remote {
     /// Serves a bare copy of a repository, and makes it that one's `origin`.
     pub(crate) fn of(repo: &Repo) -> Self {
-        let dir = TempDir::new().unwrap();
-        let bare = dir.path().join("repo.git");
-        repo.git(&["clone", "--quiet", "--bare", ".", bare.to_str().unwrap()]);
-        repo.git(&["remote", "add", "origin", bare.to_str().unwrap()]);
+        let (dir, _) = repo.bare();
         let names = vec!["127.0.0.1".to_owned(), "localhost".to_owned()];
         let own = rcgen::generate_simple_self_signed(names).unwrap();
         std::fs::write(dir.path().join("ca.pem"), own.cert.pem()).unwrap();
