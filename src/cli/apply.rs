@@ -9,7 +9,7 @@ use super::args::{ApplyArgs, ApplyOutput};
 use super::{CommandError, Exit, Terminal, diff, session};
 use crate::config::Config;
 use crate::daemon::{Ending, Pass, Reconciler, Setup, Until};
-use crate::engine::Prune;
+use crate::engine::{Plan, Prune, Verdict};
 use crate::object::ObjectId;
 use crate::render::{self, Outcome, Palette, Tense};
 use crate::report::Told;
@@ -31,9 +31,16 @@ pub(super) fn carry_out(args: &ApplyArgs, config: Config, terminal: &Terminal) -
         };
         terminal.print(&text)?;
         terminal.tell(&render::diagnostics(&plan.diagnostics, terminal.error_palette()));
-        return Ok(Exit::Done);
+        return Ok(tried(&plan));
     }
     runtime.block_on(apply(args, &config, terminal))
+}
+
+/// As [`exit`], for what would be done.
+fn tried(plan: &Plan) -> Exit {
+    let open = plan.objects.iter().any(|p| matches!(p.verdict, Verdict::Wait | Verdict::Refuse));
+    let unread = !plan.complete || plan.diagnostics.iter().any(crate::object::Diagnostic::is_error);
+    if open || unread { Exit::Differs } else { Exit::Done }
 }
 
 async fn apply(args: &ApplyArgs, config: &Config, terminal: &Terminal) -> Result<Exit, CommandError> {
@@ -59,9 +66,11 @@ async fn apply(args: &ApplyArgs, config: &Config, terminal: &Terminal) -> Result
     };
     let (listener, mut told) = mpsc::unbounded_channel();
     let pass = tokio::spawn(Reconciler::new(setup, until, listener).run(CancellationToken::new()));
+    // What was begun is finished, and its exit code holds, whoever stops reading.
+    let mut printed = Ok(());
     while let Some((id, told)) = told.recv().await {
-        if args.output == ApplyOutput::Text {
-            terminal.print(&line(&id, &told, terminal.palette()))?;
+        if args.output == ApplyOutput::Text && printed.is_ok() {
+            printed = terminal.print(&line(&id, &told, terminal.palette()));
         }
     }
     let pass = match pass.await {
@@ -71,7 +80,13 @@ async fn apply(args: &ApplyArgs, config: &Config, terminal: &Terminal) -> Result
             Err(_) => return Ok(Exit::TimedOut),
         },
     };
-    conclude(args, &source.name, &pass, terminal)
+    let printed = printed.and_then(|()| conclude(args, &source.name, &pass, terminal));
+    match printed {
+        // A closed pipe: nobody reads, but the exit code says what was done.
+        Err(error) if error.message.is_empty() => Ok(exit(args, &pass)),
+        Err(error) => Err(error),
+        Ok(()) => Ok(exit(args, &pass)),
+    }
 }
 
 fn line(id: &ObjectId, told: &Told, palette: Palette) -> String {
@@ -94,8 +109,8 @@ fn line(id: &ObjectId, told: &Told, palette: Palette) -> String {
     render::progress(id, outcome, palette)
 }
 
-/// What is still open, what reading found, and the exit code.
-fn conclude(args: &ApplyArgs, source: &str, pass: &Pass, terminal: &Terminal) -> Result<Exit, CommandError> {
+/// What is still open, and what reading found.
+fn conclude(args: &ApplyArgs, source: &str, pass: &Pass, terminal: &Terminal) -> Result<(), CommandError> {
     let plan = pass.plan(source);
     match args.output {
         ApplyOutput::Json => terminal.print(&render::json(&plan))?,
@@ -115,7 +130,7 @@ fn conclude(args: &ApplyArgs, source: &str, pass: &Pass, terminal: &Terminal) ->
             terminal.tell(&format!("{} is not healthy: {health}\n", id.resource_name()));
         }
     }
-    Ok(exit(args, pass))
+    Ok(())
 }
 
 fn exit(args: &ApplyArgs, pass: &Pass) -> Exit {

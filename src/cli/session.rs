@@ -78,7 +78,13 @@ pub(super) async fn patient_state(config: &Config, cluster: &Cluster) -> Result<
 pub(super) fn followed(config: &SourceConfig, state: &Path) -> Result<SourceSetup, CommandError> {
     let location = source::Location::from(&config.location);
     let source = Source::open(&config.name, &location, &state.join(&config.name))?;
-    let place = source.place().to_owned();
+    // Another folder of a repository is another place.
+    let place = match &config.location {
+        Location::Git { path, .. } if !path.is_root() => {
+            format!("{}/{}", source.place().trim_end_matches('/'), path.as_str())
+        }
+        Location::Git { .. } | Location::Directory(_) => source.place().to_owned(),
+    };
     Ok(setup(config, place, Files::Followed(source)))
 }
 

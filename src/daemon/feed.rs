@@ -113,19 +113,15 @@ impl Feed {
     async fn advance(&mut self) -> Result<Option<(Reading, BTreeSet<GroupKind>)>, Error> {
         let revision = self.source.observe().await?.revision;
         let same = self.told.as_ref().filter(|told| told.revision == revision);
-        match (same, self.extent) {
-            (Some(told), Extent::Changes) => {
-                let recovered = std::mem::replace(&mut self.failing, Failing::No) == Failing::Yes;
-                let reading =
-                    Reading { revision: Some(revision), incomplete: refusal(told), ..Reading::default() };
-                Ok(recovered.then(|| (reading, BTreeSet::new())))
-            }
-            _ => {
-                let news = self.step(revision).await?;
-                self.failing = Failing::No;
-                Ok(Some(news))
-            }
+        if let (Some(told), Extent::Changes) = (same, self.extent) {
+            let recovered = std::mem::replace(&mut self.failing, Failing::No) == Failing::Yes;
+            let reading =
+                Reading { revision: Some(revision), incomplete: refusal(told), ..Reading::default() };
+            return Ok(recovered.then(|| (reading, BTreeSet::new())));
         }
+        let news = self.step(revision).await?;
+        self.failing = Failing::No;
+        Ok(Some(news))
     }
 
     /// The first look of this process failed: what an earlier one left stays in force.

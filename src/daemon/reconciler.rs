@@ -146,12 +146,15 @@ impl Reconciler {
     /// Runs the loop. A stop ends it when the writes that are on their way have been answered.
     pub async fn run(mut self, stop: CancellationToken) -> Pass {
         loop {
-            self.turn();
+            let stopped = stop.is_cancelled();
+            if !stopped {
+                self.turn();
+            }
             if let Some(ending) = self.ending(&stop) {
                 return self.sum_up(ending);
             }
-            let wake = self.wake();
-            let stopped = stop.is_cancelled();
+            // Once stopped, only the answers of what was begun are waited for.
+            let wake = if stopped { Instant::now() + AUDIT } else { self.wake() };
             tokio::select! {
                 biased;
                 Some(event) = self.channels.from_tasks.recv() => self.happened(event),

@@ -116,15 +116,12 @@ impl Engine {
     fn failed(&mut self, id: &ObjectId, action: &Action, failure: Failure, now: Instant) {
         let seen = self.live.get(id).map(|live| live.rv);
         if self.claims.get(id) == Some(&None) {
-            match (&failure, seen) {
+            if let (Failure::Unknown(..), Some(seen)) = (&failure, seen) {
                 // It may be rolling: the next view, or the next try, tells.
-                (Failure::Unknown(..), Some(seen)) => {
-                    self.claims.insert(id.clone(), Some(Rv(seen.0 + 1)));
-                }
-                _ => {
-                    self.claims.remove(id);
-                    self.touch(&Topic::Budget);
-                }
+                self.claims.insert(id.clone(), Some(Rv(seen.0 + 1)));
+            } else {
+                self.claims.remove(id);
+                self.touch(&Topic::Budget);
             }
         }
         let Some(entry) = self.entries.get_mut(id) else { return };
