@@ -165,8 +165,9 @@ impl Reconciler {
             if let Some(ending) = self.ending(&stop) {
                 return self.sum_up(ending);
             }
-            let wake = self.wake();
+            // Once stopped, only the answers of what was begun are waited for.
             let stopped = stop.is_cancelled();
+            let wake = self.timers.stop.unwrap_or_else(|| self.wake());
             tokio::select! {
                 biased;
                 Some(event) = self.channels.from_tasks.recv() => self.happened(event),
@@ -388,7 +389,7 @@ impl Reconciler {
         self.watched.want(gvks, &mut self.engine);
         self.watched.hold(held, &mut self.engine);
         if scalable {
-            self.watched.watch_scalers();
+            self.watched.watch_scalers(&mut self.engine);
         }
         self.hands.contents.clear();
         self.pins = Pins::Old;
