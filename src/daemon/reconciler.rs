@@ -209,7 +209,13 @@ impl Reconciler {
             && depth.processing == 0
             && self.ledgers.iter().all(|ledger| ledger.call == Call::None);
         let healthy = !matches!(self.until, Until::Healthy(_)) || self.unhealthy().is_empty();
-        (started && quiet && healthy && !self.is_moving()).then_some(Ending::Settled)
+        (started && quiet && healthy && !self.is_listing() && !self.is_moving()).then_some(Ending::Settled)
+    }
+
+    /// Whether a kind of an inventory is still being listed: what is not wanted any more is not known yet.
+    fn is_listing(&self) -> bool {
+        let inventories = self.engine.sources().iter().filter_map(|source| source.inventory.as_ref());
+        inventories.flat_map(|inventory| &inventory.kinds).any(|kind| self.engine.is_syncing(kind))
     }
 
     fn wake(&mut self) -> Instant {
@@ -230,16 +236,17 @@ impl Reconciler {
         self.on_time(now);
         self.engine.settle();
         self.keep_inventories();
-        for id in self.engine.take_dirty() {
-            self.queue.add(id);
-        }
+        self.enqueue();
         self.resolve();
         let mut batch = Batch::default();
         while self.writes < self.window.min(self.concurrency) {
             let Some(id) = self.queue.take(now) else { break };
             self.process(id, now, &mut batch);
+            // A decision may be what others wait for, and nothing else may happen for a long time.
+            self.enqueue();
         }
         self.ask(batch);
+        self.keep_inventories();
         self.pin();
         let confirm =
             self.engine.sources().iter().enumerate().any(|(source, _)| self.waits_for_person(source));
@@ -247,6 +254,12 @@ impl Reconciler {
             (true, None) => self.timers.confirmation = Some(now + CONFIRMATION),
             (false, _) => self.timers.confirmation = None,
             (true, Some(_)) => {}
+        }
+    }
+
+    fn enqueue(&mut self) {
+        for id in self.engine.take_dirty() {
+            self.queue.add(id);
         }
     }
 
@@ -288,6 +301,7 @@ impl Reconciler {
                 self.read.insert(source);
             }
             Event::Place(source, place) => self.is_at(source, place),
+            Event::Checked(source, reading) => self.engine.checked(source, reading),
             Event::Resolved(all) => {
                 for (id, release, content) in all {
                     self.resolving.remove(&id);
@@ -357,15 +371,24 @@ impl Reconciler {
         for diagnostic in errors.filter(|_| self.until == Until::Stopped) {
             tracing::warn!(code = diagnostic.code, "{}: {}", diagnostic.origin, diagnostic.message);
         }
+        let before = self.engine.dropped();
         self.engine.read(source, reading);
         self.read.insert(source);
+        let dropped = self.engine.dropped();
+        if dropped > before {
+            // What it no longer wants may have moved to another one, which is asked before anything is pruned.
+            let others = self.feeds.iter().enumerate().filter(|(other, _)| *other != source);
+            for feed in others.filter_map(|(_, feed)| feed.as_ref()) {
+                let _ = feed.try_send(Order::Look(dropped));
+            }
+        }
         let ledger = &mut self.ledgers[source];
         ledger.need = if ledger.tells(&touched) { Need::Tidying } else { Need::Growth };
         self.unknown.extend(unknown);
         self.watched.want(gvks, &mut self.engine);
         self.watched.hold(held, &mut self.engine);
         if scalable {
-            self.watched.watch_scalers();
+            self.watched.watch_scalers(&mut self.engine);
         }
         self.hands.contents.clear();
         self.pins = Pins::Old;

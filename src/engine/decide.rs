@@ -68,6 +68,8 @@ pub struct View<'a> {
     pub gated: Option<Reason>,
     /// The guard's word, for an object that no source wants.
     pub judgement: Option<Judgement>,
+    /// Why it cannot be told whether the source that brought it still wants it.
+    pub doubt: Option<Arc<str>>,
     /// The content with which it ended, for a Job that is gone by itself.
     pub finished: Option<Hash>,
 }
@@ -421,10 +423,10 @@ fn defend(view: &View<'_>, reason: Reason, now: Instant) -> Decision {
     match view.sight {
         Sight::NotSeen | Sight::Blind(_) => Decision::act(Action::Look).because(reason),
         Sight::Absent => match hindrance(view, accepted, now) {
-            None => match view.entry.wants.first() {
-                Some((source, _)) => create(view, *source, accepted, Purpose::Repair, now).because(reason),
-                None => Decision::wait(reason),
-            },
+            None => {
+                let source = view.entry.wants.first().map_or(accepted.place.source, |(source, _)| *source);
+                create(view, source, accepted, Purpose::Repair, now).because(reason)
+            }
             Some(_) => Decision::wait(reason),
         },
         Sight::Seen(live) if live.deleting => Decision::wait(Reason::Terminating),
@@ -455,7 +457,12 @@ fn was_ours(view: &View<'_>, live: &Live) -> bool {
 }
 
 fn unwanted(view: &View<'_>, now: Instant) -> Decision {
-    let Sight::Seen(live) = view.sight else { return Decision::act(Action::Forget) };
+    let Sight::Seen(live) = view.sight else {
+        return match (&view.doubt, &view.entry.accepted) {
+            (Some(why), Accepted::Known(_)) => defend(view, Reason::Incomplete(why.clone()), now),
+            _ => Decision::act(Action::Forget),
+        };
+    };
     if !matches!(&live.owner, Owner::Ours(set) if view.inventories.contains(set)) {
         return Decision::act(Action::Forget);
     }

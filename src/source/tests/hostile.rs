@@ -7,7 +7,7 @@ use git2::{ObjectType, Oid, Repository};
 use super::bed::{Repo, marks, paths, refused};
 use super::remote::Bed;
 use crate::object::Revision;
-use crate::source::{Error, Source};
+use crate::source::{Error, Settings, Source};
 
 /// A GiB of zeros, as git names it.
 const GIB: &str = "4fce05a4e4ed8cefef2d99f32c519b2fd7841b74";
@@ -176,7 +176,9 @@ fn names_that_lead_elsewhere_are_refused_by_the_walk_itself() {
 
 #[test]
 fn bombs_of_trees_end_early() {
-    let (_repo, repository, source) = local();
+    let (repo, repository, _) = local();
+    let settings = Settings { max_entries: 50_000, ..Settings::default() };
+    let source = Source::open_with("test", &repo.location(), repo.path(), settings).unwrap();
     let blob = repository.odb().unwrap().write(ObjectType::Blob, b"a: 1").unwrap();
     let (mut wide, mut deep) = (
         tree(&repository, &[("100644", b"a.yaml", blob)]),

@@ -342,6 +342,28 @@ async fn two_processes_take_turns() {
 }
 
 #[tokio::test]
+async fn a_lock_on_a_folder_that_is_no_more_locks_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let state = dir.path().join("state");
+    let patience = Duration::from_secs(20);
+    let take = || crate::source::lock::take(&state, patience);
+    let old = take().await.unwrap();
+    let waiting = take();
+    tokio::pin!(waiting);
+    assert!(futures::poll!(waiting.as_mut()).is_pending());
+    fs::remove_dir_all(&state).unwrap();
+    let young = take().await.unwrap();
+    drop(old);
+    // The one who waited for the old one must wait for the young one now.
+    for _ in 0..3 {
+        let turn = tokio::time::timeout(Duration::from_millis(50), waiting.as_mut()).await;
+        assert!(turn.is_err());
+    }
+    drop(young);
+    waiting.await.unwrap();
+}
+
+#[tokio::test]
 async fn the_state_directory_is_its_owners_only() {
     use std::os::unix::fs::PermissionsExt as _;
     let (bed, _) = Bed::new(&[("a.yaml", "1")]);
