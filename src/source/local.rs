@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use git2::{ErrorCode, Oid, Repository};
+use tempfile::NamedTempFile;
 
 use crate::object::Revision;
 
@@ -166,9 +167,7 @@ pub(super) async fn copy(
     let place = path.display().to_string();
     let real =
         std::fs::canonicalize(path).map_err(|error| Error::Unreadable { place: place.clone(), error })?;
-    let unwritten = |error| Error::State { path: store.folder().to_owned(), doing: "cannot write to", error };
-    let mut config = tempfile::NamedTempFile::new_in(store.folder()).map_err(unwritten)?;
-    config.write_all(ANY_OWNER.as_bytes()).map_err(unwritten)?;
+    let config = any_owner(store)?;
     let room = store.room()?;
     let mut command = child::git(store.path(), Peer::Host(config.path()));
     command.args(["fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head"]);
@@ -189,7 +188,16 @@ pub(super) async fn copy(
 
 /// A configuration that lets git's own child read the repository whoever owns it: `-c` does not reach that
 /// child, which reads nothing but the repository that it is given.
-const ANY_OWNER: &str = "[safe]\n\tdirectory = *\n";
+fn any_owner(store: &Store) -> Result<NamedTempFile, Error> {
+    let trouble = |error| Error::State { path: store.folder().to_owned(), doing: "cannot write to", error };
+    let mut file = tempfile::Builder::new()
+        .prefix("copy-")
+        .suffix(".gitconfig")
+        .tempfile_in(store.folder())
+        .map_err(trouble)?;
+    file.write_all(b"[safe]\n\tdirectory = *\n").map_err(trouble)?;
+    Ok(file)
+}
 
 /// The URL of a path; git decodes it.
 fn file_url(path: &Path) -> String {
