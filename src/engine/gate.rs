@@ -9,10 +9,10 @@ use super::decide::{Action, Decision, Purpose, Restarts, Scaling, Sight, View};
 use super::entry::{Entry, SourceId, Topic};
 use super::prune::{Guard, Judgement, Pending, judge};
 use super::state::{Engine, Foresight, KindState, Served, Writes};
-use super::{Desired, Live, Owner, Prune, Reason, Want, is_workload};
+use super::{Desired, Ends, Live, Owner, Prune, Reason, Want, is_workload};
 use crate::graph::Units;
 use crate::health::{Status, waits_for_consumer};
-use crate::object::{GroupKind, Gvk, ObjectId};
+use crate::object::{GroupKind, Gvk, Hash, ObjectId};
 
 impl Engine {
     /// Why nothing can be said about an object's presence.
@@ -184,6 +184,14 @@ impl Engine {
             self.asks.remove(&ask);
             self.touch(&Topic::Budget);
         }
+    }
+
+    /// The content with which a Job ended that goes away by itself, as the inventory or a view told it.
+    pub(super) fn finished(&self, id: &ObjectId, entry: &Entry) -> Option<Hash> {
+        let (source, desired) = entry.want()?;
+        let told = self.sources[source].inventory.as_ref().and_then(|told| told.finished.get(id).copied());
+        let seen = entry.ended.as_deref().filter(|_| desired.traits.ends == Ends::AfterFinish);
+        seen.filter(|hash| desired.is_release(**hash)).copied().or(told)
     }
 
     /// Why it cannot be told whether the source that brought an object still wants it.
