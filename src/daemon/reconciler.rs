@@ -388,7 +388,7 @@ impl Reconciler {
         self.watched.want(gvks, &mut self.engine);
         self.watched.hold(held, &mut self.engine);
         if scalable {
-            self.watched.watch_scalers();
+            self.watched.watch_scalers(&mut self.engine);
         }
         self.hands.contents.clear();
         self.pins = Pins::Old;
