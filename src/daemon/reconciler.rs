@@ -165,8 +165,9 @@ impl Reconciler {
             if let Some(ending) = self.ending(&stop) {
                 return self.sum_up(ending);
             }
-            let wake = self.wake();
+            // Once stopped, only the answers of what was begun are waited for.
             let stopped = stop.is_cancelled();
+            let wake = self.timers.stop.unwrap_or_else(|| self.wake());
             tokio::select! {
                 biased;
                 Some(event) = self.channels.from_tasks.recv() => self.happened(event),
