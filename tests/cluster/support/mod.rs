@@ -15,7 +15,7 @@ use controlplane::Cluster;
 pub(crate) use api::{Api, at};
 pub(crate) use audit::Window;
 pub(crate) use daemon::Daemon;
-pub(crate) use repo::Folder;
+pub(crate) use repo::{Folder, Repo};
 pub(crate) use site::Site;
 pub(crate) use wait::{SOON, eventually};
 
