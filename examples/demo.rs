@@ -23,14 +23,15 @@ use k8s_openapi::api::batch::v1::CronJob;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, PersistentVolumeClaim, Service};
 use kube::Api;
 use kube::api::ListParams;
+use tokio::signal::unix::{SignalKind, signal};
 
 use eyes::{Eyes, Kind, SHOP, Watch, until};
 use program::{Daemon, Program};
 use shop::Shop;
-use stage::{Expected as _, Failure, Outcome, Stage, time};
+use stage::{Expected as _, Failure, Outcome, Stage, print, time};
 
 /// So long a step may take before it counts as failed.
-const LIMIT: Duration = Duration::from_secs(30);
+const LIMIT: Duration = Duration::from_mins(1);
 
 const USAGE: &str = "Usage: cargo run --example demo [-- --keep]\n";
 
@@ -48,7 +49,7 @@ fn main() -> ExitCode {
         [] => End::Stop,
         ["--keep"] => End::Keep,
         _ => {
-            stage.print(USAGE);
+            print(USAGE);
             return ExitCode::from(2);
         }
     };
@@ -65,12 +66,14 @@ fn main() -> ExitCode {
 async fn play(stage: &mut Stage, end: End) -> ExitCode {
     stage.title("rhumb on a Kubernetes of its own; your clusters are not touched");
     let mut world = None;
-    let outcome = tokio::select! {
-        outcome = story(stage, &mut world) => outcome,
-        _ = tokio::signal::ctrl_c() => {
-            stage.print("\nStopped before its end; nothing is left behind.\n");
-            return ExitCode::from(130);
-        }
+    let story = tokio::select! {
+        outcome = story(stage, &mut world) => Some(outcome),
+        () = told_to_stop() => None,
+    };
+    let Some(outcome) = story else {
+        drop(world);
+        print("\nStopped before its end; nothing is left behind.\n");
+        return ExitCode::from(130);
     };
     if let Err(failure) = &outcome {
         stage.failed(failure);
@@ -82,7 +85,7 @@ async fn play(stage: &mut Stage, end: End) -> ExitCode {
     let Some(world) = world else { return ExitCode::FAILURE };
     if end == End::Keep {
         world.invite(stage);
-        let _ = tokio::signal::ctrl_c().await;
+        told_to_stop().await;
     }
     let begun = world.begun;
     let stopped = world.stop(stage, end).await;
@@ -90,12 +93,12 @@ async fn play(stage: &mut Stage, end: End) -> ExitCode {
         stage.failed(failure);
     }
     if outcome.is_err() || stopped.is_err() {
-        stage.print("\nThe demo failed.\n");
+        print("\nThe demo failed.\n");
         return ExitCode::FAILURE;
     }
     if end == End::Stop {
         let (steps, took) = (stage.steps(), time(begun.elapsed()));
-        stage.print(&format!("\nAll {steps} steps were seen in the cluster, in {took}.\n"));
+        print(&format!("\nAll {steps} steps were seen in the cluster, in {took}.\n"));
     }
     ExitCode::SUCCESS
 }
@@ -123,6 +126,7 @@ async fn story(stage: &mut Stage, kept: &mut Option<World>) -> Outcome {
 
 impl World {
     async fn begin(stage: &mut Stage) -> Outcome<Self> {
+        stage.command("cargo build --bin rhumb");
         let binary = blocking(program::build).await?;
         stage.step("Start a control plane");
         stage.note(
@@ -200,24 +204,21 @@ impl World {
         let (arrived, pushed) =
             self.pushed(&mut watch, "Deployment web with image web:1.5.0", is_new).await?;
         stage.seen(&format!("the Deployment has the image {}", after(arrived, pushed)));
-        stage.print("    ready on 1.5.0:");
+        print("    ready on 1.5.0:");
         let (mut told, mut least) = (-1, i32::MAX);
         let rolled = |web: Option<&Deployment>| {
             let Some(progress) = web.and_then(Progress::of) else { return false };
             least = least.min(progress.available);
             if progress.updated > told {
                 told = progress.updated;
-                stage.print(&format!(" {told}"));
+                print(&format!(" {told}"));
             }
             progress.is_done()
         };
         let done = watch.until("all 4 pods of web to be replaced", LIMIT, rolled).await;
-        stage.print(" of 4\n");
+        print(" of 4\n");
         let done = done?;
-        let pods = self.eyes.ready_pods("web", "web:1.5.0").await?;
-        if pods != (4, 4) {
-            return Err(Failure::new("4 ready pods, all on web:1.5.0", format!("{} of {}", pods.0, pods.1)));
-        }
+        self.only_ready("web:1.5.0").await?;
         let took = time(done.saturating_duration_since(pushed));
         stage
             .seen(&format!("rolled out {took} after the push; never fewer than {least} of 4 were available"));
@@ -239,9 +240,13 @@ impl World {
         let repaired = watch.until("Service web to be there again", LIMIT, |web| web.is_some()).await?;
         stage.seen(&format!("there again after {}", time(repaired - broken)));
         stage.note("(from one event of a watch to the next, as this program sees them)");
-        let eyes = &self.eyes;
-        until("4 ready pods of web again", LIMIT, async || {
-            let pods = eyes.ready_pods("web", "web:1.5.0").await?;
+        self.only_ready("web:1.5.0").await
+    }
+
+    /// Waits until all pods of web run an image and are ready; those that are being deleted are gone.
+    async fn only_ready(&self, image: &str) -> Outcome {
+        until(&format!("4 ready pods, all on {image}"), LIMIT, async || {
+            let pods = self.eyes.ready_pods("web", image).await?;
             Ok(if pods == (4, 4) { Ok(()) } else { Err(format!("{} of {}", pods.0, pods.1)) })
         })
         .await
@@ -304,7 +309,7 @@ impl World {
     }
 
     fn invite(&self, stage: &Stage) {
-        stage.print("\nEverything keeps running until Ctrl-C. To play with it:\n");
+        print("\nEverything keeps running until Ctrl-C. To play with it:\n");
         let kubectl = self.cluster.programs().join("kubectl");
         stage.command(&format!("export KUBECONFIG={}", self.cluster.kubeconfig().display()));
         stage.command(&format!("{} -n shop get all", kubectl.display()));
@@ -399,8 +404,8 @@ impl Progress {
 }
 
 fn image(web: &Deployment) -> &str {
-    let containers = web.spec.template.spec.iter().flat_map(|spec| &spec.containers);
-    containers.filter_map(|container| container.image.as_deref()).next().unwrap_or("")
+    let mut containers = web.spec.template.spec.iter().flat_map(|spec| &spec.containers);
+    containers.find_map(|container| container.image.as_deref()).unwrap_or("")
 }
 
 /// When something was seen, told from the end of the push.
@@ -413,6 +418,17 @@ fn after(seen: Instant, pushed: Instant) -> String {
 
 fn names(objects: &BTreeMap<String, String>) -> String {
     format!("{} objects: {}", objects.len(), objects.keys().cloned().collect::<Vec<_>>().join(", "))
+}
+
+/// Ctrl-C, or what a closed terminal and a service manager send.
+async fn told_to_stop() {
+    let signals = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
+    let received = signals.into_iter().filter_map(|kind| signal(kind).ok()).map(|mut signal| {
+        Box::pin(async move {
+            signal.recv().await;
+        })
+    });
+    futures::future::select_all(received).await;
 }
 
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Outcome<T> + Send + 'static) -> Outcome<T> {

@@ -129,7 +129,7 @@ impl<K: Kind> Watch<K> {
         limit: Duration,
         mut is_it: impl FnMut(Option<&K>) -> bool,
     ) -> Outcome<Instant> {
-        let mut last = None;
+        let mut last = "no change at all".to_owned();
         let look = async {
             while let Some(event) = self.stream.try_next().await.expected(&self.what)? {
                 let state = match event {
@@ -142,23 +142,22 @@ impl<K: Kind> Watch<K> {
                 if is_it(state.as_ref()) {
                     return Ok(seen);
                 }
-                last = Some(state);
+                last = shown(state.as_ref());
             }
             Err(Failure::new(expected, "the watch ended"))
         };
         match tokio::time::timeout(limit, look).await {
             Ok(outcome) => outcome,
-            Err(_) => Err(Failure::new(format!("{expected}, within {} s", limit.as_secs()), shown(last))),
+            Err(_) => Err(Failure::new(format!("{expected}, within {} s", limit.as_secs()), last)),
         }
     }
 }
 
-fn shown<K: Debug>(last: Option<Option<K>>) -> String {
-    match last {
-        None => "no change at all".to_owned(),
-        Some(None) => "it is deleted".to_owned(),
-        Some(Some(object)) => format!("{object:?}").chars().take(600).collect(),
-    }
+fn shown<K: Debug>(state: Option<&K>) -> String {
+    state.map_or_else(
+        || "it is deleted".to_owned(),
+        |object| format!("{object:?}").chars().take(600).collect(),
+    )
 }
 
 /// Looks again and again until something is there.

@@ -1,6 +1,7 @@
 //! The program that is shown: building it, running it once, and running it as a daemon.
 
 use std::fs::{self, File};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -15,7 +16,24 @@ const GUARD: &str =
     "exec 3<&0; { cat <&3; kill -KILL 0; } >/dev/null 2>&1 & exec 3<&- \"$0\" \"$@\" </dev/null";
 
 /// So long a daemon may take to stop.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A command under the guard.
+fn guarded(program: &Path) -> Command {
+    let mut command = Command::new("/bin/sh");
+    command.arg("-c").arg(GUARD).arg(program).stdin(Stdio::piped()).process_group(0);
+    command
+}
+
+/// Runs a guarded command to its end.
+fn output(mut command: Command, expected: &str) -> Outcome<Output> {
+    let mut child = command.stdout(Stdio::piped()).spawn().expected(expected)?;
+    // Taken, so that waiting does not close it.
+    let guard = child.stdin.take();
+    let output = child.wait_with_output().expected(expected);
+    drop(guard);
+    output
+}
 
 /// The `rhumb` program, with what each run of it gets.
 #[derive(Debug, Clone)]
@@ -35,17 +53,15 @@ pub(crate) fn build() -> Outcome<PathBuf> {
     let own = std::env::current_exe().expected("to know where this example is")?;
     let folder = own.parent().and_then(Path::parent).unwrap_or(Path::new("target/debug"));
     let profile = folder.file_name().and_then(|name| name.to_str()).unwrap_or("debug");
-    let output = Command::new(env!("CARGO"))
+    let mut cargo = guarded(Path::new(env!("CARGO")));
+    cargo
         .args(["build", "--quiet", "--bin", "rhumb", "--example", "demo"])
         .args(["--message-format", "json-render-diagnostics"])
         .args(["--profile", if profile == "debug" { "dev" } else { profile }])
         .arg("--target-dir")
         .arg(folder.parent().unwrap_or(Path::new("target")))
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .stdin(Stdio::null())
-        .stderr(Stdio::inherit())
-        .output()
-        .expected("to start cargo")?;
+        .current_dir(env!("CARGO_MANIFEST_DIR"));
+    let output = output(cargo, "to start cargo")?;
     let built = String::from_utf8_lossy(&output.stdout).lines().find_map(executable);
     built.ok_or_else(|| Failure::new("`cargo build --bin rhumb` to give a program", output.status))
 }
@@ -64,19 +80,17 @@ impl Program {
 
     /// Runs it once.
     pub(crate) fn once(&self, arguments: &[&str]) -> Outcome<Output> {
-        let mut command = Command::new(&self.binary);
-        self.prepare(&mut command).args(arguments).stdin(Stdio::null());
-        command.output().expected(format!("to start {}", self.binary.display()))
+        let mut command = guarded(&self.binary);
+        self.prepare(&mut command).args(arguments).stderr(Stdio::piped());
+        output(command, &format!("to start {}", self.binary.display()))
     }
 
     /// Starts it as a daemon, which logs to `rhumb.log`.
     pub(crate) fn start(&self, arguments: &[&str]) -> Outcome<Daemon> {
-        use std::os::unix::process::CommandExt as _;
         let path = self.directory.join("rhumb.log");
         let log = File::create(&path).expected("to write the log")?;
-        let mut command = Command::new("/bin/sh");
-        self.prepare(&mut command).arg("-c").arg(GUARD).arg(&self.binary).args(arguments);
-        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(log).process_group(0);
+        let mut command = guarded(&self.binary);
+        self.prepare(&mut command).args(arguments).stdout(Stdio::null()).stderr(log);
         let mut child = command.spawn().expected(format!("to start {}", self.binary.display()))?;
         let guard = child.stdin.take();
         Ok(Daemon { child, guard, log: path })
@@ -137,7 +151,7 @@ impl Daemon {
                     return status.code().ok_or_else(|| Failure::new(expected, status));
                 }
                 None if Instant::now() > deadline => {
-                    return Err(Failure::new(expected, "it still runs after 10 s"));
+                    return Err(Failure::new(expected, "it still runs after 30 s"));
                 }
                 None => std::thread::sleep(Duration::from_millis(5)),
             }

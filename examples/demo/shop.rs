@@ -51,11 +51,6 @@ impl Shop {
         self.place.join(Self::COPY)
     }
 
-    /// The repository that is followed.
-    pub(crate) fn repository(&self) -> PathBuf {
-        self.place.join(Self::REPOSITORY)
-    }
-
     /// Replaces a text in a file of the working copy.
     pub(crate) fn edit(&self, file: &str, from: &str, to: &str) -> Outcome {
         let path = self.copy().join(file);

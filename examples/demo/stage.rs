@@ -61,53 +61,53 @@ impl Stage {
 
     /// Prints the title.
     pub(crate) fn title(&self, text: &str) {
-        self.print(&format!("{}\n", self.paint(STRONG, text)));
+        print(&format!("{}\n", self.paint(STRONG, text)));
     }
 
     /// Begins a step.
     pub(crate) fn step(&mut self, title: &str) {
         self.steps += 1;
-        self.print(&format!("\n{}\n", self.paint(STRONG, &format!("{} {title}", self.steps))));
+        print(&format!("\n{}\n", self.paint(STRONG, &format!("{} {title}", self.steps))));
     }
 
     /// Explains.
     pub(crate) fn note(&self, text: &str) {
-        self.print(&format!("  {text}\n"));
+        print(&format!("  {}\n", self.paint(FAINT, text)));
     }
 
     /// Shows a command that is run now.
     pub(crate) fn command(&self, text: &str) {
-        self.print(&format!("  {} {text}\n", self.paint(FAINT, "$")));
+        print(&format!("  {} {text}\n", self.paint(FAINT, "$")));
     }
 
     /// Shows lines that a program printed.
     pub(crate) fn quote(&self, text: &str) {
         for line in text.lines() {
-            self.print(&format!("    {}\n", self.paint(FAINT, line)));
+            print(&format!("    {}\n", self.paint(FAINT, line)));
         }
     }
 
     /// Says what was seen in the cluster.
     pub(crate) fn seen(&self, text: &str) {
-        self.print(&format!("  {} {text}\n", self.paint(GREEN, "✓")));
+        print(&format!("  {} {text}\n", self.paint(GREEN, "✓")));
     }
 
     /// Says what was not.
     pub(crate) fn failed(&self, failure: &Failure) {
-        self.print(&format!("  {} expected: {}\n", self.paint(RED, "✗"), failure.expected));
-        self.print(&format!("    seen:     {}\n", failure.seen.replace('\n', "\n              ")));
-    }
-
-    /// Prints a part of a line.
-    pub(crate) fn print(&self, text: &str) {
-        // Whoever closed standard output wants to see nothing more.
-        let mut out = io::stdout().lock();
-        let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+        print(&format!("  {} expected: {}\n", self.paint(RED, "✗"), failure.expected));
+        print(&format!("    seen:     {}\n", failure.seen.replace('\n', "\n              ")));
     }
 
     fn paint(&self, code: &str, text: &str) -> String {
         if self.colour { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
     }
+}
+
+/// Prints a part of a line.
+pub(crate) fn print(text: &str) {
+    // Whoever closed standard output wants to see nothing more.
+    let mut out = io::stdout().lock();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
 /// `7 ms`, `3.2 s`.

@@ -6,11 +6,14 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::args::{ApplyArgs, ApplyOutput};
+use super::object_name::ObjectName;
+use super::terminal::Answer;
 use super::{CommandError, Exit, Terminal, diff, session};
+use crate::cluster::Cluster;
 use crate::config::Config;
-use crate::daemon::{Ending, Pass, Reconciler, Setup, Until};
-use crate::engine::{Plan, Prune, Verdict};
-use crate::object::ObjectId;
+use crate::daemon::{self, Ending, Pass, Reconciler, Setup, Until};
+use crate::engine::{BlastRadius, Plan, Prune, Verdict, precious};
+use crate::object::{Class, ObjectId};
 use crate::render::{self, Outcome, Palette, Tense};
 use crate::report::Told;
 
@@ -44,20 +47,44 @@ fn tried(plan: &Plan) -> Exit {
 }
 
 async fn apply(args: &ApplyArgs, config: &Config, terminal: &Terminal) -> Result<Exit, CommandError> {
-    let cluster = session::connect(config).await?;
+    let mut config = config.clone();
     let prune = if args.prune { Prune::On } else { Prune::Off };
-    let source = session::only_pruning(config, prune)?;
-    let state = session::state(config, &cluster).await?;
-    let mut setup = session::once(&source, &state)?;
+    config.sources.iter_mut().for_each(|source| source.prune = prune);
+    let foreseen = match args.output {
+        ApplyOutput::Text => None,
+        ApplyOutput::Json => Some(diff::plan(&config).await?),
+    };
+    let cluster = session::connect(&config).await?;
+    let source = session::only(&config)?;
+    let mut pass = one_pass(args, &config, &cluster, terminal).await?;
+    if let Some(confirmed) = asked(args, &config, &source.name, &cluster, &pass, terminal).await? {
+        terminal.tell(&confirmed);
+        pass = one_pass(args, &config, &cluster, terminal).await?;
+    }
+    match conclude(args, &pass, &pass.plan(&source.name, foreseen.as_ref()), terminal) {
+        // A closed pipe: nobody reads, but the exit code says what was done.
+        Err(error) if !error.message.is_empty() => Err(error),
+        _ => Ok(exit(args, &pass)),
+    }
+}
+
+async fn one_pass(
+    args: &ApplyArgs,
+    config: &Config,
+    cluster: &Cluster,
+    terminal: &Terminal,
+) -> Result<Pass, CommandError> {
+    let state = session::state(config, cluster).await?;
+    let mut setup = session::once(&session::only(config)?, &state)?;
     if args.yes {
-        setup.radius = crate::engine::BlastRadius { count: u32::MAX, percent: 100 };
+        setup.radius = BlastRadius { count: u32::MAX, percent: 100 };
     }
     let until = match args.wait {
         Some(wait) => Until::Healthy(Instant::now() + wait.get()),
         None => Until::Settled(Instant::now() + PATIENCE),
     };
     let setup = Setup {
-        cluster,
+        cluster: cluster.clone(),
         namespace: config.namespace.clone(),
         resync: config.resync.get(),
         max_workloads: config.budget.max_workloads,
@@ -66,27 +93,55 @@ async fn apply(args: &ApplyArgs, config: &Config, terminal: &Terminal) -> Result
     };
     let (listener, mut told) = mpsc::unbounded_channel();
     let pass = tokio::spawn(Reconciler::new(setup, until, listener).run(CancellationToken::new()));
-    // What was begun is finished, and its exit code holds, whoever stops reading.
+    // What was begun is finished, whoever stops reading; that is told at the end.
     let mut printed = Ok(());
     while let Some((id, told)) = told.recv().await {
         if args.output == ApplyOutput::Text && printed.is_ok() {
-            printed = terminal.print(&line(&id, &told, terminal.palette()));
+            terminal.progress("");
+            let text = line(&id, &told, terminal.palette());
+            match told {
+                Told::Waiting(_) => terminal.progress(text.trim_end()),
+                _ => printed = terminal.print(&text),
+            }
         }
     }
-    let pass = match pass.await {
-        Ok(pass) => pass,
-        Err(error) => match error.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            Err(_) => return Ok(Exit::TimedOut),
-        },
-    };
-    let printed = printed.and_then(|()| conclude(args, &source.name, &pass, terminal));
-    match printed {
-        // A closed pipe: nobody reads, but the exit code says what was done.
-        Err(error) if error.message.is_empty() => Ok(exit(args, &pass)),
-        Err(error) => Err(error),
-        Ok(()) => Ok(exit(args, &pass)),
+    terminal.progress("");
+    pass.await.map_err(|error| match error.try_into_panic() {
+        Ok(panic) => std::panic::resume_unwind(panic),
+        Err(stopped) => CommandError::new(Class::Internal, format!("the pass did not end: {stopped}")),
+    })
+}
+
+/// Asks the person at the terminal whether deletions beyond the blast radius are meant, and confirms them.
+/// What is deleted only when named stays for `prune confirm`.
+async fn asked(
+    args: &ApplyArgs,
+    config: &Config,
+    source: &str,
+    cluster: &Cluster,
+    pass: &Pass,
+    terminal: &Terminal,
+) -> Result<Option<String>, CommandError> {
+    if args.output == ApplyOutput::Json || !pass.told.values().any(Told::is_guarded) {
+        return Ok(None);
     }
+    let Some(parent) = cluster.parent(&config.namespace, source).await? else { return Ok(None) };
+    let pending = daemon::pending_prunes(&parent);
+    let pending: Vec<_> = pending.iter().filter(|pending| precious(&pending.id).is_none()).collect();
+    let Some(first) = pending.first() else { return Ok(None) };
+    let names: Vec<String> = pending.iter().map(|pending| ObjectName::of(&pending.id).to_string()).collect();
+    let question = format!("{}:\n  {}\nDelete {}?", first.reason, names.join("\n  "), counted(pending.len()));
+    if terminal.ask(&question) != Some(Answer::Yes) {
+        return Ok(None);
+    }
+    let uids = pending.iter().map(|pending| pending.uid.clone()).collect();
+    let after = daemon::confirmed(&parent, &uids);
+    cluster.save_parent(&config.namespace, source, Some(&parent), &after).await?;
+    Ok(Some(format!("{} confirmed\n", counted(uids.len()))))
+}
+
+fn counted(objects: usize) -> String {
+    if objects == 1 { "this object".to_owned() } else { format!("these {objects} objects") }
 }
 
 fn line(id: &ObjectId, told: &Told, palette: Palette) -> String {
@@ -110,15 +165,14 @@ fn line(id: &ObjectId, told: &Told, palette: Palette) -> String {
 }
 
 /// What is still open, and what reading found.
-fn conclude(args: &ApplyArgs, source: &str, pass: &Pass, terminal: &Terminal) -> Result<(), CommandError> {
-    let plan = pass.plan(source);
+fn conclude(args: &ApplyArgs, pass: &Pass, plan: &Plan, terminal: &Terminal) -> Result<(), CommandError> {
     match args.output {
-        ApplyOutput::Json => terminal.print(&render::json(&plan))?,
+        ApplyOutput::Json => terminal.print(&render::json(plan))?,
         ApplyOutput::Text => {
             for (id, told) in pass.told.iter().filter(|(_, told)| matches!(told, Told::Waiting(_))) {
                 terminal.print(&line(id, told, terminal.palette()))?;
             }
-            terminal.print(&render::summary(&plan, Tense::Did))?;
+            terminal.print(&render::summary(plan, Tense::Did))?;
             terminal.tell(&render::diagnostics(&pass.diagnostics, terminal.error_palette()));
         }
     }
@@ -138,7 +192,7 @@ fn exit(args: &ApplyArgs, pass: &Pass) -> Exit {
         return Exit::Unreadable;
     }
     let guarded = pass.told.values().any(Told::is_guarded);
-    let open = pass.told.values().any(|told| matches!(told, Told::Waiting(_) | Told::Refused(_)));
+    let open = pass.told.values().any(Told::is_open);
     let unread =
         !pass.incomplete.is_empty() || pass.diagnostics.iter().any(crate::object::Diagnostic::is_error);
     if guarded {

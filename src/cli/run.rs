@@ -1,5 +1,7 @@
 //! `rhumb run`.
 
+use std::time::Duration;
+
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -12,20 +14,32 @@ use crate::daemon::{Reconciler, Setup, Until};
 use crate::object::Class;
 use crate::report;
 
+/// How long the end waits for what still runs.
+const SHUTDOWN: Duration = Duration::from_secs(1);
+
 /// Carries the command out.
-pub(super) fn carry_out(_args: &RunArgs, config: Config, _terminal: &Terminal) -> Result<Exit, CommandError> {
-    session::runtime()?.block_on(run(&config))
+pub(super) fn carry_out(args: &RunArgs, config: Config, _terminal: &Terminal) -> Result<Exit, CommandError> {
+    let runtime = session::runtime()?;
+    let ended = runtime.block_on(run(args, &config));
+    // Ends git's processes. A thread that waits for a dead disk or a credential plugin is not waited for.
+    runtime.shutdown_timeout(SHUTDOWN);
+    ended
 }
 
-async fn run(config: &Config) -> Result<Exit, CommandError> {
+async fn run(args: &RunArgs, config: &Config) -> Result<Exit, CommandError> {
     let stop = CancellationToken::new();
     stop_on_signals(&stop)?;
-    let cluster = session::connect(config).await?;
+    let Some(cluster) = stop.run_until_cancelled(session::connect(config)).await else {
+        return Ok(Exit::Done);
+    };
+    let cluster = cluster?;
     let Some(state) = stop.run_until_cancelled(session::patient_state(config, &cluster)).await else {
         return Ok(Exit::Done);
     };
     let state = state?;
-    let sources = config.sources.iter().map(|source| session::followed(source, &state));
+    // What a file configures says what it is, a path on the command line shows it.
+    let open = if args.config.is_some() { session::followed } else { session::awaited };
+    let sources = config.sources.iter().map(|source| open(source, &state));
     let setup = Setup {
         cluster,
         namespace: config.namespace.clone(),

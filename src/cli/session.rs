@@ -9,7 +9,7 @@ use super::{CommandError, settings};
 use crate::cluster::{self, Cluster, Connection};
 use crate::config::{Config, Location, Mode, SourceConfig};
 use crate::daemon::{Files, SourceSetup};
-use crate::engine::{Prune, Writes};
+use crate::engine::Writes;
 use crate::object::Class;
 use crate::source::{self, Source, read_disk};
 
@@ -76,15 +76,21 @@ pub(super) async fn patient_state(config: &Config, cluster: &Cluster) -> Result<
 
 /// A source that is followed, or read at a named revision.
 pub(super) fn followed(config: &SourceConfig, state: &Path) -> Result<SourceSetup, CommandError> {
-    let location = source::Location::from(&config.location);
-    let source = Source::open(&config.name, &location, &state.join(&config.name))?;
-    // Another folder of a repository is another place.
-    let place = match &config.location {
-        Location::Git { path, .. } if !path.is_root() => {
-            format!("{}/{}", source.place().trim_end_matches('/'), path.as_str())
-        }
-        Location::Git { .. } | Location::Directory(_) => source.place().to_owned(),
-    };
+    followed_at(&source::Location::from(&config.location), config, state)
+}
+
+/// As [`followed`], where the command line may name what is not there yet.
+pub(super) fn awaited(config: &SourceConfig, state: &Path) -> Result<SourceSetup, CommandError> {
+    followed_at(&source::Location::from(&config.location).awaited(), config, state)
+}
+
+fn followed_at(
+    location: &source::Location,
+    config: &SourceConfig,
+    state: &Path,
+) -> Result<SourceSetup, CommandError> {
+    let source = Source::open(&config.name, location, &state.join(&config.name))?;
+    let place = source.identity().to_owned();
     Ok(setup(config, place, Files::Followed(source)))
 }
 
@@ -93,7 +99,8 @@ pub(super) fn once(config: &SourceConfig, state: &Path) -> Result<SourceSetup, C
     match &config.location {
         Location::Directory(path) => {
             let disk = read_disk(path)?;
-            Ok(setup(config, path.display().to_string(), Files::Once(disk.into())))
+            let place = source::Location::from(&config.location).identity();
+            Ok(setup(config, place, Files::Once(disk.into())))
         }
         Location::Git { .. } => followed(config, state),
     }
@@ -116,9 +123,4 @@ fn setup(config: &SourceConfig, place: String, files: Files) -> SourceSetup {
 pub(super) fn only(config: &Config) -> Result<SourceConfig, CommandError> {
     let missing = || CommandError::usage("no source is named");
     config.sources.first().cloned().ok_or_else(missing)
-}
-
-/// As [`only`], with pruning as the command line says.
-pub(super) fn only_pruning(config: &Config, prune: Prune) -> Result<SourceConfig, CommandError> {
-    Ok(SourceConfig { prune, ..only(config)? })
 }

@@ -75,7 +75,7 @@ pub(super) fn followed(global: &Global, args: &RunArgs, terminal: &Terminal) -> 
         return from_file(global, args, file, terminal);
     }
     let text = args.source.as_deref().unwrap_or_default();
-    let mut spec = by_place(source::classify(text)?, text, &args.place)?;
+    let mut spec = by_place(awaited(text)?, text, &args.place)?;
     match (&mut spec.git, args.interval) {
         (Some(git), Some(interval)) => git.interval = interval,
         (None, Some(_)) => {
@@ -87,6 +87,22 @@ pub(super) fn followed(global: &Global, args: &RunArgs, terminal: &Terminal) -> 
     spec.prune = !args.no_prune;
     spec.observe = args.observe;
     with_source(global, spec, &args.place)
+}
+
+/// Where nothing is yet, `run` goes on defending what it accepted, and waits. It takes it for a repository
+/// until it sees what it is.
+fn awaited(text: &str) -> Result<Place, CommandError> {
+    match source::classify(text) {
+        Err(source::Error::Missing { place }) => {
+            tracing::warn!("{place}: no such file or directory; waiting for it");
+            Ok(Place::Repository(text.into()))
+        }
+        Ok(Place::Directory(path)) if source::is_vacant(&path) => {
+            tracing::warn!("{text}: the directory is empty; waiting for manifests or a repository");
+            Ok(Place::Repository(path))
+        }
+        place => Ok(place?),
+    }
 }
 
 fn by_place(place: Place, text: &str, args: &PlaceArgs) -> Result<SourceSpec, CommandError> {
@@ -111,7 +127,9 @@ fn by_place(place: Place, text: &str, args: &PlaceArgs) -> Result<SourceSpec, Co
 
 fn on_disk(text: &str, args: &PlaceArgs) -> SourceSpec {
     let inside = args.path.clone().unwrap_or_default();
-    SourceSpec { directory: Some(Path::new(text).join(inside.as_str())), ..SourceSpec::default() }
+    // Without a trailing slash: the place of a source is compared as text.
+    let directory = Path::new(text).join(inside.as_str()).components().collect();
+    SourceSpec { directory: Some(directory), ..SourceSpec::default() }
 }
 
 fn with_source(global: &Global, spec: SourceSpec, args: &PlaceArgs) -> Result<Config, CommandError> {

@@ -13,6 +13,14 @@ use crate::render::{Palette, Style};
 pub struct Terminal {
     out: Palette,
     error: Palette,
+    progress: Progress,
+}
+
+/// Whether somebody watches standard error, so that a line of progress may come and go there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Progress {
+    Shown,
+    Left,
 }
 
 /// What a person said.
@@ -36,7 +44,12 @@ impl Terminal {
             Color::Auto if wanted && terminal => Palette::Colour,
             Color::Auto | Color::Never => Palette::Plain,
         };
-        Self { out: palette(io::stdout().is_terminal()), error: palette(io::stderr().is_terminal()) }
+        let shown = io::stderr().is_terminal() && variable("TERM").as_deref() != Some(OsStr::new("dumb"));
+        Self {
+            out: palette(io::stdout().is_terminal()),
+            error: palette(io::stderr().is_terminal()),
+            progress: if shown { Progress::Shown } else { Progress::Left },
+        }
     }
 
     /// The palette of standard output.
@@ -72,6 +85,17 @@ impl Terminal {
         out.write_all(text.as_bytes())?;
         out.flush()?;
         Ok(())
+    }
+
+    /// Shows one line of progress in place of the last one, on a terminal only. An empty text takes it away.
+    pub fn progress(&self, text: &str) {
+        if self.progress == Progress::Shown {
+            let width =
+                rustix::termios::tcgetwinsize(io::stderr()).map_or(80, |size| usize::from(size.ws_col));
+            let shown: String = text.chars().take(width.saturating_sub(1)).collect();
+            // Back to the first column, and clear to the end of the line (ECMA-48 EL).
+            self.tell(&format!("\r\u{1b}[K{shown}"));
+        }
     }
 
     /// Writes to standard error, as it is. Whoever closed it wants to hear nothing.

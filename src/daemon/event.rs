@@ -16,6 +16,8 @@ pub(super) enum Event {
     Read(SourceId, Reading, BTreeSet<GroupKind>),
     /// A source could not be read.
     Unreadable(SourceId, Arc<str>),
+    /// A source turned out to be at another place than was known.
+    Place(SourceId, String),
     /// A source was looked at after the reading of this number, and all that is new was told.
     Checked(SourceId, u64),
     /// Older contents were looked up.

@@ -34,9 +34,10 @@ pub(super) struct Feed {
     pub(super) scopes: Scopes,
     pub(super) events: mpsc::Sender<Event>,
     told: Option<Snapshot>,
+    place: String,
+    /// Why the last look failed, if it did.
+    trouble: Option<Arc<str>>,
     extent: Extent,
-    /// Whether the last look failed, and that was told.
-    failing: Failing,
     /// The reading after which a look was asked for last, and the one that was answered.
     asked: u64,
     answered: u64,
@@ -51,17 +52,12 @@ enum Extent {
     Everything,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Failing {
-    No,
-    Yes,
-}
-
 impl Feed {
     /// A feed that has told nothing yet.
     pub(super) fn new(source: Source, dialect: Dialect, scopes: Scopes, events: mpsc::Sender<Event>) -> Self {
-        let (told, extent, failing) = (None, Extent::Changes, Failing::No);
-        Self { source, dialect, scopes, events, told, extent, failing, asked: 0, answered: 0 }
+        let place = source.identity().to_owned();
+        let (told, trouble, extent) = (None, None, Extent::Changes);
+        Self { source, dialect, scopes, events, told, place, trouble, extent, asked: 0, answered: 0 }
     }
 
     /// Runs until nobody listens any more.
@@ -93,20 +89,47 @@ impl Feed {
     async fn look(&mut self) -> Vec<Event> {
         let number = self.dialect.source;
         let read = |(reading, unknown)| Event::Read(number, reading, unknown);
-        match self.advance().await {
+        let seen = self.advance().await;
+        let mut events = Vec::new();
+        if self.place != self.source.identity() {
+            self.source.identity().clone_into(&mut self.place);
+            events.push(Event::Place(number, self.place.clone()));
+        }
+        match seen {
             Ok(news) => {
-                let mut events: Vec<Event> = news.map(read).into_iter().collect();
+                self.trouble = None;
+                events.extend(news.map(read));
                 if self.answered < self.asked {
                     self.answered = self.asked;
                     events.push(Event::Checked(number, self.asked));
                 }
-                events
             }
             Err(error) => {
-                self.failing = Failing::Yes;
                 let remembered = self.remembered().await.map(read);
-                remembered.into_iter().chain([Event::Unreadable(number, error.to_string().into())]).collect()
+                let why: Arc<str> = self.with_age(&error).into();
+                // The same trouble again is no news.
+                let known = self.trouble.replace(why.clone()).is_some_and(|before| before == why);
+                if remembered.is_some() || !known {
+                    events.extend(remembered);
+                    events.push(Event::Unreadable(number, why));
+                }
             }
+        }
+        events
+    }
+
+    /// Says what stays in force meanwhile, and since when nobody knows whether it is still the newest.
+    fn with_age(&self, error: &Error) -> String {
+        match (self.source.current(), self.source.reached()) {
+            (Some(revision), Some(reached)) => {
+                let age = jiff::SignedDuration::try_from(reached.elapsed()).unwrap_or_default();
+                let time = (jiff::Timestamp::now() - age).strftime("%Y-%m-%d %H:%M:%S UTC");
+                format!("{error} (in force: {}, last seen {time})", revision.short())
+            }
+            (Some(revision), None) => {
+                format!("{error} (in force: {}, not seen since rhumb started)", revision.short())
+            }
+            (None, _) => error.to_string(),
         }
     }
 
@@ -114,14 +137,12 @@ impl Feed {
         let revision = self.source.observe().await?.revision;
         let same = self.told.as_ref().filter(|told| told.revision == revision);
         if let (Some(told), Extent::Changes) = (same, self.extent) {
-            let recovered = std::mem::replace(&mut self.failing, Failing::No) == Failing::Yes;
-            let reading =
-                Reading { revision: Some(revision), incomplete: refusal(told), ..Reading::default() };
-            return Ok(recovered.then(|| (reading, BTreeSet::new())));
+            // Nothing is new, unless that it can be read again.
+            let incomplete = refusal(told);
+            let reading = Reading { revision: Some(revision), incomplete, ..Reading::default() };
+            return Ok(self.trouble.is_some().then(|| (reading, BTreeSet::new())));
         }
-        let news = self.step(revision).await?;
-        self.failing = Failing::No;
-        Ok(Some(news))
+        self.step(revision).await.map(Some)
     }
 
     /// The first look of this process failed: what an earlier one left stays in force.
@@ -377,3 +398,6 @@ pub(super) async fn at_newest(
             .await?;
     Ok(step.reading)
 }
+
+#[cfg(test)]
+mod tests;

@@ -146,7 +146,7 @@ impl Watched {
         for gvk in &self.wanted.clone() {
             let served = match kinds.get(gvk) {
                 Lookup::Served(kind) => {
-                    self.inform(kind);
+                    self.inform(kind, engine);
                     Served::Yes
                 }
                 Lookup::Unserved { versions } => {
@@ -161,7 +161,7 @@ impl Watched {
                 continue;
             }
             match kinds.preferred(held) {
-                Lookup::Served(kind) => self.inform(kind),
+                Lookup::Served(kind) => self.inform(kind, engine),
                 // A kind that discovery does not list is unknown, not gone: its objects are not touched.
                 Lookup::Unserved { .. } | Lookup::Unknown => {
                     engine.informer(
@@ -173,10 +173,14 @@ impl Watched {
         }
     }
 
-    fn inform(&mut self, kind: Arc<Kind>) {
+    fn inform(&mut self, kind: Arc<Kind>, engine: &mut Engine) {
         let group_kind = kind.gvk.group_kind();
         if self.informers.get(&group_kind).is_some_and(|(known, _)| *known == kind) {
             return;
+        }
+        // It may have been missing until now.
+        if !engine.is_synced(&group_kind) {
+            engine.informer(&group_kind, KindState::Syncing);
         }
         let informer = self.cluster.informer(&kind, self.selector.clone(), self.to_informers.clone());
         self.informers.insert(group_kind, (kind, informer));

@@ -42,8 +42,11 @@ pub struct Pass {
 }
 
 impl Pass {
-    /// In the form of a plan that was carried out.
-    pub fn plan(&self, source: &str) -> Plan {
+    /// In the form of a plan that was carried out; what changed in each object is taken from the plan that
+    /// was made before it, where there is one.
+    pub fn plan(&self, source: &str, foreseen: Option<&Plan>) -> Plan {
+        let foreseen: BTreeMap<&ObjectId, &Planned> =
+            foreseen.iter().flat_map(|plan| &plan.objects).map(|planned| (&planned.id, planned)).collect();
         let objects = self.told.iter().filter_map(|(id, told)| {
             let (gvk, origin) = self.places.get(id)?.clone();
             let (verdict, reason) = match told {
@@ -55,13 +58,14 @@ impl Pass {
                 Told::Waiting(reason) => (Verdict::Wait, Some(reason.to_string())),
                 Told::Refused(reason) => (Verdict::Refuse, Some(reason.to_string())),
             };
+            let told = foreseen.get(id).filter(|planned| planned.verdict == verdict);
             Some(Planned {
                 id: id.clone(),
                 gvk,
                 origin,
                 verdict,
-                impact: Impact { kind: ImpactKind::None, pods: 0 },
-                fields: Vec::new(),
+                impact: told.map_or(Impact { kind: ImpactKind::None, pods: 0 }, |planned| planned.impact),
+                fields: told.map(|planned| planned.fields.clone()).unwrap_or_default(),
                 reason,
                 before: None,
                 after: None,

@@ -468,8 +468,7 @@ fn shown(base: Planned, before: Option<Value>, after: Option<Value>, reason: Opt
     let fields = change::fields(&base.id, before.as_ref(), after.as_ref());
     let impact = change::impact(&base.id.group_kind(), before.as_ref(), after.as_ref());
     let verdict = if before.is_none() { Verdict::Create } else { Verdict::Configure };
-    let presentable =
-        |value: Option<Value>| value.map(|value| Arc::new(change::presentable(&base.id, &value)));
-    let (before, after) = (presentable(before), presentable(after));
+    let (before, after) = change::presentable_pair(&base.id, before.as_ref(), after.as_ref());
+    let (before, after) = (before.map(Arc::new), after.map(Arc::new));
     Planned { verdict, impact, fields, reason, before, after, ..base }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::engine::{Desired, FileFacts, Held, Place, SourceId, Understood};
+use crate::engine::{Desired, FileFacts, Held, Place, SourceId, Understood, misused};
 use crate::manifest::{self, Scopes};
 use crate::object::GroupKind;
 
@@ -47,8 +47,19 @@ impl Dialect {
             let place = Place { source: self.source, blob, index: item.index };
             let assembled = manifest::assemble([item], scopes, &self.namespace);
             facts.diagnostics.extend(assembled.diagnostics);
-            let objects = assembled.objects.iter();
-            facts.objects.extend(objects.map(|object| Arc::new(Desired::of(object, place, &self.applyset))));
+            for object in &assembled.objects {
+                let misused = misused(object);
+                match misused.iter().find(|found| found.is_error()) {
+                    Some(fault) => facts.held.push(Arc::new(Held {
+                        id: object.id.clone(),
+                        gvk: object.gvk.clone(),
+                        origin: object.origin.clone(),
+                        reason: fault.message.as_str().into(),
+                    })),
+                    None => facts.objects.push(Arc::new(Desired::of(object, place, &self.applyset))),
+                }
+                facts.diagnostics.extend(misused);
+            }
             let held = assembled.held.into_iter();
             facts.held.extend(held.map(|held| {
                 Arc::new(Held { id: held.id, gvk: held.gvk, origin: held.origin, reason: held.reason.into() })

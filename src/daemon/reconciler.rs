@@ -29,9 +29,13 @@ use crate::report::Told;
 /// Events wait here while the loop is busy; a full channel slows the informers down, nothing is lost.
 const BACKLOG: usize = 1024;
 
-/// The watches are audited by a fresh list of every kind at this interval: an event that was lost in
-/// silence is found within it.
+/// The watches are audited by a fresh list of every kind at this interval, or at every second resync where
+/// that is sooner: an event that was lost in silence is found within it.
 const AUDIT: Duration = Duration::from_mins(10);
+
+/// How long a stop waits for the answers to writes that are on their way. Not to know them does no harm: the
+/// next start looks.
+const GRACE: Duration = Duration::from_secs(3);
 
 /// While a prune waits for a person, the parent object is read again at this interval.
 const CONFIRMATION: Duration = Duration::from_secs(2);
@@ -81,6 +85,8 @@ struct Timers {
     resync: Instant,
     audit: Instant,
     confirmation: Option<Instant>,
+    /// When a stop ends the loop, whatever is on its way.
+    stop: Option<Instant>,
 }
 
 struct Channels {
@@ -140,7 +146,12 @@ impl Reconciler {
             window: 1,
             concurrency: setup.concurrency,
             resync: setup.resync,
-            timers: Timers { resync: now + setup.resync, audit: now + AUDIT, confirmation: None },
+            timers: Timers {
+                resync: now + setup.resync,
+                audit: now + AUDIT.min(setup.resync * 2),
+                confirmation: None,
+                stop: None,
+            },
             pins: Pins::New,
             listener,
             until,
@@ -148,18 +159,20 @@ impl Reconciler {
         }
     }
 
-    /// Runs the loop. A stop ends it when the writes that are on their way have been answered.
+    /// Runs the loop. A stop ends it when the writes that are on their way have been answered, or soon after.
     pub async fn run(mut self, stop: CancellationToken) -> Pass {
         loop {
-            let stopped = stop.is_cancelled();
-            if !stopped {
+            if stop.is_cancelled() {
+                self.timers.stop.get_or_insert_with(|| Instant::now() + GRACE);
+            } else {
                 self.turn();
             }
             if let Some(ending) = self.ending(&stop) {
                 return self.sum_up(ending);
             }
             // Once stopped, only the answers of what was begun are waited for.
-            let wake = if stopped { Instant::now() + AUDIT } else { self.wake() };
+            let stopped = stop.is_cancelled();
+            let wake = self.timers.stop.unwrap_or_else(|| self.wake());
             tokio::select! {
                 biased;
                 Some(event) = self.channels.from_tasks.recv() => self.happened(event),
@@ -189,7 +202,8 @@ impl Reconciler {
 
     fn ending(&self, stop: &CancellationToken) -> Option<Ending> {
         if stop.is_cancelled() {
-            return (self.writes == 0).then_some(Ending::Stopped);
+            let over = self.timers.stop.is_some_and(|stop| stop <= Instant::now());
+            return (self.writes == 0 || over).then_some(Ending::Stopped);
         }
         let (Until::Settled(deadline) | Until::Healthy(deadline)) = self.until else { return None };
         if Instant::now() >= deadline {
@@ -201,13 +215,22 @@ impl Reconciler {
             && depth.processing == 0
             && self.ledgers.iter().all(|ledger| ledger.call == Call::None);
         let healthy = !matches!(self.until, Until::Healthy(_)) || self.unhealthy().is_empty();
-        (started && quiet && healthy && !self.is_moving()).then_some(Ending::Settled)
+        (started && quiet && healthy && !self.is_listing() && !self.is_moving()).then_some(Ending::Settled)
+    }
+
+    /// Whether a kind of an inventory is still being listed: what is not wanted any more is not known yet.
+    fn is_listing(&self) -> bool {
+        let inventories = self.engine.sources().iter().filter_map(|source| source.inventory.as_ref());
+        inventories.flat_map(|inventory| &inventory.kinds).any(|kind| self.engine.is_syncing(kind))
     }
 
     fn wake(&mut self) -> Instant {
         let mut wake = self.timers.resync.min(self.timers.audit);
         if let Until::Settled(deadline) | Until::Healthy(deadline) = self.until {
             wake = wake.min(deadline);
+        }
+        if let Some(stop) = self.timers.stop {
+            return stop;
         }
         let others = [self.queue.next_due(), self.watched.due(), self.timers.confirmation];
         others.into_iter().flatten().fold(wake, Instant::min)
@@ -219,21 +242,18 @@ impl Reconciler {
         self.on_time(now);
         self.engine.settle();
         self.keep_inventories();
-        for id in self.engine.take_dirty() {
-            self.queue.add(id);
-        }
+        self.enqueue();
         self.resolve();
         let mut batch = Batch::default();
         // What failed before has a lane of its own, so that a webhook which never answers holds up nobody else.
         while self.writes - self.retries.len() < self.window.min(self.concurrency) {
             let Some(id) = self.queue.take(now) else { break };
             self.process(id, now, &mut batch);
-            // A decision may wake others, and nothing else may happen for long.
-            for woken in self.engine.take_dirty() {
-                self.queue.add(woken);
-            }
+            // A decision may be what others wait for, and nothing else may happen for a long time.
+            self.enqueue();
         }
         self.ask(batch);
+        self.keep_inventories();
         self.pin();
         let confirm =
             self.engine.sources().iter().enumerate().any(|(source, _)| self.waits_for_person(source));
@@ -241,6 +261,12 @@ impl Reconciler {
             (true, None) => self.timers.confirmation = Some(now + CONFIRMATION),
             (false, _) => self.timers.confirmation = None,
             (true, Some(_)) => {}
+        }
+    }
+
+    fn enqueue(&mut self) {
+        for id in self.engine.take_dirty() {
+            self.queue.add(id);
         }
     }
 
@@ -263,7 +289,7 @@ impl Reconciler {
             self.reread_parents();
         }
         if self.timers.audit <= now {
-            self.timers.audit = now + AUDIT;
+            self.timers.audit = now + AUDIT.min(self.resync * 2);
             self.watched.audit();
         }
         if self.timers.confirmation.is_some_and(|due| due <= now) {
@@ -281,6 +307,7 @@ impl Reconciler {
                 self.engine.unreadable(source, why);
                 self.read.insert(source);
             }
+            Event::Place(source, place) => self.is_at(source, place),
             Event::Checked(source, reading) => self.engine.checked(source, reading),
             Event::Resolved(all) => {
                 for (id, release, content) in all {
@@ -346,7 +373,9 @@ impl Reconciler {
         if let Some(revision) = &reading.revision {
             tracing::info!(source = %self.engine.source(source).name, %revision, files = reading.files.len(), "read");
         }
-        for diagnostic in facts().flat_map(|facts| &facts.diagnostics).filter(|d| d.is_error()) {
+        let errors = facts().flat_map(|facts| &facts.diagnostics).filter(|found| found.is_error());
+        // One pass hands them to its caller, who shows them whole.
+        for diagnostic in errors.filter(|_| self.until == Until::Stopped) {
             tracing::warn!(code = diagnostic.code, "{}: {}", diagnostic.origin, diagnostic.message);
         }
         let before = self.engine.dropped();

@@ -1,6 +1,6 @@
 //! What one source wants, file by file: the second reflector, over git.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use super::Shared;
@@ -70,6 +70,9 @@ pub struct Catalog {
     files: BTreeMap<Arc<str>, FileFacts>,
     wants: HashMap<ObjectId, Vec<Want>>,
     partly: BTreeSet<Arc<str>>,
+    /// What a file held when it was last understood, and does not name now that it is not: still wanted, as
+    /// far as anybody can tell.
+    doubtful: HashMap<ObjectId, Arc<Held>>,
 }
 
 impl Catalog {
@@ -77,7 +80,9 @@ impl Catalog {
     pub fn replace(&mut self, file: &Arc<str>, facts: Option<FileFacts>) -> Vec<ObjectId> {
         let mut touched = Vec::new();
         self.partly.remove(file);
-        if let Some(old) = self.files.remove(file) {
+        let before = self.files.remove(file);
+        self.doubt(file, before.as_ref(), facts.as_ref(), &mut touched);
+        if let Some(old) = before {
             for id in ids(&old) {
                 if let Some(wants) = self.wants.get_mut(id) {
                     wants.retain(|want| want.origin().file != *file);
@@ -104,10 +109,48 @@ impl Catalog {
         touched
     }
 
+    /// Remembers what a file named before, where it is not understood any more.
+    fn doubt(
+        &mut self,
+        file: &Arc<str>,
+        before: Option<&FileFacts>,
+        now: Option<&FileFacts>,
+        touched: &mut Vec<ObjectId>,
+    ) {
+        let mut remembered: Vec<Arc<Held>> = Vec::new();
+        self.doubtful.retain(|_, held| {
+            let other = held.origin.file != *file;
+            if !other {
+                remembered.push(held.clone());
+            }
+            other
+        });
+        touched.extend(remembered.iter().map(|held| held.id.clone()));
+        let Some(now) = now.filter(|facts| facts.understood == Understood::Partly) else { return };
+        let reason: Arc<str> = format!("{file} is not understood").into();
+        let held = |id: &ObjectId, gvk: &Gvk, origin: &Origin| {
+            Arc::new(Held {
+                id: id.clone(),
+                gvk: gvk.clone(),
+                origin: origin.clone(),
+                reason: reason.clone(),
+            })
+        };
+        if let Some(facts) = before {
+            remembered.extend(facts.objects.iter().map(|d| held(&d.id, &d.gvk, &d.origin)));
+            remembered.extend(facts.held.iter().map(|h| held(&h.id, &h.gvk, &h.origin)));
+        }
+        let named: HashSet<&ObjectId> = ids(now).collect();
+        for held in remembered.into_iter().filter(|held| !named.contains(&held.id)) {
+            touched.push(held.id.clone());
+            self.doubtful.insert(held.id.clone(), held);
+        }
+    }
+
     /// What is wanted of one object. An object that stands in two places is held, and both are named.
     pub fn want(&self, id: &ObjectId) -> Option<Want> {
         match self.wants.get(id).map(Vec::as_slice) {
-            None | Some([]) => None,
+            None | Some([]) => self.doubtful.get(id).cloned().map(Want::Held),
             Some([want]) => Some(want.clone()),
             Some(several) => {
                 let places: Vec<String> = several.iter().map(|want| want.origin().to_string()).collect();
@@ -123,7 +166,7 @@ impl Catalog {
 
     /// All objects that are wanted, in no particular order.
     pub fn ids(&self) -> impl Iterator<Item = &ObjectId> {
-        self.wants.keys()
+        self.wants.keys().chain(self.doubtful.keys().filter(|id| !self.wants.contains_key(*id)))
     }
 
     /// Names of all files.

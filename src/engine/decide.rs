@@ -20,7 +20,7 @@ pub const FIGHT_WINDOW: Duration = Duration::from_mins(1);
 /// When our own write has not come back by the watch in this time, the API server is asked.
 pub const ECHO: Duration = Duration::from_secs(10);
 
-/// Sent again and again, the annotation would be taken away again and again.
+/// Our entry owns the annotation, and the object has none.
 const STRIPPED: &str = "the server does not keep the annotation rhumb.dev/release; a webhook or an admission policy takes it away";
 
 /// What can be said about an object's presence.
@@ -68,6 +68,8 @@ pub struct View<'a> {
     pub gated: Option<Reason>,
     /// The guard's word, for an object that no source wants.
     pub judgement: Option<Judgement>,
+    /// Why it cannot be told whether the source that brought it still wants it.
+    pub doubt: Option<Arc<str>>,
     /// The content with which it ended, for a Job that is gone by itself.
     pub finished: Option<Hash>,
 }
@@ -265,7 +267,9 @@ fn present(view: &View<'_>, source: SourceId, desired: &Shared, live: &Live, now
         Scaling::ByManifest => release.hash == desired.hash,
         Scaling::ByAutoscaler => desired.is_release(release.hash),
     });
-    if there && takeover.is_none() {
+    // An annotation that is gone or altered is drift like any other, where the content is known to be there.
+    let unstamped = !live.is_stamped() && view.entry.accepted.is(desired.hash);
+    if (there || unstamped) && takeover.is_none() {
         return verify(view, source, desired, live, now);
     }
     let restarts = restarts(view, desired, live);
@@ -283,18 +287,7 @@ fn present(view: &View<'_>, source: SourceId, desired: &Shared, live: &Live, now
     if let Some(reason) = hindrance(view, desired, now).or_else(|| view.gated.clone()) {
         return defend(view, reason, now);
     }
-    let purpose =
-        takeover.unwrap_or(if unmarked(view, desired, live) { Purpose::Repair } else { Purpose::Change });
-    if purpose == Purpose::Repair {
-        let content = content(desired, replicas);
-        let sent = view.entry.verified.as_ref().filter(|v| v.speaks_of(content, live.ours.as_ref()));
-        if sent.is_some_and(|verified| verified.cover == Cover::Whole) {
-            return Decision::wait(Reason::Refused(STRIPPED.into(), None));
-        }
-        if let Some(fight) = fight(view, now) {
-            return Decision::wait(fight);
-        }
-    }
+    let purpose = takeover.unwrap_or(Purpose::Change);
     let exact = takeover.is_some() || restarts == Restarts::Maybe || matches!(replicas, Replicas::Shown(_));
     Decision::act(Action::Apply(Apply {
         want: desired.clone(),
@@ -306,12 +299,6 @@ fn present(view: &View<'_>, source: SourceId, desired: &Shared, live: &Live, now
         purpose,
         restarts,
     }))
-}
-
-/// Whether only our annotation is missing on the content that was accepted already.
-fn unmarked(view: &View<'_>, desired: &Shared, live: &Live) -> bool {
-    live.release.is_none()
-        && view.entry.accepted.known().is_some_and(|accepted| accepted.hash == desired.hash)
 }
 
 /// The hash of what is sent.
@@ -338,8 +325,7 @@ fn ownership(view: &View<'_>, source: SourceId, live: &Live) -> Result<Option<Pu
         Adopt::Always => Ok(Some(Purpose::Adopt)),
         Adopt::Never | Adopt::IfUnowned => Err(Reason::Owned(owner)),
     };
-    // With our own entry and our own annotation on it, a label that is gone or altered is drift.
-    let was_ours = live.ours.is_some() && live.release.is_some();
+    let was_ours = was_ours(view, live);
     match &live.owner {
         Owner::Ours(set) if set == mine => Ok(None),
         Owner::Ours(set) if view.inventories.contains(set) => Ok(Some(Purpose::Transfer)),
@@ -392,6 +378,10 @@ fn verify(view: &View<'_>, source: SourceId, want: &Shared, live: &Live, now: In
     let verified = view.entry.verified.as_ref().filter(|v| v.speaks_of(content, live.ours.as_ref()));
     match verified.map(|verified| verified.cover) {
         None => Decision::act(Action::Compare(want.clone(), replicas)),
+        // Sent again and again, the annotation would be taken away again and again.
+        Some(Cover::Whole) if live.release.is_none() => {
+            Decision::wait(Reason::Refused(STRIPPED.into(), None))
+        }
         Some(Cover::Whole) => Decision::act(Action::Nothing),
         Some(Cover::Empty) => Decision::act(Action::Inspect(want.clone(), replicas)),
         Some(Cover::Lost(lost)) => repair(view, source, want, (replicas, lost), live, now),
@@ -433,10 +423,10 @@ fn defend(view: &View<'_>, reason: Reason, now: Instant) -> Decision {
     match view.sight {
         Sight::NotSeen | Sight::Blind(_) => Decision::act(Action::Look).because(reason),
         Sight::Absent => match hindrance(view, accepted, now) {
-            None => match view.entry.wants.first() {
-                Some((source, _)) => create(view, *source, accepted, Purpose::Repair, now).because(reason),
-                None => Decision::wait(reason),
-            },
+            None => {
+                let source = view.entry.wants.first().map_or(accepted.place.source, |(source, _)| *source);
+                create(view, source, accepted, Purpose::Repair, now).because(reason)
+            }
             Some(_) => Decision::wait(reason),
         },
         Sight::Seen(live) if live.deleting => Decision::wait(Reason::Terminating),
@@ -455,13 +445,24 @@ fn owner(view: &View<'_>, live: &Live) -> Option<SourceId> {
     let wanting = view.entry.wants.first().map(|(source, _)| *source);
     match &live.owner {
         Owner::Ours(set) => view.inventories.iter().position(|one| one == set),
-        Owner::Nobody | Owner::Labelled(_) if live.ours.is_some() && live.release.is_some() => wanting,
+        Owner::Nobody | Owner::Labelled(_) if was_ours(view, live) => wanting,
         _ => None,
     }
 }
 
+/// With our own entry on it, and our own annotation or our memory of what we put there, a label that is gone
+/// or altered is drift.
+fn was_ours(view: &View<'_>, live: &Live) -> bool {
+    live.ours.is_some() && (live.release.is_some() || view.entry.accepted.known().is_some())
+}
+
 fn unwanted(view: &View<'_>, now: Instant) -> Decision {
-    let Sight::Seen(live) = view.sight else { return Decision::act(Action::Forget) };
+    let Sight::Seen(live) = view.sight else {
+        return match (&view.doubt, &view.entry.accepted) {
+            (Some(why), Accepted::Known(_)) => defend(view, Reason::Incomplete(why.clone()), now),
+            _ => Decision::act(Action::Forget),
+        };
+    };
     if !matches!(&live.owner, Owner::Ours(set) if view.inventories.contains(set)) {
         return Decision::act(Action::Forget);
     }

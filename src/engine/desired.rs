@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::SourceId;
 use super::effective::effective;
+use super::words::annotation;
 use crate::graph;
 use crate::object::{GroupKind, Gvk, Hash, Object, ObjectId, Origin, at, text_at};
 
@@ -136,17 +137,13 @@ fn without_replicas(id: &ObjectId, content: &Value) -> Option<Value> {
     Some(content)
 }
 
-fn annotation<'a>(content: &'a Value, key: &str) -> &'a str {
-    text_at(content, &["metadata", "annotations", key])
-}
-
 fn defines(id: &ObjectId, content: &Value) -> Option<GroupKind> {
     let kind = text_at(content, &["spec", "names", "kind"]);
     id.is("apiextensions.k8s.io", "CustomResourceDefinition")
         .then(|| GroupKind::new(text_at(content, &["spec", "group"]), kind))
 }
 
-fn wave(content: &Value) -> i32 {
+pub(super) fn wave(content: &Value) -> i32 {
     WAVE.iter().find_map(|key| annotation(content, key).trim().parse().ok()).unwrap_or(0)
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::{Live, RELEASE, Release, Rv, Shared, Want};
+use super::{Live, Release, Rv, Shared, Want};
 use crate::object::{Hash, ObjectId, Revision};
 
 /// Number of a source in its engine.
@@ -30,6 +30,11 @@ impl Accepted {
             Self::Known(desired) => Some(desired),
             _ => None,
         }
+    }
+
+    /// Whether it is the content of this hash.
+    pub(super) fn is(&self, hash: Hash) -> bool {
+        self.known().is_some_and(|desired| desired.hash == hash)
     }
 }
 
@@ -153,8 +158,7 @@ impl Entry {
     /// the cluster and wins over what was remembered, unless somebody else wrote it.
     pub(super) fn know(&mut self, live: &Live) {
         let Some(release) = &live.release else { return };
-        let by_us = live.ours.as_deref().is_some_and(|entry| entry.contains(RELEASE));
-        if !by_us {
+        if !live.is_stamped() {
             return;
         }
         self.brought = Some(release.revision.clone());

@@ -63,6 +63,9 @@ impl Engine {
 
     /// What stands in the way of a new content of an object.
     pub(super) fn gated(&self, source: SourceId, desired: &Desired) -> Option<Reason> {
+        if let Some(why) = self.cycles.get(&desired.id) {
+            return Some(Reason::Held(why.clone()));
+        }
         if self.foresight == Foresight::AllDone {
             return None;
         }
@@ -183,10 +186,19 @@ impl Engine {
         }
     }
 
+    /// Why it cannot be told whether the source that brought an object still wants it.
+    pub(super) fn doubt(&self, entry: &Entry) -> Option<Arc<str>> {
+        let accepted = entry.accepted.known().filter(|_| entry.wants.is_empty())?;
+        self.sources[accepted.place.source].incomplete.clone()
+    }
+
     /// A source that is only observed decides all and writes nothing.
     pub(super) fn observed(&self, id: &ObjectId, decision: Decision) -> Decision {
-        let wanting = self.entries.get(id).and_then(|entry| entry.wants.first()).map(|(source, _)| *source);
-        let source = wanting.or_else(|| self.live.get(id).and_then(|live| self.source_of(live)));
+        let entry = self.entries.get(id);
+        let wanting = entry.and_then(|entry| entry.wants.first()).map(|(source, _)| *source);
+        let source = wanting
+            .or_else(|| self.live.get(id).and_then(|live| self.source_of(live)))
+            .or_else(|| Some(entry?.accepted.known()?.place.source));
         let observed = source.is_some_and(|source| self.sources[source].writes == Writes::Observed);
         let writes = matches!(decision.action, Action::Apply(_) | Action::Delete(..));
         if observed && writes { Decision::wait(Reason::Observed) } else { decision }
@@ -348,30 +360,34 @@ impl Engine {
     }
 
     /// Why a source prunes nothing at all now.
-    fn closed(&self, source: SourceId) -> Option<Arc<str>> {
+    fn closed(&self, source: SourceId) -> Option<Judgement> {
         let state = &self.sources[source];
         if state.prune == Prune::Off {
-            return Some("not wanted any more; kept, as pruning is off".into());
+            return Some(Judgement::Keep("not wanted any more; kept, as pruning is off".into()));
         }
         let others = self.sources.iter().enumerate().filter(|(other, _)| *other != source);
         if let Some((_, other)) = others.clone().find(|(_, other)| other.checked < state.dropped) {
             let name = &other.name;
-            return Some(format!("pruned when source {name}, which may want it, was looked at again").into());
+            let why = format!("pruned when source {name}, which may want it, was looked at again");
+            return Some(Judgement::Later(why.into()));
         }
         if let Some((file, kind)) = state.catalog.unscoped() {
             let why =
                 format!("nothing is pruned before {file} is read again: where {kind} lives is not known");
-            return Some(why.into());
+            return Some(Judgement::Later(why.into()));
         }
         if let Some(why) = &state.incomplete {
-            return Some(format!("nothing is pruned, as the source was not read whole: {why}").into());
+            let why = format!("nothing is pruned, as the source was not read whole: {why}");
+            return Some(Judgement::Keep(why.into()));
         }
         let Some(inventory) = &state.inventory else {
-            return Some("nothing is pruned before the inventory was read".into());
+            return Some(Judgement::Later("nothing is pruned before the inventory was read".into()));
         };
         let declared = state.catalog.ids().map(ObjectId::group_kind);
         let unsynced = inventory.kinds.iter().cloned().chain(declared).find(|kind| !self.is_synced(kind));
-        unsynced.map(|kind| format!("nothing is pruned while {kind} cannot be listed").into())
+        let later =
+            |kind| Judgement::Later(format!("nothing is pruned while {kind} cannot be listed").into());
+        unsynced.map(later)
     }
 
     /// Changes under way, and what belongs together with them or with what is to go.

@@ -133,6 +133,13 @@ pub struct Live {
     pub finished: bool,
     /// Whether it has a deletionTimestamp.
     pub deleting: bool,
-    /// Whether its annotations ask to keep it when no source wants it any more.
+    /// What its annotations ask for when no source wants it any more.
     pub keep: Keep,
+}
+
+impl Live {
+    /// Whether it carries our release annotation, written by us.
+    pub(super) fn is_stamped(&self) -> bool {
+        self.release.is_some() && self.ours.as_deref().is_some_and(|entry| entry.contains(super::RELEASE))
+    }
 }

@@ -13,6 +13,7 @@
 
 mod budget;
 mod catalog;
+mod cycles;
 mod decide;
 mod desired;
 mod effective;
@@ -26,15 +27,18 @@ mod prune;
 mod reason;
 mod resolve;
 mod state;
+mod words;
 
+pub use crate::object::{PART_OF, RELEASE};
 pub use budget::{Ask, Priority, release};
 pub use catalog::{Catalog, FileFacts, Held, Understood, Want};
+pub use cycles::waiting_for_themselves;
 pub use decide::{
     Action, Apply, Decision, ECHO, FIGHT, FIGHT_WINDOW, Guard, Purpose, Removal, Restarts, Scaling, Sight,
     View, decide,
 };
 pub use desired::{Desired, Ends, Place, Recreate, Shared, Traits, is_workload};
-pub use effective::{PART_OF, RELEASE, Replicas, effective, stamped};
+pub use effective::{Replicas, effective, stamped};
 pub use entry::{Accepted, Cover, Entry, Looked, Lost, Refusal, Rule, SourceId, Topic, Verified};
 pub use live::{Live, Manager, Owner, Release, RollPhase, Rolling, Rv, Uid};
 pub use outcome::{Failure, Outcome, Written};
@@ -43,6 +47,7 @@ pub use policy::{Adopt, BlastRadius, NotABlastRadius, Prune};
 pub use prune::{Guard as PruneGuard, Judgement, Keep, Pending, judge, precious};
 pub use reason::Reason;
 pub use state::{Engine, Inventory, KindState, Reading, Served, Source, Writes};
+pub use words::misused;
 
 #[cfg(test)]
 mod tests;

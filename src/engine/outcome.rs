@@ -105,9 +105,9 @@ impl Engine {
         let Some(entry) = self.entries.get_mut(id) else { return };
         entry.failed = None;
         entry.written = Some((Rv(rv.0 + 1), now));
+        entry.accepted = Accepted::Nothing;
         if removal == Removal::Recreate {
             entry.refused = None;
-            entry.accepted = Accepted::Nothing;
             // What comes after it gives the token back, also where nobody tells that it was gone.
             self.claims.entry(id.clone()).and_modify(|claim| *claim = Some(Rv(rv.0 + 1)));
         }

@@ -18,7 +18,7 @@ pub struct Pending {
     pub id: ObjectId,
     /// Its incarnation.
     pub uid: Uid,
-    /// Whether its annotations ask to keep it.
+    /// What its annotations ask for.
     pub keep: Keep,
     /// A change of the same unit that is not healthy yet, in words.
     pub unfinished: Option<Arc<str>>,
@@ -26,12 +26,15 @@ pub struct Pending {
     pub needed_by: Option<ObjectId>,
 }
 
-/// Whether an object asks to be kept when it is not wanted any more.
+/// What an object's annotations ask for when it is not wanted any more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Keep {
-    /// It may be pruned.
+    /// It may be pruned, when the other changes of its unit are healthy.
     #[default]
     No,
+    /// It is pruned before them, as its annotation asks: it holds what its successor needs, as a host name
+    /// or a port.
+    First,
     /// Its annotation says `prune: never`, in our words, Flux's or Argo CD's.
     Asked,
 }
@@ -40,7 +43,7 @@ pub enum Keep {
 #[derive(Clone, Debug)]
 pub struct Guard<'a> {
     /// Why nothing at all is pruned; none when the source prunes and was read whole.
-    pub closed: Option<Arc<str>>,
+    pub closed: Option<Judgement>,
     /// The place that the inventory was made from, where it is not the present one.
     pub other_place: Option<Arc<str>>,
     /// How many at once without being asked.
@@ -66,7 +69,7 @@ pub enum Judgement {
 
 /// Judges the whole pending set of one source.
 pub fn judge(pending: &[Pending], guard: &Guard<'_>) -> BTreeMap<ObjectId, Judgement> {
-    let kept = |p: &&Pending| p.keep == Keep::No && !guard.confirmed.contains(&p.uid);
+    let kept = |p: &&Pending| p.keep != Keep::Asked && !guard.confirmed.contains(&p.uid);
     let unconfirmed: Vec<&Pending> = pending.iter().filter(kept).collect();
     let group = beyond(&unconfirmed, guard);
     pending.iter().map(|p| (p.id.clone(), one(p, guard, group.get(&p.id)))).collect()
@@ -76,13 +79,13 @@ fn one(pending: &Pending, guard: &Guard<'_>, beyond: Option<&Arc<str>>) -> Judge
     if pending.keep == Keep::Asked {
         return Judgement::Keep("not wanted any more; kept, as its annotation asks".into());
     }
-    if let Some(why) = &guard.closed {
-        return Judgement::Keep(why.clone());
+    if let Some(closed) = &guard.closed {
+        return closed.clone();
     }
     if let (Some(why), false) = (beyond, guard.confirmed.contains(&pending.uid)) {
         return Judgement::Confirm(why.clone());
     }
-    if let Some(change) = &pending.unfinished {
+    if let (Some(change), Keep::No) = (&pending.unfinished, pending.keep) {
         return Judgement::Later(format!("pruned when {change}").into());
     }
     if let Some(user) = &pending.needed_by {

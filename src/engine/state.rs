@@ -140,6 +140,8 @@ pub struct Engine {
     pub(super) max_workloads: u32,
     pub(super) unwanted: BTreeSet<ObjectId>,
     pub(super) named: BTreeSet<ObjectId>,
+    pub(super) dependents: BTreeSet<ObjectId>,
+    pub(super) cycles: BTreeMap<ObjectId, Arc<str>>,
     pub(super) definitions: HashMap<GroupKind, ObjectId>,
     relisting: HashMap<GroupKind, HashSet<ObjectId>>,
     pub(super) dirty: Vec<ObjectId>,
@@ -240,7 +242,11 @@ impl Engine {
             touched.extend(state.catalog.replace(&file, facts));
         }
         let doubt = state.catalog.not_understood().map(|file| format!("{file} is not understood").into());
-        state.incomplete = reading.incomplete.or(doubt);
+        let before = std::mem::replace(&mut state.incomplete, reading.incomplete.or(doubt));
+        if before.is_some() && state.incomplete.is_none() {
+            let unwanted = self.entries.iter().filter(|(_, entry)| entry.wants.is_empty());
+            self.dirty.extend(unwanted.map(|(id, _)| id.clone()));
+        }
         if reading.revision.is_some() && reading.revision != state.head {
             // Whether an object is finished depends on the newest revision.
             self.dirty.extend(state.waves.values().flatten().cloned());
@@ -250,6 +256,7 @@ impl Engine {
         for id in &touched {
             self.rewant(source, id);
         }
+        self.find_cycles();
         let unwanted = |id| self.entries.get(id).is_none_or(|entry: &Entry| entry.wants.is_empty());
         if first || touched.iter().any(unwanted) {
             self.readings += 1;
@@ -294,6 +301,11 @@ impl Engine {
             && let Some(defined) = &desired.defines
         {
             self.definitions.insert((**defined).clone(), id.clone());
+        }
+        if entry.want().is_some_and(|(_, desired)| !desired.after.is_empty()) {
+            self.dependents.insert(id.clone());
+        } else {
+            self.dependents.remove(id);
         }
         if entry.wants != before {
             if let (Some(live), None) = (self.live.get(id), entry.written) {
@@ -413,6 +425,11 @@ impl Engine {
         }
     }
 
+    /// Whether an informer has not listed all yet, and nothing is known to stand in its way.
+    pub fn is_syncing(&self, kind: &GroupKind) -> bool {
+        matches!(self.informers.get(kind), None | Some(KindState::Syncing))
+    }
+
     /// Whether an informer shows all there is.
     pub fn is_synced(&self, kind: &GroupKind) -> bool {
         self.informers.get(kind) == Some(&KindState::Synced)
@@ -523,6 +540,7 @@ impl Engine {
             barred: self.barred(id, entry),
             gated: wanting.and_then(|(source, desired)| self.gated(source, desired)),
             judgement: None,
+            doubt: self.doubt(entry),
             finished: wanting
                 .and_then(|(source, _)| self.sources[source].inventory.as_ref()?.finished.get(id).copied()),
         };

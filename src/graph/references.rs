@@ -52,6 +52,50 @@ pub fn depends_on(id: &ObjectId, body: &Value) -> BTreeSet<ObjectId> {
     found.ids
 }
 
+/// Whether an object's own annotation names the object itself.
+pub fn names_itself(id: &ObjectId, body: &Value) -> bool {
+    let mut found = Found { namespace: id.namespace().unwrap_or_default(), ids: BTreeSet::new() };
+    found.annotated(body);
+    found.ids.contains(id)
+}
+
+/// Returns the parts of the annotations about dependencies that name no object.
+pub fn unreadable_dependencies(body: &Value) -> Vec<(&'static str, &str)> {
+    let parts = |key| named_in(body, key).map(move |part| (key, part));
+    DEPENDS_ON.into_iter().flat_map(parts).filter(|(_, part)| Dependency::parse(part).is_none()).collect()
+}
+
+fn named_in<'a>(body: &'a Value, key: &str) -> impl Iterator<Item = &'a str> {
+    let text = text_at(body, &["metadata", "annotations", key]);
+    text.split(',').map(str::trim).filter(|part| !part.is_empty())
+}
+
+/// One part of such an annotation.
+enum Dependency<'a> {
+    /// `group/namespaces/namespace/Kind/name`
+    Namespaced(&'a str, &'a str, &'a str, &'a str),
+    /// `group/Kind/name`
+    Global(&'a str, &'a str, &'a str),
+    /// `Kind/name`
+    Near(&'a str, &'a str),
+}
+
+impl<'a> Dependency<'a> {
+    fn parse(part: &'a str) -> Option<Self> {
+        let parts: Vec<&str> = part.split('/').collect();
+        match parts[..] {
+            [group, "namespaces", namespace, kind, name] if ![namespace, kind, name].contains(&"") => {
+                Some(Self::Namespaced(group, namespace, kind, name))
+            }
+            [group, kind, name] if !kind.is_empty() && !name.is_empty() => {
+                Some(Self::Global(group, kind, name))
+            }
+            [kind, name] if !kind.is_empty() && !name.is_empty() => Some(Self::Near(kind, name)),
+            _ => None,
+        }
+    }
+}
+
 struct Found<'a> {
     namespace: &'a str,
     ids: BTreeSet<ObjectId>,
@@ -165,15 +209,14 @@ impl Found<'_> {
     }
 
     fn annotated(&mut self, body: &Value) {
-        for key in DEPENDS_ON {
-            for named in text_at(body, &["metadata", "annotations", key]).split(',') {
-                let parts: Vec<&str> = named.trim().split('/').collect();
-                match parts[..] {
-                    [group, "namespaces", namespace, kind, name] => self.add(group, kind, namespace, name),
-                    [group, kind, name] => self.global(group, kind, name),
-                    [kind, name] => self.named(customary_group(kind), kind, name),
-                    _ => {}
+        let parts = DEPENDS_ON.into_iter().flat_map(|key| named_in(body, key));
+        for dependency in parts.filter_map(Dependency::parse) {
+            match dependency {
+                Dependency::Namespaced(group, namespace, kind, name) => {
+                    self.add(group, kind, namespace, name);
                 }
+                Dependency::Global(group, kind, name) => self.global(group, kind, name),
+                Dependency::Near(kind, name) => self.named(customary_group(kind), kind, name),
             }
         }
     }

@@ -101,3 +101,25 @@ fn units_are_the_connected_parts() {
     assert!(!units.together(&a, &d));
     assert!(!units.together(&a, &id("", "ConfigMap", "shop", "never seen")));
 }
+
+#[test]
+fn a_cycle_is_found_and_those_who_wait_for_one_are_not_in_it() {
+    fn check(edges: &[&str], expected: &[&str]) {
+        let named = |name: &str| id("", "ConfigMap", "shop", name);
+        let mut all = Edges::new();
+        for edge in edges {
+            let (from, to) = edge.split_once(' ').unwrap();
+            all.entry(named(from)).or_default().insert(named(to));
+        }
+        let found = cycles(&all);
+        let found: Vec<String> =
+            found.iter().map(|c| c.iter().map(ObjectId::name).collect::<Vec<_>>().join(" ")).collect();
+        assert_eq!(found, expected, "{edges:?}");
+    }
+    check(&[], &[]);
+    check(&["a b", "b c", "a c"], &[]);
+    check(&["a b", "b a"], &["a b"]);
+    check(&["c b", "b a", "a c"], &["a c b"]);
+    check(&["x a", "a b", "b a", "a y"], &["a b"]);
+    check(&["a b", "b a", "d c", "c d", "b c"], &["a b", "c d"]);
+}

@@ -16,14 +16,16 @@ pub(super) enum NameRule {
 impl NameRule {
     /// The rule for the names of a kind.
     pub(super) fn of(group: &str, kind: &str) -> Self {
+        // Served by an API server of its own, with rules of its own.
+        if group.ends_with("openshift.io") {
+            return Self::PathSegment;
+        }
         match (group, kind) {
             ("", "Namespace" | "Service") | ("apps", "StatefulSet") => Self::Label,
             ("batch", "CronJob") => Self::CronJob,
             ("rbac.authorization.k8s.io" | "internal.apiserver.k8s.io", _)
             | ("certificates.k8s.io", "CertificateSigningRequest" | "ClusterTrustBundle")
             | ("networking.k8s.io", "IPAddress") => Self::PathSegment,
-            // Served by an API server of its own, with rules of its own.
-            (group, _) if group.ends_with("openshift.io") => Self::PathSegment,
             _ => Self::Subdomain,
         }
     }
@@ -31,11 +33,10 @@ impl NameRule {
     /// What is wrong with a name, if anything.
     pub(super) fn fault(self, name: &str) -> Option<&'static str> {
         match self {
-            Self::Subdomain => (!is_subdomain(name)).then_some(SUBDOMAIN),
             Self::CronJob if name.len() > 52 => Some(
                 "the name of a CronJob has at most 52 characters, because the names of its Jobs are longer",
             ),
-            Self::CronJob => (!is_subdomain(name)).then_some(SUBDOMAIN),
+            Self::Subdomain | Self::CronJob => (!is_subdomain(name)).then_some(SUBDOMAIN),
             Self::Label => (!is_label(name)).then_some(LABEL),
             Self::PathSegment => {
                 let fits = !matches!(name, "." | "..") && !name.contains(['/', '%']);

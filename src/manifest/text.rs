@@ -30,10 +30,9 @@ fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Cow<'static, str> {
 /// How many lines end in this text: `\n`, `\r\n` or `\r`.
 pub(super) fn line_breaks(text: &str) -> u32 {
     let bytes = text.as_bytes();
-    let plain = bytes.iter().filter(|&&b| b == b'\n').count();
-    let lone =
-        bytes.iter().enumerate().filter(|&(i, &b)| b == b'\r' && bytes.get(i + 1) != Some(&b'\n')).count();
-    u32::try_from(plain + lone).unwrap_or(u32::MAX)
+    let feeds = text.matches('\n').count();
+    let lone = text.match_indices('\r').filter(|(at, _)| bytes.get(at + 1) != Some(&b'\n')).count();
+    u32::try_from(feeds + lone).unwrap_or(u32::MAX)
 }
 
 /// The lines of a text, without their ends: `\n`, `\r\n` or `\r`.

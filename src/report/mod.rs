@@ -29,6 +29,15 @@ pub enum Told {
 }
 
 impl Told {
+    /// Whether it is not as wanted. What is kept though nobody wants it is as it was asked for.
+    pub fn is_open(&self) -> bool {
+        match self {
+            Self::Waiting(reason) => !matches!(reason, Reason::Kept(_)),
+            Self::Refused(_) => true,
+            Self::Created | Self::Configured | Self::Unchanged | Self::Pruned | Self::Recreating => false,
+        }
+    }
+
     /// Whether a guard that only a person can open holds it up.
     pub fn is_guarded(&self) -> bool {
         matches!(self, Self::Waiting(Reason::Confirm(_)))
@@ -53,6 +62,7 @@ impl fmt::Display for Told {
 /// Writes the log line: what changes the cluster at info, what is held up at warn, the rest at debug.
 pub fn log(id: &ObjectId, told: &Told) {
     match told {
+        Told::Waiting(Reason::Fight(..)) => tracing::warn!(object = %id, "{told}"),
         Told::Unchanged | Told::Waiting(_) => tracing::debug!(object = %id, "{told}"),
         Told::Refused(_) => tracing::warn!(object = %id, "{told}"),
         _ => tracing::info!(object = %id, "{told}"),

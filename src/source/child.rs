@@ -13,6 +13,7 @@ use rustix::process::{Pid, Resource, Rlimit, Signal};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::Command;
 
+use super::lock::Lock;
 use super::settings::Transports;
 
 /// What is kept of an answer; the listing of a few references has a few hundred bytes.
@@ -134,8 +135,17 @@ impl Drop for Group {
 }
 
 /// Runs a command to its end, or to the deadline. No file that it writes grows over `most` bytes.
-pub(super) async fn run(mut command: Command, deadline: Duration, most: u64) -> Result<Output, Failure> {
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+///
+/// It holds the store's lock as long as it lives: should this process be killed, the next one must not work
+/// in the store beside a child that goes on.
+pub(super) async fn run(
+    mut command: Command,
+    lock: &Lock,
+    deadline: Duration,
+    most: u64,
+) -> Result<Output, Failure> {
+    // As its standard input, which it never reads and does not hand on.
+    command.stdin(lock.share().map_err(Failure::NotStarted)?).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.process_group(0).kill_on_drop(true);
     let mut child = command.spawn().map_err(Failure::NotStarted)?;
     let pid = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));

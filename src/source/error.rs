@@ -52,12 +52,14 @@ pub enum Error {
         within: String,
     },
     /// The configured path is not in the revision.
-    #[error("{place}: no folder {path} in revision {revision}; was it moved, or is `path` misspelt?")]
+    #[error("{place}: {what} {path} in revision {revision}; was it moved, or is `path` misspelt?")]
     NoPath {
         /// The source.
         place: String,
-        /// The configured path.
+        /// The configured path, or as much of it as leads to what is wrong.
         path: String,
+        /// What is there, as `no folder`.
+        what: &'static str,
         /// The revision looked at.
         revision: Revision,
     },
@@ -169,15 +171,6 @@ pub enum Error {
         /// What to do.
         instead: &'static str,
     },
-    /// The repository belongs to another user, who could run programs through its configuration.
-    #[error(
-        "{place}: belongs to another user; run rhumb as its owner, or allow it with \
-         `git config --global --add safe.directory {place}`"
-    )]
-    Owner {
-        /// The path of the repository.
-        place: String,
-    },
     /// The revision is in no store any more.
     #[error("{place}: revision {revision} is not here any more and cannot be fetched again")]
     Unknown {
@@ -205,7 +198,11 @@ pub enum Error {
         limit: u64,
     },
     /// The state directory cannot be used.
-    #[error("state directory: {doing} {}: {error}", path.display())]
+    #[error(
+        "state directory: {doing} {}: {error}; it must be a folder that rhumb's user owns and may write to, or \
+         name another one with --state-directory or `stateDirectory`",
+        path.display()
+    )]
     State {
         /// The path.
         path: PathBuf,
@@ -223,7 +220,10 @@ pub enum Error {
         detail: String,
     },
     /// Another process holds the store's lock.
-    #[error("state directory {}: another rhumb works in it; it is tried again", path.display())]
+    #[error(
+        "state directory: another rhumb holds {}; it is tried again, or name another one with --state-directory",
+        path.display()
+    )]
     Busy {
         /// The lock file.
         path: PathBuf,
@@ -264,7 +264,6 @@ impl Error {
             | Self::HostKey { .. }
             | Self::Certificate { .. }
             | Self::Unsupported { .. }
-            | Self::Owner { .. }
             | Self::NoGit { .. }
             | Self::State { .. } => Class::Config,
             Self::Denied { .. } => Class::Forbidden,

@@ -76,6 +76,8 @@ pub(super) enum Watched {
     Repository(PathBuf),
     /// The files of a folder; a hint comes when they are quiet.
     Folder(PathBuf),
+    /// Either of them, or nothing yet.
+    Awaited(PathBuf),
 }
 
 enum Message {
@@ -137,9 +139,19 @@ fn target(path: &Path, depth: Depth, filter: Filter) -> Target {
 }
 
 impl Watched {
+    /// What it is now.
+    fn settled(&self) -> Self {
+        match self {
+            Self::Awaited(path) if local::folders(path).is_ok() => Self::Repository(path.clone()),
+            Self::Awaited(path) => Self::Folder(path.clone()),
+            other => other.clone(),
+        }
+    }
+
     /// What to watch now; empty where nothing is there.
     fn targets(&self) -> Vec<Target> {
         match self {
+            Self::Awaited(_) => self.settled().targets(),
             Self::Repository(path) => {
                 let Ok(folders) = local::folders(path) else { return Vec::new() };
                 let mut targets = vec![
@@ -244,19 +256,19 @@ impl Watch {
 
     /// One event and those that follow it; false when nobody listens any more.
     fn event(&self, receiver: &Receiver<Message>) -> bool {
-        let (pause, end) = match self.watched {
-            Watched::Repository(_) => {
-                self.wake.notify_one();
-                (ONCE_MORE, Instant::now() + ONCE_MORE)
-            }
-            Watched::Folder(_) => (self.quiet, Instant::now() + self.quiet_most),
+        let repository = matches!(self.watched.settled(), Watched::Repository(_));
+        let (pause, end) = if repository {
+            self.wake.notify_one();
+            (ONCE_MORE, Instant::now() + ONCE_MORE)
+        } else {
+            (self.quiet, Instant::now() + self.quiet_most)
         };
         loop {
             let left = end.saturating_duration_since(Instant::now());
             match receiver.recv_timeout(pause.min(left)) {
                 Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => return false,
                 Ok(Message::Event) => {
-                    if matches!(self.watched, Watched::Repository(_)) {
+                    if repository {
                         self.wake.notify_one();
                     }
                     if left.is_zero() {

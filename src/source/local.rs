@@ -1,9 +1,11 @@
 //! A repository on this host: opened in place, never written.
 
+use std::io::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use git2::{ErrorCode, Oid, Repository};
+use tempfile::NamedTempFile;
 
 use crate::object::Revision;
 
@@ -11,6 +13,7 @@ use super::child::{self, Peer};
 use super::complaint::{self, Kind};
 use super::error::Error;
 use super::lock::Lock;
+use super::names;
 use super::objects;
 use super::store::Store;
 
@@ -36,11 +39,31 @@ pub(super) fn newest(path: &Path, reference: Option<&str>) -> Result<Revision, E
         Ok(None) => {
             Err(Error::NoReference { place: place(), reference: reference.unwrap_or("HEAD").to_owned() })
         }
-        Err(error) if error.code() == ErrorCode::UnbornBranch => {
-            Err(Error::Empty { place: place(), within: "the repository, which has no commit yet".to_owned() })
+        Err(error) if error.code() == ErrorCode::UnbornBranch => Err(unborn(&repository, place())),
+        Err(error) => {
+            let name = reference.unwrap_or("HEAD");
+            let why = match error.code() {
+                ErrorCode::Ambiguous => "more than one object begins with it",
+                ErrorCode::Peel | ErrorCode::InvalidSpec => "it leads to no commit",
+                _ => {
+                    return Err(Error::Damaged { place: place(), detail: error.message().to_owned() });
+                }
+            };
+            Err(Error::NoReference { place: place(), reference: format!("{name} ({why})") })
         }
-        Err(error) => Err(Error::Damaged { place: place(), detail: error.message().to_owned() }),
     }
+}
+
+/// HEAD names a branch that is not there: the repository is new, or its branches have other names.
+fn unborn(repository: &Repository, place: String) -> Error {
+    let others = repository.references_glob("refs/heads/*").is_ok_and(|mut all| all.next().is_some());
+    if !others {
+        return Error::Empty { place, within: "the repository, which has no commit yet".to_owned() };
+    }
+    let head = repository.find_reference("HEAD").ok();
+    let head = head.as_ref().and_then(|head| head.symbolic_target().ok().flatten()).unwrap_or("HEAD");
+    let branch = names::shown(head.trim_start_matches("refs/heads/").as_bytes());
+    Error::NoReference { place, reference: format!("{branch}, which HEAD names") }
 }
 
 /// Where HEAD, refs and objects are.
@@ -51,7 +74,7 @@ pub(super) fn folders(path: &Path) -> Result<Folders, Error> {
 
 /// Opens the repository, or says by name why it is not read.
 pub(super) fn open(path: &Path) -> Result<Repository, Error> {
-    let repository = objects::open(path).map_err(|error| judged(path, &error))?;
+    let repository = objects::open_foreign(path).map_err(|error| judged(path, &error))?;
     let partial = repository.config().is_ok_and(|config| has_promisor(&config));
     if partial {
         return Err(unsupported(path, "a partial clone"));
@@ -80,7 +103,6 @@ fn judged(path: &Path, error: &git2::Error) -> Error {
         ("extensions.partialclone", "a partial clone"),
     ];
     match error.code() {
-        ErrorCode::Owner => Error::Owner { place },
         ErrorCode::NotFound if path.exists() => {
             Error::NotARepository { place, detail: "the folder is no repository".to_owned() }
         }
@@ -136,23 +158,23 @@ fn named(repository: &Repository, name: &str) -> Result<Option<Oid>, git2::Error
 }
 
 /// Copies a revision into our own store and pins it there; false where the repository does not have it.
-pub(super) async fn copy(store: &Store, _: &Lock, path: &Path, revision: &Revision) -> Result<bool, Error> {
+pub(super) async fn copy(
+    store: &Store,
+    lock: &Lock,
+    path: &Path,
+    revision: &Revision,
+) -> Result<bool, Error> {
     let place = path.display().to_string();
     let real =
         std::fs::canonicalize(path).map_err(|error| Error::Unreadable { place: place.clone(), error })?;
-    let config = store.folder().join("copy.gitconfig");
-    std::fs::write(&config, safe(&real)).map_err(|error| Error::State {
-        path: config.clone(),
-        doing: "cannot write to",
-        error,
-    })?;
+    let config = any_owner(store)?;
     let room = store.room()?;
-    let mut command = child::git(store.path(), Peer::Host(&config));
+    let mut command = child::git(store.path(), Peer::Host(config.path()));
     command.args(["fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head"]);
     command.args(["--no-auto-maintenance", "--depth=1", "--"]);
     command.arg(file_url(&real)).arg(format!("+{revision}:{}", Store::pin_name(revision)));
     let deadline = store.settings().fetch;
-    let output = match child::run(command, deadline, room.0).await {
+    let output = match child::run(command, lock, deadline, room.0).await {
         Ok(output) if output.status.success() => return Ok(true),
         Ok(output) => output,
         Err(child::Failure::NotStarted(error)) => return Err(Error::NoGit { error }),
@@ -164,19 +186,17 @@ pub(super) async fn copy(store: &Store, _: &Lock, path: &Path, revision: &Revisi
     }
 }
 
-/// A configuration that lets git's own child read this repository, work tree or bare: whose it is was judged
-/// when it was opened, and `-c` does not reach that child.
-fn safe(path: &Path) -> Vec<u8> {
-    let mut quoted = Vec::new();
-    for byte in path.as_os_str().as_bytes() {
-        match byte {
-            b'\\' | b'"' => quoted.extend([b'\\', *byte]),
-            b'\n' => quoted.extend(b"\\n"),
-            _ => quoted.push(*byte),
-        }
-    }
-    let line = |ending: &[u8]| [b"\tdirectory = \"", quoted.as_slice(), ending, b"\"\n"].concat();
-    [b"[safe]\n".to_vec(), line(b""), line(b"/.git")].concat()
+/// A configuration that lets git's own child read the repository whoever owns it: `-c` does not reach that
+/// child, which reads nothing but the repository that it is given.
+fn any_owner(store: &Store) -> Result<NamedTempFile, Error> {
+    let trouble = |error| Error::State { path: store.folder().to_owned(), doing: "cannot write to", error };
+    let mut file = tempfile::Builder::new()
+        .prefix("copy-")
+        .suffix(".gitconfig")
+        .tempfile_in(store.folder())
+        .map_err(trouble)?;
+    file.write_all(b"[safe]\n\tdirectory = *\n").map_err(trouble)?;
+    Ok(file)
 }
 
 /// The URL of a path; git decodes it.

@@ -16,6 +16,8 @@ pub enum Location {
     Git(GitLocation),
     /// The files of a folder as they are.
     Directory(PathBuf),
+    /// What stands at a path, once something does: a repository, or else a folder with the `path` inside it.
+    Awaited(GitLocation),
 }
 
 /// A git repository, and what in it is desired. Its `Debug` form leaves credentials out.
@@ -70,16 +72,66 @@ impl Location {
         match classify(text)? {
             Place::Remote | Place::Repository(_) => Ok(Self::Git(GitLocation::new(text))),
             Place::Directory(path) => Ok(Self::Directory(path)),
-            Place::File(_) => Err(refused(text, "it is a file, and a source is a folder or a repository")),
+            Place::File(_) => Err(not_a_folder(text)),
         }
     }
+
+    /// A repository on this host for which is waited while nothing is there, and which may then turn out to
+    /// be a plain folder, unless a reference is named. Other locations stay what they are.
+    #[must_use]
+    pub fn awaited(self) -> Self {
+        match self {
+            Self::Git(git) if git.reference.is_none() && local_path(&git.url).is_some() => Self::Awaited(git),
+            other => other,
+        }
+    }
+
+    /// What an awaited location has turned out to be; an error while nothing is there.
+    pub(super) fn settled(&self) -> Result<Self, Error> {
+        let Self::Awaited(git) = self else { return Ok(self.clone()) };
+        let path = local_path(&git.url).unwrap_or_else(|| PathBuf::from(&git.url));
+        match on_this_host(&git.url, path)? {
+            Place::Directory(path) if is_vacant(&path) => {
+                Err(Error::Empty { place: git.url.clone(), within: "the folder".to_owned() })
+            }
+            Place::Directory(path) => {
+                let inside = inner_path(git.path.as_deref())?;
+                Ok(Self::Directory(inside.map_or(path.clone(), |inside| path.join(inside))))
+            }
+            Place::Repository(_) | Place::Remote => Ok(Self::Git(git.clone())),
+            Place::File(_) => Err(not_a_folder(&git.url)),
+        }
+    }
+}
+
+fn not_a_folder(text: &str) -> Error {
+    refused(text, "it is a file, and a source is a folder or a repository")
+}
+
+/// Whether nothing is at a path: it is missing, or an empty folder, on which something may be mounted later.
+pub fn is_vacant(path: &Path) -> bool {
+    match std::fs::read_dir(path) {
+        Ok(mut entries) => entries.next().is_none(),
+        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+    }
+}
+
+/// The path that a text means, if it means one: also one where nothing is.
+pub(super) fn local_path(text: &str) -> Option<PathBuf> {
+    match file_url(text) {
+        Ok(Some(path)) => return Some(path),
+        Ok(None) => {}
+        Err(_) => return None,
+    }
+    let remote = text.contains("://") || (!Path::new(text).exists() && is_scp_like(text));
+    (!remote).then(|| PathBuf::from(text))
 }
 
 /// Without credentials, as it may be shown.
 impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Git(git) => f.write_str(&redacted(&git.url)),
+            Self::Git(git) | Self::Awaited(git) => f.write_str(&redacted(&git.url)),
             Self::Directory(path) => write!(f, "{}", path.display()),
         }
     }
@@ -117,7 +169,7 @@ fn remote_url(text: &str, scheme: &str, rest: &str) -> Result<Place, Error> {
 }
 
 /// `host:path` or `user@host:path`: a colon before any slash, as git has it.
-fn is_scp_like(text: &str) -> bool {
+pub(super) fn is_scp_like(text: &str) -> bool {
     text.split_once(':')
         .is_some_and(|(host, path)| !host.contains('/') && !host.is_empty() && !path.is_empty())
 }
@@ -138,7 +190,7 @@ pub(super) fn on_this_host(text: &str, path: PathBuf) -> Result<Place, Error> {
     })
 }
 
-fn is_bare(path: &Path) -> bool {
+pub(super) fn is_bare(path: &Path) -> bool {
     path.join("HEAD").is_file() && path.join("objects").is_dir() && path.join("refs").is_dir()
 }
 
@@ -181,33 +233,52 @@ pub(super) fn inner_path(path: Option<&str>) -> Result<Option<String>, Error> {
     Ok((!parts.is_empty()).then(|| parts.join("/")))
 }
 
-/// What must not appear in any text: the part before `@` of a URL, and the password in it.
-pub(super) fn secrets(url: &str) -> Vec<String> {
-    let Some((scheme, rest)) = url.split_once("://") else { return Vec::new() };
-    let authority = rest.split('/').next().unwrap_or_default();
-    let Some((user, _)) = authority.rsplit_once('@') else { return Vec::new() };
-    match user.split_once(':') {
-        Some((name, password)) if scheme == "ssh" => vec![format!("{name}:{password}"), password.to_owned()],
-        Some((_, password)) => vec![user.to_owned(), password.to_owned()],
-        None if scheme == "ssh" => Vec::new(),
-        None => vec![user.to_owned()],
+/// A URL taken apart.
+pub(super) struct Url<'a> {
+    pub(super) scheme: &'a str,
+    /// What stands before `@`, as it is written.
+    pub(super) user: Option<&'a str>,
+    /// Host, port and path.
+    pub(super) plain: &'a str,
+    /// The query and what follows it, with its mark.
+    pub(super) query: &'a str,
+}
+
+/// Takes a URL apart; none for `host:path` and for paths.
+pub(super) fn url(text: &str) -> Option<Url<'_>> {
+    let (scheme, rest) = text.split_once("://")?;
+    // A password may hold anything but a slash.
+    let end = rest.find('/').unwrap_or(rest.len());
+    let at = rest.get(..end).unwrap_or_default().rfind('@');
+    let user = at.and_then(|at| rest.get(..at));
+    let rest = at.and_then(|at| rest.get(at + 1..)).unwrap_or(rest);
+    let (plain, query) = rest.split_at(rest.find(['?', '#']).unwrap_or(rest.len()));
+    Some(Url { scheme, user, plain, query })
+}
+
+impl<'a> Url<'a> {
+    /// The name by which ssh logs in, which is no secret; elsewhere it may be a token.
+    pub(super) fn login(&self) -> Option<&'a str> {
+        self.user.filter(|_| self.scheme == "ssh").and_then(|user| user.split(':').next())
     }
 }
 
+/// What must not appear in any text: the part before `@` of a URL, the password in it, and the query.
+pub(super) fn secrets(text: &str) -> Vec<String> {
+    let Some(url) = url(text) else { return Vec::new() };
+    let password = url.user.and_then(|user| user.split_once(':')).map(|(_, password)| password);
+    let user = url.user.filter(|_| password.is_some() || url.scheme != "ssh");
+    let query = Some(url.query).filter(|query| query.len() > 1);
+    [user, password, query].into_iter().flatten().map(str::to_owned).collect()
+}
+
 /// The URL without credentials and without a query, which may hold some.
-pub(super) fn redacted(url: &str) -> String {
-    let mut text = url.split(['?', '#']).next().unwrap_or_default().to_owned();
-    if !url.contains("://") {
-        url.clone_into(&mut text);
+pub(super) fn redacted(text: &str) -> String {
+    let Some(url) = url(text) else { return text.to_owned() };
+    match url.user {
+        Some(user) if url.login() == Some(user) => format!("{}://{user}@{}", url.scheme, url.plain),
+        _ => format!("{}://{}", url.scheme, url.plain),
     }
-    for secret in secrets(url) {
-        if let Some((scheme, rest)) = text.split_once("://")
-            && let Some((_, after)) = rest.split_once(&format!("{secret}@"))
-        {
-            text = format!("{scheme}://{after}");
-        }
-    }
-    text
 }
 
 fn refused(text: &str, why: &str) -> Error {

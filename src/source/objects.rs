@@ -1,14 +1,42 @@
 //! Reading git objects from one repository, or from a user's repository and our copies beside it.
 
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use git2::{Commit, ErrorCode, Odb, Oid, Repository, RepositoryOpenFlags, Tree};
+
+/// A tree of a million entries with long names.
+const MAX_STRUCTURE: usize = 128 << 20;
 
 /// Opens exactly this repository, checks its owner, loads its shallow boundaries, writes nothing.
 ///
 /// `open_bare` would do neither of the two checks.
 pub(super) fn open(path: &Path) -> Result<Repository, git2::Error> {
     Repository::open_ext(path, RepositoryOpenFlags::NO_SEARCH, std::iter::empty::<&str>())
+}
+
+/// As [`open`], whoever owns the repository.
+///
+/// The owner is checked where a repository was found by chance and its configuration may run programs.
+/// Here a person named the repository, so that its owner decides about the cluster anyway; and nothing that
+/// its configuration could name is ever run.
+pub(super) fn open_foreign(path: &Path) -> Result<Repository, git2::Error> {
+    match open(path) {
+        Err(error) if error.code() == ErrorCode::Owner => Repository::open_bare(folder(path)),
+        opened => opened,
+    }
+}
+
+/// The folder that holds HEAD: the path itself, `.git` in it, or where a `.git` file points.
+fn folder(path: &Path) -> PathBuf {
+    let inner = path.join(".git");
+    let Ok(text) = fs::read(&inner) else {
+        return if inner.is_dir() { inner } else { path.to_owned() };
+    };
+    let target = text.strip_prefix(b"gitdir: ").unwrap_or_default().trim_ascii_end();
+    path.join(OsStr::from_bytes(target))
 }
 
 /// Fresh handles on the repositories that hold a source's revisions, asked in this order.
@@ -24,7 +52,7 @@ impl Objects {
         let mut stores = Vec::new();
         let mut first = None;
         for path in paths {
-            match open(path) {
+            match open_foreign(path) {
                 Ok(repository) => stores.push((repository, path.clone())),
                 Err(error) => first = first.or(Some(error)),
             }
@@ -50,11 +78,11 @@ impl Objects {
     }
 
     pub(super) fn commit(&self, id: Oid) -> Result<Commit<'_>, git2::Error> {
-        self.any(|repository| repository.find_commit(id))
+        self.any(|repository| bounded(repository, id)?.find_commit(id))
     }
 
     pub(super) fn tree(&self, id: Oid) -> Result<Tree<'_>, git2::Error> {
-        self.any(|repository| repository.find_tree(id))
+        self.any(|repository| bounded(repository, id)?.find_tree(id))
     }
 
     /// The size of a blob in bytes, without reading it.
@@ -71,4 +99,14 @@ impl Objects {
     pub(super) fn databases(&self) -> Result<Vec<Odb<'_>>, git2::Error> {
         self.stores.iter().map(|(repository, _)| repository.odb()).collect()
     }
+}
+
+/// Fails for a tree or commit that is larger than any honest one, before it is in memory.
+fn bounded(repository: &Repository, id: Oid) -> Result<&Repository, git2::Error> {
+    let (size, _) = repository.odb()?.read_header(id)?;
+    if size <= MAX_STRUCTURE {
+        return Ok(repository);
+    }
+    let text = format!("object {id} has {size} bytes, which no honest tree or commit has");
+    Err(git2::Error::new(ErrorCode::GenericError, git2::ErrorClass::Odb, text))
 }

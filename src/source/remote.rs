@@ -1,5 +1,7 @@
 //! A git repository behind a network: named references first, a fetch only when one has moved.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use git2::{ObjectType, Reference};
 use tokio::process::Command;
 
@@ -106,7 +108,7 @@ impl Remote {
         let (name, commit) = match &self.wanted {
             Wanted::Commit(commit) => (commit.to_string(), commit.clone()),
             Wanted::Head | Wanted::Named(_) => {
-                let advertised = self.advertised(known).await?;
+                let advertised = self.advertised(lock, known).await?;
                 (advertised.name, advertised.commit)
             }
         };
@@ -123,15 +125,7 @@ impl Remote {
 
     async fn fetched(&self, lock: &Lock, name: &str) -> Result<Revision, Error> {
         let spec = format!("+{name}:{}", self.arrival);
-        match self.fetch(&spec).await {
-            Ok(()) => {}
-            // What is in no table may be our own store's fault; a remote's fault shows again.
-            Err(Error::Git { detail, .. }) if !self.store.is_sound() => {
-                self.store.replace(lock, &detail)?;
-                self.fetch(&spec).await?;
-            }
-            Err(error) => return Err(error),
-        }
+        self.fetch(lock, &spec).await?;
         let Some(revision) = self.store.target(&self.arrival)? else {
             return Err(Error::Refused {
                 place: self.place.clone(),
@@ -150,15 +144,15 @@ impl Remote {
     }
 
     /// Fetches a revision by its id and pins it; false where the server does not give it.
-    pub(super) async fn bring(&self, revision: &Revision) -> Result<bool, Error> {
-        match self.fetch(&format!("+{revision}:{}", Store::pin_name(revision))).await {
+    pub(super) async fn bring(&self, lock: &Lock, revision: &Revision) -> Result<bool, Error> {
+        match self.fetch(lock, &format!("+{revision}:{}", Store::pin_name(revision))).await {
             Ok(()) => Ok(true),
             Err(Error::NoReference { .. }) => Ok(false),
             Err(error) => Err(error),
         }
     }
 
-    async fn advertised(&self, known: Option<&Revision>) -> Result<Advertised, Error> {
+    async fn advertised(&self, lock: &Lock, known: Option<&Revision>) -> Result<Advertised, Error> {
         let names = self.wanted.names();
         let mut command = self.command();
         command.args(["ls-remote", "--exit-code", "--", self.address.url.as_str(), "HEAD"]);
@@ -166,7 +160,7 @@ impl Remote {
             command.arg(name).arg(format!("{name}^{{}}"));
         }
         let settings = self.store.settings();
-        let output = child::run(command, settings.answer, settings.quota).await;
+        let output = child::run(command, lock, settings.answer, settings.quota).await;
         let output = self.ended(output, settings.answer)?;
         // 2 is an empty answer, in which nothing can be told from nothing.
         if output.status.code() == Some(2) {
@@ -195,13 +189,13 @@ impl Remote {
         })
     }
 
-    async fn fetch(&self, spec: &str) -> Result<(), Error> {
+    async fn fetch(&self, lock: &Lock, spec: &str) -> Result<(), Error> {
         let room = self.store.room()?;
         let mut command = self.command();
         command.args(["fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head"]);
         command.args(["--no-auto-maintenance", "--depth=1", "--", self.address.url.as_str(), spec]);
         let deadline = self.store.settings().fetch;
-        let output = child::run(command, deadline, room.0).await;
+        let output = child::run(command, lock, deadline, room.0).await;
         let output = self.ended(output, deadline)?;
         if output.status.success() {
             return Ok(());
@@ -280,36 +274,26 @@ fn found(listed: &[(&str, Revision)], name: &str) -> Option<Advertised> {
     Some(Advertised { name: name.to_owned(), commit })
 }
 
-fn address(url: &str) -> Address {
-    let secrets = location::secrets(url);
-    let plain = Address { url: url.to_owned(), header: None, secrets };
-    let Some((scheme @ ("https" | "http"), rest)) = url.split_once("://") else { return plain };
-    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-    let Some((user, host)) = authority.rsplit_once('@') else { return plain };
+fn address(text: &str) -> Address {
+    let mut secrets = location::secrets(text);
+    let Some(url) = location::url(text) else {
+        return Address { url: text.to_owned(), header: None, secrets };
+    };
+    let (scheme, plain, query) = (url.scheme, url.plain, url.query);
+    let without = format!("{scheme}://{plain}{query}");
+    let Some(user) = url.user else { return Address { url: without, header: None, secrets } };
+    if let Some(login) = url.login() {
+        // ssh takes no password from an address.
+        return Address { url: format!("{scheme}://{login}@{plain}"), header: None, secrets };
+    }
     let (name, password) = user.split_once(':').unwrap_or((user, ""));
     let decoded =
         |text: &str| location::percent_decoded(text.as_bytes()).unwrap_or_else(|| text.as_bytes().to_vec());
-    let pair = [decoded(name), b":".to_vec(), decoded(password)].concat();
-    let encoded = base64(&pair);
+    let encoded = STANDARD.encode([decoded(name), b":".to_vec(), decoded(password)].concat());
+    let host = plain.split('/').next().unwrap_or_default();
     let header = (format!("{scheme}://{host}/"), format!("Authorization: Basic {encoded}"));
-    let mut secrets = plain.secrets;
     secrets.push(encoded);
-    Address { url: format!("{scheme}://{host}{path}"), header: Some(header), secrets }
-}
-
-/// RFC 4648, section 4.
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut out = String::new();
-    for chunk in bytes.chunks(3) {
-        let byte = |i: usize| u32::from(chunk.get(i).copied().unwrap_or_default());
-        let word = byte(0) << 16 | byte(1) << 8 | byte(2);
-        for place in 0..4 {
-            let digit = DIGITS.get((word >> (18 - 6 * place) & 63) as usize).copied().unwrap_or_default();
-            out.push(if place > chunk.len() { '=' } else { char::from(digit) });
-        }
-    }
-    out
+    Address { url: without, header: Some(header), secrets }
 }
 
 #[cfg(test)]
@@ -336,6 +320,7 @@ mod tests {
             Some(("https://example.com/", "Authorization: Basic dG9rZW46")),
         );
         check("ssh://git@example.com/a", "ssh://git@example.com/a", None);
+        check("ssh://git:secret@example.com:22/a", "ssh://git@example.com:22/a", None);
         check("git@example.com:a", "git@example.com:a", None);
     }
 

@@ -5,22 +5,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::object::Revision;
+use crate::object::{Class, Revision};
 
-use super::directory::Directory;
 use super::error::Error;
 use super::hints::{Hints, Watched};
 use super::local;
-use super::location::{self, GitLocation, Location, Place};
+use super::location::Location;
 use super::lock::Lock;
-use super::reader::{Form, Reader};
-use super::remote::Remote;
+use super::origin::{Origin, POLL_HOST, Parts};
+use super::reader::Reader;
 use super::settings::Settings;
 use super::snapshot::{Blob, Changed, Commit, Snapshot};
 use super::store::Store;
 
-/// How often what is on this host is looked at, should a hint have been missed.
-const POLL_HOST: Duration = Duration::from_secs(10);
 /// How far apart the looks at a failing remote get.
 const POLL_FAILING: Duration = Duration::from_mins(5);
 
@@ -40,6 +37,8 @@ pub struct Observed {
 pub struct Source {
     name: String,
     place: String,
+    location: Location,
+    identity: String,
     interval: Duration,
     origin: Origin,
     reader: Reader,
@@ -54,16 +53,12 @@ pub struct Source {
     reached: Option<Instant>,
 }
 
-#[derive(Debug)]
-enum Origin {
-    Local { path: PathBuf, reference: Option<String> },
-    Remote(Remote),
-    Directory(Directory),
-}
-
 impl Source {
     /// Prepares a source; nothing is looked at yet. `state_dir` is this source's own folder and is made when
     /// something has to be kept there. May block shortly on the disk.
+    ///
+    /// Fails only for what no waiting mends, as a URL that is none. What is missing, not readable or not
+    /// reachable fails the looks, until it does no more.
     pub fn open(name: &str, location: &Location, state_dir: &Path) -> Result<Self, Error> {
         Self::open_with(name, location, state_dir, Settings::default())
     }
@@ -76,35 +71,16 @@ impl Source {
         settings: Settings,
     ) -> Result<Self, Error> {
         let place = location.to_string();
-        let max_file = settings.max_file;
         let store = Store::new(state_dir, settings);
-        let mut stores = vec![store.path().to_owned()];
-        let (origin, form, inner, interval) = match location {
-            Location::Git(git) => {
-                let inner = location::inner_path(git.path.as_deref())?;
-                let origin = git_origin(git, &place, &store)?;
-                if let Origin::Local { path, .. } = &origin {
-                    stores.insert(0, path.clone());
-                }
-                (origin, Form::Commits, inner, git.interval)
-            }
-            Location::Directory(path) => {
-                let directory = Directory::new(path, &place, store.clone())?;
-                (Origin::Directory(directory), Form::Snapshots, None, POLL_HOST)
-            }
-        };
-        let reader = Reader::new(stores, form, place.clone(), inner, max_file);
-        let remembered = match &origin {
-            Origin::Local { .. } => None,
-            Origin::Remote(remote) => remote.remembered(),
-            Origin::Directory(directory) => directory.remembered(),
-        };
+        let Parts { origin, reader, interval, remembered } = Parts::of(location, &place, &store)?;
         Ok(Self {
             name: name.to_owned(),
             place,
+            location: location.clone(),
+            identity: location.identity(),
             interval,
             origin,
-            current: remembered.filter(|revision| reader.check(revision).is_ok()),
+            current: remembered,
             reader,
             store,
             looked: false,
@@ -123,6 +99,12 @@ impl Source {
     /// Where it is, without credentials.
     pub fn place(&self) -> &str {
         &self.place
+    }
+
+    /// What tells its place from another, as [`Location::identity`] says; it may be another one after a look
+    /// that found something.
+    pub fn identity(&self) -> &str {
+        &self.identity
     }
 
     /// A handle for reading, to be taken to other threads.
@@ -145,8 +127,9 @@ impl Source {
     pub async fn observe(&mut self) -> Result<Observed, Error> {
         let mut seen = self.look().await;
         let own_store = !matches!(self.origin, Origin::Local { .. });
-        if own_store && matches!(seen, Err(Error::Damaged { .. })) {
-            // Now its store is looked through, and made anew if it is at fault.
+        if own_store && matches!(seen, Err(Error::Damaged { .. } | Error::Git { .. })) {
+            // What is in no table may be our own store's fault too. Now it is looked through, and made anew
+            // if it is.
             self.reader.suspect();
             seen = self.look().await;
         }
@@ -155,11 +138,15 @@ impl Source {
                 self.failures = 0;
                 self.reached = Some((self.store.settings().clock)());
                 let changed = !self.looked || self.current.as_ref() != Some(&revision);
+                if changed {
+                    let location = self.location.clone();
+                    self.identity = self.blocking(move || Ok(location.identity())).await?;
+                }
                 self.looked = true;
                 self.current = Some(revision.clone());
                 let waiting = match &self.origin {
                     Origin::Directory(directory) => directory.waiting(),
-                    Origin::Local { .. } | Origin::Remote(_) => Vec::new(),
+                    _ => Vec::new(),
                 };
                 Ok(Observed { revision, changed, waiting })
             }
@@ -170,7 +157,30 @@ impl Source {
         }
     }
 
+    /// What is awaited may be there now.
+    async fn settle(&mut self) -> Result<(), Error> {
+        let (location, place, store) = (self.location.clone(), self.place.clone(), self.store.clone());
+        let found = self.blocking(move || {
+            let settled = location.settled()?;
+            Ok((Parts::of(&settled, &place, &store)?, settled))
+        });
+        let (parts, settled) = found.await?;
+        self.location = settled;
+        self.origin = parts.origin;
+        self.reader = parts.reader;
+        self.interval = parts.interval;
+        self.current = self.current.take().or(parts.remembered);
+        Ok(())
+    }
+
     async fn look(&mut self) -> Result<Revision, Error> {
+        if matches!(self.origin, Origin::Awaited(_)) {
+            self.settle().await?;
+        }
+        if self.failures > 0 {
+            // What could not be had then may be there now.
+            self.lost.clear();
+        }
         let known = self.current.as_ref();
         let (lock, revision) = match &self.origin {
             Origin::Local { path, reference } => {
@@ -187,6 +197,7 @@ impl Source {
                 let lock = self.prepared().await?;
                 directory.newest(lock, &self.reader).await?
             }
+            Origin::Awaited(path) => return Err(Error::Missing { place: path.display().to_string() }),
         };
         let idle = known == Some(&revision);
         if let Err(error) = self.keep_all(&lock).await {
@@ -223,7 +234,7 @@ impl Source {
     async fn prepared(&self) -> Result<Lock, Error> {
         let lock = self.store.lock().await?;
         let (store, reader, current) = (self.store.clone(), self.reader.clone(), self.current.clone());
-        let local = matches!(self.origin, Origin::Local { .. });
+        let local = matches!(self.origin, Origin::Local { .. } | Origin::Awaited(_));
         let (first, suspicion) = (!self.looked && !local, reader.take_suspicion());
         self.blocking(move || {
             store.prepare(&lock)?;
@@ -246,7 +257,8 @@ impl Source {
         self.pins.clone_from(revisions);
         self.lost.clear();
         let local = matches!(self.origin, Origin::Local { .. });
-        if local && revisions.is_empty() && !self.store.exists() {
+        let in_place = local || matches!(self.origin, Origin::Awaited(_));
+        if in_place && revisions.is_empty() && !self.store.exists() {
             return Ok(Vec::new());
         }
         let lock = self.prepared().await?;
@@ -272,11 +284,18 @@ impl Source {
             .cloned()
             .collect();
         let mut failed = Ok(());
+        let mut hopeless = false;
         for revision in missing {
+            if hopeless {
+                self.lost.insert(revision);
+                continue;
+            }
             match self.keep(lock, &revision).await {
                 Ok(true) => {}
                 Ok(false) => drop(self.lost.insert(revision)),
                 Err(error) => {
+                    // Where one is not answered, the next would wait as long for nothing.
+                    hopeless |= error.class() == Class::Transient;
                     self.lost.insert(revision);
                     failed = failed.and(Err(error));
                 }
@@ -305,8 +324,8 @@ impl Source {
         }
         match &self.origin {
             Origin::Local { path, .. } => local::copy(&self.store, lock, path, revision).await,
-            Origin::Remote(remote) => remote.bring(revision).await,
-            Origin::Directory(_) => Ok(false),
+            Origin::Remote(remote) => remote.bring(lock, revision).await,
+            Origin::Directory(_) | Origin::Awaited(_) => Ok(false),
         }
     }
 
@@ -315,6 +334,7 @@ impl Source {
         let watched = match &self.origin {
             Origin::Local { path, .. } => Watched::Repository(path.clone()),
             Origin::Directory(directory) => Watched::Folder(directory.path.clone()),
+            Origin::Awaited(path) => Watched::Awaited(path.clone()),
             Origin::Remote(_) => return Hints::none(),
         };
         Hints::start(&self.name, watched, self.store.settings())
@@ -328,12 +348,12 @@ impl Source {
                 let doubled = self.interval.saturating_mul(1 << self.failures.saturating_sub(1).min(10));
                 doubled.min(POLL_FAILING.max(self.interval))
             }
-            Origin::Local { .. } | Origin::Directory(_) => self.interval.min(POLL_HOST),
+            Origin::Local { .. } | Origin::Directory(_) | Origin::Awaited(_) => self.interval.min(POLL_HOST),
         };
         let spread = base.mul_f64(0.9 + 0.2 * random.clamp(0.0, 1.0));
         let due = match &self.origin {
             Origin::Directory(directory) => directory.due(),
-            Origin::Local { .. } | Origin::Remote(_) => None,
+            _ => None,
         };
         due.map_or(spread, |due| spread.min(due))
     }
@@ -379,23 +399,4 @@ pub(super) async fn bounded<T: Send + 'static>(
         Ok(Err(error)) => Err(Error::Worker { place, detail: error.to_string() }),
         Err(_) => Err(Error::Silent { place, after: deadline }),
     }
-}
-
-/// A path that is no repository yet, or not mounted yet, may become one: looking at it tells.
-fn git_origin(git: &GitLocation, place: &str, store: &Store) -> Result<Origin, Error> {
-    let path = match location::classify(&git.url) {
-        Ok(Place::Remote) => {
-            let remote = Remote::new(&git.url, git.reference.as_deref(), place, store.clone())?;
-            return Ok(Origin::Remote(remote));
-        }
-        Ok(Place::Repository(path) | Place::Directory(path) | Place::File(path)) => path,
-        Err(Error::Missing { .. } | Error::Unreadable { .. }) => {
-            location::file_url(&git.url)?.unwrap_or_else(|| PathBuf::from(&git.url))
-        }
-        Err(error) => return Err(error),
-    };
-    // Relative paths are taken from where rhumb was started, whatever happens later.
-    let path =
-        std::path::absolute(path).map_err(|error| Error::Unreadable { place: place.to_owned(), error })?;
-    Ok(Origin::Local { path, reference: git.reference.clone() })
 }

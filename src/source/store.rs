@@ -71,7 +71,7 @@ impl Store {
     fn trouble(&self, doing: &'static str) -> impl Fn(io::Error) -> Error {
         let path = self.path.clone();
         move |error| match error.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
                 Error::Full { path: path.clone(), detail: error.to_string() }
             }
             _ => Error::State { path: path.clone(), doing, error },
@@ -82,7 +82,7 @@ impl Store {
     pub(super) fn judged(&self, error: &git2::Error) -> Error {
         let text = error.message();
         let os = |sign| text.contains(sign);
-        if os("No space left") || os("quota") {
+        if os("No space left") || os("quota") || os("File too large") {
             return Error::Full { path: self.path.clone(), detail: text.to_owned() };
         }
         let denied = os("Permission denied") || os("Read-only file system") || os("Not a directory");
@@ -267,6 +267,9 @@ impl Store {
         {
             return false;
         }
+        if !fs::read(self.path.join("packed-refs")).map_or(true, |text| is_packed_refs(&text)) {
+            return false;
+        }
         let named = self.repository().and_then(|repository| {
             let mut named = BTreeSet::new();
             for found in repository.references_glob("refs/rhumb/*").map_err(|error| self.judged(&error))? {
@@ -313,13 +316,13 @@ impl Store {
     }
 
     /// As [`Store::maintain`], now.
-    pub(super) async fn tidy(&self, _: &Lock) {
+    pub(super) async fn tidy(&self, lock: &Lock) {
         let steps: [&[&str]; 3] =
             [&["repack", "-adq"], &["prune", "--expire=now"], &["pack-refs", "--all", "--prune"]];
         for step in steps {
             let mut command = child::git(&self.path, Peer::Nobody);
             command.args(step);
-            let done = child::run(command, self.settings.fetch, self.settings.quota).await;
+            let done = child::run(command, lock, self.settings.fetch, self.settings.quota).await;
             let failure = match done {
                 Ok(output) if output.status.success() => continue,
                 Ok(output) => super::complaint::detail(&output.stderr, &[]),
@@ -329,4 +332,14 @@ impl Store {
             return;
         }
     }
+}
+
+/// Whether these are lines of `ID NAME`, `^ID` and comments, each with its end.
+fn is_packed_refs(text: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(text) else { return false };
+    let line = |line: &str| {
+        let id = line.strip_prefix('^').or_else(|| line.split_once(' ').map(|(id, _)| id));
+        line.starts_with('#') || id.is_some_and(|id| id.len() == 40 && Oid::from_str(id).is_ok())
+    };
+    (text.is_empty() || text.ends_with('\n')) && text.lines().all(line)
 }

@@ -29,6 +29,12 @@ impl Source {
         let inside = inside.strip_suffix("/mod").unwrap_or(inside);
         if inside == "lib" || inside == "main" { Vec::new() } else { inside.split('/').collect() }
     }
+
+    /// Whether it is compiled for tests only: `tests.rs`, `tests/`, `pods_tests.rs`, `properties.rs`.
+    pub(crate) fn is_test(&self) -> bool {
+        let module = self.module();
+        module.iter().any(|name| *name == "tests" || name.ends_with("_tests") || *name == "properties")
+    }
 }
 
 /// The package's root.
@@ -64,7 +70,7 @@ pub(crate) fn files(folders: &[&str]) -> Vec<Source> {
 /// All files below folders that are Rust.
 pub(crate) fn sources(folders: &[&str]) -> Vec<Source> {
     let mut found = files(folders);
-    found.retain(|file| file.path.ends_with(".rs"));
+    found.retain(|file| Path::new(&file.path).extension().is_some_and(|extension| extension == "rs"));
     found
 }
 
@@ -95,8 +101,7 @@ fn is_root(path: &str) -> bool {
     let parts: Vec<&str> = path.split('/').collect();
     match parts[..] {
         ["tests", "controlplane", "src", file] | ["src", file] => file == "lib.rs" || file == "main.rs",
-        ["tests", "controlplane", "tests", _] => true,
-        ["tests" | "examples" | "benches", _] => true,
+        ["tests", "controlplane", "tests", _] | ["tests" | "examples" | "benches", _] => true,
         ["tests" | "examples" | "benches", _, file] => file == "main.rs",
         _ => false,
     }

@@ -16,6 +16,10 @@ use crate::report::Told;
 /// The longest rest after somebody else wrote first: the next view is on its way.
 const CONFLICT: Duration = Duration::from_secs(1);
 
+/// So many conflicts in a row are decided again as soon as the newer view is here: while a workload rolls,
+/// its status alone makes every view old within moments.
+const SWIFT: u32 = 3;
+
 /// After so many conflicts in a row it is no race any more, and the rests get longer.
 const CONFLICTS: u32 = 8;
 const CONFLICTING: Duration = Duration::from_secs(15);
@@ -141,10 +145,13 @@ impl Reconciler {
         let wanted = self.engine.entry(id).is_some_and(|entry| !entry.wants.is_empty());
         if let Some(reason) = reason {
             if self.open.get(id) != Some(&reason) {
+                let passing = matches!(reason, Reason::OwnWrite | Reason::Syncing(_) | Reason::Inventory(_));
+                let fight = |reason: Option<&Reason>| matches!(reason, Some(Reason::Fight(..)));
+                let known_fight = fight(Some(&reason)) && fight(self.open.get(id));
                 if reason.is_refusal() {
                     self.tell(id, Told::Refused(reason.clone()));
-                } else if !matches!(reason, Reason::OwnWrite | Reason::Syncing(_) | Reason::Inventory(_)) {
-                    tracing::debug!(object = %id, "waiting: {reason}");
+                } else if !passing && !known_fight {
+                    let _ = self.listener.send((id.clone(), Told::Waiting(reason.clone())));
                 }
                 self.open.insert(id.clone(), reason);
             }
@@ -207,8 +214,10 @@ impl Reconciler {
                 Failure::Refused(why, rule, wait.map(|wait| wait.max(backoff(&mut self.queue))))
             }
             Failure::Conflict(_) => {
-                let most = if self.queue.failures(id) < CONFLICTS { CONFLICT } else { CONFLICTING };
-                Failure::Conflict(backoff(&mut self.queue).min(most))
+                let failures = self.queue.failures(id);
+                let most = if failures < CONFLICTS { CONFLICT } else { CONFLICTING };
+                let rest = backoff(&mut self.queue).min(most);
+                Failure::Conflict(if failures < SWIFT { Duration::ZERO } else { rest })
             }
         }
     }

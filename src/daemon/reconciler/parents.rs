@@ -64,6 +64,15 @@ impl Reconciler {
         }
     }
 
+    /// What the inventory says is judged from where the source really is.
+    pub(super) fn is_at(&mut self, source: SourceId, place: String) {
+        if let Known::Says(parent) = &self.ledgers[source].parent {
+            let inventory = inventory::read(Some(parent), &place);
+            self.engine.inventory(source, self.visible(source, inventory));
+        }
+        self.places[source] = place;
+    }
+
     /// A source that is only observed writes no inventory; its decisions are shown as if it had.
     fn visible(&self, source: SourceId, mut inventory: Inventory) -> Inventory {
         if self.engine.source(source).writes == Writes::Observed {

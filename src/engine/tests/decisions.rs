@@ -119,6 +119,36 @@ fn what_is_not_wanted_any_more_goes_only_after_a_whole_reading() {
 }
 
 #[test]
+fn what_a_file_held_before_it_broke_is_made_again_until_it_can_be_read() {
+    let (a, b) = (config("a"), config("b"));
+    let mut rig = settled(&a);
+    let broken = || {
+        let facts = FileFacts { understood: Understood::Partly, ..FileFacts::default() };
+        let revision = Some(crate::object::Revision::new("r2"));
+        Reading { revision, files: vec![("a".into(), Some(facts))], incomplete: None }
+    };
+    // Twice, as a second broken version must not make the first forgotten.
+    for _ in 0..2 {
+        rig.read(broken());
+        rig.settle();
+        assert_eq!(rig.world.log, []);
+        rig.world.things.remove(&a);
+        rig.world.announce(&a);
+        rig.settle();
+        assert_eq!(rig.world.log, [Wrote::Created(a.clone())]);
+        rig.world.log.clear();
+    }
+    // Another file may take it over; that is not the same object twice.
+    rig.read(reading("r3", &[("other", Some(desired(&a, 2, "other")))]));
+    rig.settle();
+    assert_eq!(rig.world.log, [Wrote::Changed(a.clone())]);
+    rig.world.log.clear();
+    rig.read(reading("r4", &[("other", None), ("a", Some(desired(&b, 1, "a")))]));
+    rig.settle();
+    assert_eq!(rig.world.things.keys().collect::<Vec<_>>(), [&b], "what the readable file drops is pruned");
+}
+
+#[test]
 fn an_object_of_another_owner_is_not_touched() {
     let a = config("a");
     let mut rig = settled(&a);
@@ -184,4 +214,46 @@ fn a_refusal_holds_up_only_itself_and_its_dependents() {
     rig.engine.mark(&env);
     rig.settle();
     assert_eq!(rig.world.things.len(), 3, "it is tried again, and what needs it follows");
+}
+
+fn after(id: &crate::object::ObjectId, before: &crate::object::ObjectId, file: &str) -> Shared {
+    let mut one = (*desired(id, 1, file)).clone();
+    one.after = [before.clone()].into();
+    one.into()
+}
+
+fn reason(rig: &mut Rig, id: &crate::object::ObjectId) -> String {
+    let decision = rig.engine.decide(id, rig.now);
+    decision.reason.map(|reason| reason.to_string()).unwrap_or_default()
+}
+
+#[test]
+fn objects_that_wait_for_themselves_are_refused_until_the_cycle_is_broken() {
+    let (a, b, c) = (config("a"), config("b"), config("c"));
+    let mut rig = Rig::new(3);
+    let files =
+        [("a", Some(after(&a, &b, "a"))), ("b", Some(after(&b, &a, "b"))), ("c", Some(after(&c, &a, "c")))];
+    rig.read(reading("r1", &files));
+    rig.settle();
+    assert_eq!(rig.world.log, []);
+    let cycle = "it waits for itself: ConfigMap shop/a → ConfigMap shop/b → ConfigMap shop/a";
+    assert_eq!(reason(&mut rig, &a), cycle);
+    assert_eq!(reason(&mut rig, &b), cycle);
+    assert_eq!(reason(&mut rig, &c), "needs ConfigMap shop/a, which is not there yet");
+    rig.read(reading("r2", &[("b", Some(desired(&b, 1, "b")))]));
+    rig.settle();
+    assert_eq!(rig.world.log, [Wrote::Created(b), Wrote::Created(a), Wrote::Created(c)]);
+}
+
+#[test]
+fn what_an_earlier_wave_waits_for_cannot_stand_in_a_later_one() {
+    let (a, b) = (config("a"), config("b"));
+    let mut later = (*desired(&b, 1, "b")).clone();
+    later.wave = 1;
+    let mut rig = Rig::new(3);
+    rig.read(reading("r1", &[("a", Some(after(&a, &b, "a"))), ("b", Some(later.into()))]));
+    rig.settle();
+    assert_eq!(rig.world.log, []);
+    let why = "it depends on ConfigMap shop/b, which is in the later wave 1 (its own is 0)";
+    assert_eq!(reason(&mut rig, &a), why);
 }

@@ -7,4 +7,5 @@ mod prune;
 mod safety;
 mod simulation;
 mod wakes;
+mod words;
 mod world;

@@ -99,7 +99,7 @@ impl<'a> Scanner<'a> {
 
     fn fetch(&mut self) -> Result<(), Fault> {
         self.pass_to_token();
-        self.unroll(self.cursor.column as isize);
+        self.unroll(self.cursor.column.cast_signed());
         let Some(byte) = self.cursor.byte(0) else { return self.end() };
         let indicator = self.cursor.at_document_indicator();
         let separated = self.cursor.separates(1);
@@ -183,7 +183,7 @@ impl<'a> Scanner<'a> {
         let cursor = &self.cursor;
         let key = PossibleKey {
             possible: true,
-            required: self.flow == 0 && self.indent == cursor.column as isize,
+            required: self.flow == 0 && self.indent == cursor.column.cast_signed(),
             token: self.taken + self.queue.len(),
             index: cursor.index,
             breaks: cursor.breaks,
@@ -229,11 +229,11 @@ impl<'a> Scanner<'a> {
     /// Opens a block collection at a column, when it is deeper than the current one. Its token goes before
     /// the token of this number, or to the end.
     fn roll(&mut self, column: usize, before: Option<usize>, what: What<'a>, mark: Mark) {
-        if self.flow > 0 || self.indent >= column as isize {
+        if self.flow > 0 || self.indent >= column.cast_signed() {
             return;
         }
         self.indents.push(self.indent);
-        self.indent = column as isize;
+        self.indent = column.cast_signed();
         self.insert(before, what, mark);
     }
 

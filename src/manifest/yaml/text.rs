@@ -85,7 +85,7 @@ impl<'a> Scanner<'a> {
                 break;
             }
             self.plain_blanks(&mut folds)?;
-            if self.flow == 0 && (self.cursor.column as isize) < self.indent + 1 {
+            if self.flow == 0 && self.cursor.column.cast_signed() < self.indent + 1 {
                 break;
             }
         }
@@ -102,7 +102,7 @@ impl<'a> Scanner<'a> {
                 folds.get_or_insert_default().add(line_break);
             } else if self.cursor.at_blank() {
                 if folds.is_some()
-                    && (self.cursor.column as isize) < self.indent + 1
+                    && self.cursor.column.cast_signed() < self.indent + 1
                     && self.cursor.is_at(b'\t')
                 {
                     return Err(self.fault("a tab cannot indent").hint("indent with spaces"));

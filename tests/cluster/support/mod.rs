@@ -3,6 +3,8 @@
 mod api;
 mod audit;
 mod daemon;
+mod own;
+mod remote;
 mod repo;
 mod site;
 mod wait;
@@ -15,9 +17,11 @@ use controlplane::Cluster;
 pub(crate) use api::{Api, at};
 pub(crate) use audit::Window;
 pub(crate) use daemon::Daemon;
+pub(crate) use own::Own;
+pub(crate) use remote::{Manners, Remote};
 pub(crate) use repo::{Folder, Repo};
-pub(crate) use site::Site;
-pub(crate) use wait::{SOON, eventually};
+pub(crate) use site::{Run, Site, run, source};
+pub(crate) use wait::{SOON, eventually, until};
 
 /// The control plane that all tests share that stop none of its parts.
 pub(crate) fn shared() -> &'static Cluster {

@@ -125,6 +125,10 @@ impl<'a> Site<'a> {
         let mut command = Command::new(env!("CARGO_BIN_EXE_rhumb"));
         command.env("KUBECONFIG", &self.kubeconfig).env("STATE_DIRECTORY", self.state.path());
         command.env_remove("RUST_LOG").env("NO_COLOR", "1");
+        // For whoever looks for the reason of a failure.
+        if let Some(directives) = std::env::var_os("RHUMB_TEST_LOG") {
+            command.env("RUST_LOG", directives);
+        }
         command
     }
 

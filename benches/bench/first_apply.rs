@@ -1,0 +1,125 @@
+//! The first apply of a directory, beside the same writes made beforehand.
+
+use std::time::{Duration, Instant};
+
+use controlplane::Cluster;
+use futures::{StreamExt as _, stream};
+use tempfile::TempDir;
+
+use crate::api::{Api, Write, since};
+use crate::corpus::{Corpus, Mix};
+use crate::numbers::{Times, ratio};
+use crate::options::{Options, Scenario};
+use crate::program::{Program, run};
+use crate::table::{Aim, Table, progress};
+use crate::{Outcome, block_on, diff};
+
+/// Writes in flight at once, as many as the program has by default.
+const CONNECTIONS: usize = 8;
+
+/// Measures the floor, S1 and S6 on one cluster.
+pub(crate) fn measure(options: &Options, table: &mut Table) -> Outcome<()> {
+    let cluster = Cluster::builder().bare().start()?;
+    let api = block_on(Api::connect(cluster.kubeconfig()))?;
+    let count = options.few;
+    // The first writes of a server are slower than all that follow.
+    floor(&api, &Corpus::new("warm", Mix::Apps, count / 4))?;
+    let needed = options.wants(Scenario::FirstApply) || options.wants(Scenario::Diff);
+    let (mut floors, mut firsts, mut calls) = (Vec::new(), Vec::new(), Vec::new());
+    let mut last = None;
+    for round in 0..options.rounds {
+        // In turn, and each first as often as the other.
+        for turn in 0..2 {
+            if (turn + round) % 2 == 0 {
+                floors.push(floor(&api, &Corpus::new(&format!("floor{round}"), Mix::Apps, count))?);
+                progress(&format!("floor: {:.2} s", floors[floors.len() - 1].as_secs_f64()));
+            } else if needed {
+                let applied = first_apply(&cluster, &api, round, count)?;
+                progress(&format!(
+                    "first apply: {:.2} s, calls {:?}",
+                    applied.time.as_secs_f64(),
+                    applied.calls
+                ));
+                firsts.push(applied.time);
+                calls.push(applied.calls.values().sum::<u64>() as f64 / count as f64);
+                last = Some(applied.place);
+            }
+        }
+    }
+    report(options, table, &Times::new(floors), Times::new(firsts), &calls);
+    match last {
+        Some(place) if options.wants(Scenario::Diff) => diff::measure(&cluster, &place, table),
+        _ => Ok(()),
+    }
+}
+
+fn report(options: &Options, table: &mut Table, floors: &Times, firsts: Times, calls: &[f64]) {
+    let count = options.few;
+    let pace =
+        |time: Duration| format!("{:.2} s, {:.0}/s", time.as_secs_f64(), count as f64 / time.as_secs_f64());
+    let floor = floors.median();
+    table.tell(&format!("floor: {count} prebuilt writes, {CONNECTIONS} connections"), pace(floor));
+    if options.wants(Scenario::FirstApply) {
+        let first = firsts.median();
+        table.tell(&format!("S1 first apply of {count}, whole process"), pace(first));
+        let share = 100.0 / ratio(first, floor);
+        table.judge("S1 share of the floor", format!("{share:.0} %"), Aim::of("≥ 90 %", share >= 90.0));
+        let most = calls.iter().copied().fold(0.0, f64::max);
+        let aim = Aim::of("1.0", format!("{most:.1}") == "1.0");
+        table.judge("S1 calls for each object, lists and the parent included", format!("{most:.3}"), aim);
+    }
+}
+
+/// Sends prebuilt writes, and returns how long it took until the last was answered.
+fn floor(api: &Api, corpus: &Corpus) -> Outcome<Duration> {
+    let mut writes = Vec::new();
+    for manifest in corpus.manifests() {
+        writes.push(Write::apply(&manifest.url, "floor", manifest.body()?));
+    }
+    block_on(async {
+        api.make_namespaces(&corpus.namespaces()).await?;
+        let start = Instant::now();
+        let mut answers = stream::iter(writes).map(|write| api.send(write)).buffer_unordered(CONNECTIONS);
+        while let Some(answer) = answers.next().await {
+            answer?;
+        }
+        Ok(start.elapsed())
+    })
+}
+
+/// A directory that was applied.
+pub(crate) struct Place {
+    /// Its manifests.
+    pub(crate) corpus: Corpus,
+    /// Where they are.
+    pub(crate) folder: TempDir,
+    /// Name of the source.
+    pub(crate) name: String,
+    /// The program that applied it.
+    pub(crate) program: Program,
+}
+
+struct Applied {
+    time: Duration,
+    calls: std::collections::BTreeMap<String, u64>,
+    place: Place,
+}
+
+fn first_apply(cluster: &Cluster, api: &Api, round: usize, count: usize) -> Outcome<Applied> {
+    let name = format!("apply{round}");
+    let corpus = Corpus::new(&name, Mix::Apps, count);
+    let folder = TempDir::new()?;
+    corpus.write(folder.path())?;
+    block_on(api.make_namespaces(&corpus.namespaces()))?;
+    let program = Program::new(&cluster.kubeconfig_for("rhumb")?)?;
+    let before = block_on(api.counts())?;
+    let path = folder.path().to_string_lossy();
+    let applied = run(program.command(&["apply", &path, "--name", &name]), &[0])?;
+    let calls = since(&before, &block_on(api.counts())?);
+    let created = applied.output.lines().filter(|line| line.contains("created")).count();
+    drop(path);
+    if created < count {
+        return Err(format!("{created} of {count} objects were created").into());
+    }
+    Ok(Applied { time: applied.time, calls, place: Place { corpus, folder, name, program } })
+}

@@ -1,0 +1,141 @@
+//! The daemon with nothing to do: its memory, its calls, and what a look at everything costs.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use controlplane::Cluster;
+use tempfile::TempDir;
+
+use crate::api::Api;
+use crate::corpus::{Corpus, Mix};
+use crate::numbers::Times;
+use crate::options::{Options, Scenario};
+use crate::program::{Daemon, Memory, Program};
+use crate::repository::Repository;
+use crate::table::{Aim, Table, progress};
+use crate::{Outcome, block_on};
+
+/// The user that the daemon is to the server.
+const USER: &str = "rhumb";
+
+/// What the daemon says after each look at everything, at debug level.
+const RESYNCED: &str = "looked at everything";
+
+/// How many such looks are timed.
+const LOOKS: usize = 20;
+
+/// Measures S4 and S5 on one cluster with an audit log.
+pub(crate) fn measure(options: &Options, table: &mut Table) -> Outcome<()> {
+    let cluster = Cluster::builder().bare().audit().start()?;
+    let corpus = Corpus::new("fleet", Mix::Deployments, options.many);
+    block_on(async {
+        Api::connect(cluster.kubeconfig()).await?.make_namespaces(&corpus.namespaces()).await
+    })?;
+    let repository = Repository::new(&corpus)?;
+    let program = Program::new(&cluster.kubeconfig_for(USER)?)?;
+    let source = repository.path().to_string_lossy().into_owned();
+    let start = Instant::now();
+    let daemon = program.daemon(&["run", &source])?;
+    daemon.says("created", options.many, Duration::from_mins(5))?;
+    progress(&format!("{} Deployments were made in {:.1} s", options.many, start.elapsed().as_secs_f64()));
+    daemon.rests()?;
+    if options.wants(Scenario::Idle) {
+        idle(options, &cluster, daemon, &program, &source, table)?;
+    } else {
+        drop(daemon);
+    }
+    if options.wants(Scenario::Resync) {
+        resync(options, &cluster, &program, &source, table)?;
+    }
+    Ok(())
+}
+
+fn idle(
+    options: &Options,
+    cluster: &Cluster,
+    daemon: Daemon,
+    program: &Program,
+    source: &str,
+    table: &mut Table,
+) -> Outcome<()> {
+    let (cpu, before) = (daemon.cpu()?, calls(cluster)?);
+    std::thread::sleep(options.idle);
+    let spent = daemon.cpu()?.saturating_sub(cpu);
+    let made = new_calls(&before, &calls(cluster)?);
+    let after_apply = daemon.memory()?;
+    drop(daemon);
+    let daemon = program.daemon(&["run", source])?;
+    daemon.says("read", 1, Duration::from_mins(1))?;
+    daemon.rests()?;
+    let after_start = daemon.memory()?;
+    let what = |when: &str| format!("S4 memory at {} Deployments, {when}", options.many);
+    let aim = |memory: Memory| Aim::of("≤ 32 MiB", memory.rss <= 32.0);
+    table.judge(&what("having made them"), after_apply.to_string(), aim(after_apply));
+    table.judge(&what("having found them"), after_start.to_string(), aim(after_start));
+    let others: usize = made.iter().filter(|(verb, _)| *verb != "watch").map(|(_, count)| count).sum();
+    let measured = format!("{} ({} watches renewed)", others, made.get("watch").unwrap_or(&0));
+    let what = format!("S4 calls in {} s but watch renewals", options.idle.as_secs());
+    table.judge(&what, measured, Aim::of("0", others == 0));
+    let share = 100.0 * spent.as_secs_f64() / options.idle.as_secs_f64().max(1.0);
+    table.tell("S4 processor time, of one core", format!("{share:.3} %"));
+    Ok(())
+}
+
+fn resync(
+    options: &Options,
+    cluster: &Cluster,
+    program: &Program,
+    source: &str,
+    table: &mut Table,
+) -> Outcome<()> {
+    let folder = TempDir::new()?;
+    let config = folder.path().join("rhumb.yaml");
+    let version = "apiVersion: rhumb.dev/v1alpha1";
+    let text = format!(
+        "{version}\nkind: Configuration\nresync: 1s\n---\n{version}\nkind: Source\nmetadata:\n  name: default\n\
+         spec:\n  git:\n    url: {source}\n"
+    );
+    std::fs::write(&config, text)?;
+    let daemon =
+        program.daemon(&["run", "--config", &config.to_string_lossy(), "--log-level", "rhumb=debug"])?;
+    // The first ones may still be part of the start.
+    let skipped = daemon.says(RESYNCED, 5, Duration::from_mins(1))?.len();
+    let before = calls(cluster)?;
+    let lines = daemon.says(RESYNCED, skipped + LOOKS, Duration::from_mins(2))?;
+    let made = new_calls(&before, &calls(cluster)?);
+    let mut times = Vec::new();
+    for line in lines.iter().skip(skipped) {
+        let number = line.split("ms=").nth(1).and_then(|rest| rest.split_whitespace().next());
+        let number: f64 = number.ok_or_else(|| format!("no time in {line:?}"))?.parse()?;
+        times.push(Duration::from_secs_f64(number / 1e3));
+    }
+    let times = Times::new(times);
+    table.tell(&format!("S5 resync of {} objects, nothing to do", options.many), times.spread());
+    let (writes, reads): (Vec<_>, Vec<_>) = made
+        .iter()
+        .filter(|(verb, _)| *verb != "watch")
+        .partition(|(verb, _)| *verb != "get" && *verb != "list");
+    let sum = |calls: &[(&String, &usize)]| calls.iter().map(|(_, count)| **count).sum::<usize>();
+    let (writes, reads) = (sum(&writes), sum(&reads));
+    let measured = format!("{writes} writes, {reads} reads in {} resyncs", times_count(&lines, skipped));
+    table.judge("S5 calls", measured, Aim::of("0", writes + reads == 0));
+    Ok(())
+}
+
+fn times_count(lines: &[String], skipped: usize) -> usize {
+    lines.len() - skipped
+}
+
+/// The calls of the daemon so far, by verb.
+fn calls(cluster: &Cluster) -> Outcome<BTreeMap<String, usize>> {
+    let mut counts = BTreeMap::new();
+    for event in cluster.audit()?.into_iter().filter(|event| event.user == USER) {
+        *counts.entry(event.verb).or_default() += 1;
+    }
+    Ok(counts)
+}
+
+fn new_calls(before: &BTreeMap<String, usize>, after: &BTreeMap<String, usize>) -> BTreeMap<String, usize> {
+    let change = |(verb, count): (&String, &usize)| (verb.clone(), count - before.get(verb).unwrap_or(&0));
+    after.iter().map(change).filter(|(_, count)| *count > 0).collect()
+}

@@ -1,0 +1,113 @@
+//! How long it takes from a commit to its write, and from a foreign write to its repair.
+
+use std::time::{Duration, Instant};
+
+use controlplane::Cluster;
+use serde_json::{Value, json};
+
+use crate::api::{Api, Watch, Write, version};
+use crate::corpus::{Corpus, Mix};
+use crate::numbers::{Times, ms, ratio};
+use crate::options::{Options, Scenario};
+use crate::program::{Daemon, Program};
+use crate::repository::Repository;
+use crate::table::{Aim, Table, progress};
+use crate::{Outcome, block_on};
+
+/// Between two samples, so that each is a commit of its own and not part of a burst.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Measures S2 and S3, each with few and with many objects.
+pub(crate) fn measure(options: &Options, table: &mut Table) -> Outcome<()> {
+    let few = follow(options, options.few)?;
+    let many = follow(options, options.many)?;
+    if let (Some(few_times), Some(many_times)) = (&few.commits, &many.commits) {
+        let aim = |times: &Times| Aim::of("p50 ≤ 15 ms", ms(times.median()) <= 15.0);
+        let what = |count: usize| format!("S2 commit → write answered, {count} objects");
+        table.judge(&what(options.few), few_times.spread(), aim(few_times));
+        table.judge(&what(options.many), many_times.spread(), aim(many_times));
+        let growth = ratio(many_times.median(), few_times.median());
+        let measured = format!("{growth:.2}");
+        table.judge("S2 ratio of many to few objects, p50", measured, Aim::of("≤ 1.2", growth <= 1.2));
+    }
+    for (count, times) in [(options.few, few.repairs), (options.many, many.repairs)] {
+        if let Some(times) = times {
+            let aim = Aim::of("p50 ≤ 10 ms", ms(times.median()) <= 10.0);
+            table.judge(&format!("S3 foreign write → repaired, {count} objects"), times.spread(), aim);
+        }
+    }
+    Ok(())
+}
+
+struct Measured {
+    commits: Option<Times>,
+    repairs: Option<Times>,
+}
+
+fn follow(options: &Options, count: usize) -> Outcome<Measured> {
+    let cluster = Cluster::builder().bare().start()?;
+    let api = block_on(Api::connect(cluster.kubeconfig()))?;
+    let corpus = Corpus::new("shop", Mix::Apps, count);
+    block_on(api.make_namespaces(&corpus.namespaces()))?;
+    let mut repository = Repository::new(&corpus)?;
+    let program = Program::new(&cluster.kubeconfig_for("rhumb")?)?;
+    let start = Instant::now();
+    let daemon = program.daemon(&["run", &repository.path().to_string_lossy()])?;
+    daemon.says("created", count, Duration::from_mins(5))?;
+    progress(&format!("{count} objects were made in {:.1} s", start.elapsed().as_secs_f64()));
+    daemon.rests()?;
+    let mut watch = block_on(api.watch_config_maps())?;
+    let mut measured = Measured { commits: None, repairs: None };
+    if options.wants(Scenario::Commit) {
+        let times = commits(&corpus, &mut repository, &mut watch, &daemon, options.samples)?;
+        progress(&format!("commit → write, {count} objects: {}", times.spread()));
+        measured.commits = Some(times);
+    }
+    if options.wants(Scenario::Drift) {
+        let times = repairs(&corpus, &api, &mut watch, &daemon, options.samples)?;
+        progress(&format!("foreign write → repair, {count} objects: {}", times.spread()));
+        measured.repairs = Some(times);
+    }
+    Ok(measured)
+}
+
+fn commits(
+    corpus: &Corpus,
+    repository: &mut Repository,
+    watch: &mut Watch,
+    daemon: &Daemon,
+    samples: usize,
+) -> Outcome<Times> {
+    let mut times = Vec::new();
+    for (sample, number) in corpus.config_maps(samples).enumerate() {
+        let version = format!("commit {sample}");
+        let manifest = corpus.config_map(number, &version);
+        let moved = repository.push(&manifest)?;
+        block_on(watch.until(|seen| seen.version == version))?;
+        times.push(moved.elapsed());
+        std::thread::sleep(PAUSE);
+    }
+    daemon.rests()?;
+    Ok(Times::new(times))
+}
+
+fn repairs(corpus: &Corpus, api: &Api, watch: &mut Watch, daemon: &Daemon, samples: usize) -> Outcome<Times> {
+    let mut times = Vec::new();
+    for number in corpus.config_maps(samples) {
+        let manifest = corpus.config_map(number, "");
+        let name = manifest.url.rsplit('/').next().unwrap_or_default();
+        let elapsed = block_on(async {
+            let patch = json!({"data": {"LOG_LEVEL": "trace", "version": "foreign"}});
+            let answer = api.send(Write::merge(&manifest.url, "foreign", &patch)?).await?;
+            let answered = Instant::now();
+            let object: Value = serde_json::from_str(&answer)?;
+            let rv = version(object["metadata"]["resourceVersion"].as_str().unwrap_or_default());
+            watch.until(|seen| seen.name == name && seen.rv > rv && seen.version != "foreign").await?;
+            Outcome::Ok(answered.elapsed())
+        })?;
+        times.push(elapsed);
+        std::thread::sleep(PAUSE);
+    }
+    daemon.rests()?;
+    Ok(Times::new(times))
+}

@@ -1,0 +1,87 @@
+//! Benchmarks: the program against a real API server, as whole processes, in one run.
+//!
+//! `cargo bench` measures all; `cargo bench -- s1 s5` some. Each scenario has a bare cluster (etcd and the
+//! API server) of its own, so that none slows another down. Ratios are what carries over from one machine to
+//! another. Nothing fails here: what was aimed at stands beside what was measured.
+//!
+//! | scenario | measures |
+//! |---|---|
+//! | floor | the same objects as prebuilt server-side applies over 8 connections, no logic |
+//! | s1 | the first apply: share of the floor, calls for each object |
+//! | s2 | from a commit to the answered write that it asks for, with few and with many objects |
+//! | s3 | from a foreign write to its repair |
+//! | s4 | memory and calls of the idle daemon |
+//! | s5 | a resync that finds nothing to do |
+//! | s6 | a dry run with one object in a hundred changed, beside kubectl's |
+
+mod api;
+mod corpus;
+mod diff;
+mod first_apply;
+mod idle;
+mod latency;
+mod numbers;
+mod options;
+mod program;
+mod repository;
+mod table;
+
+use std::process::ExitCode;
+use std::sync::OnceLock;
+
+use options::{Options, Scenario};
+use table::{Table, progress};
+use tokio::runtime::{Builder, Runtime};
+
+/// What can go wrong here is only told.
+type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
+
+fn main() -> ExitCode {
+    let options = match Options::parse(std::env::args().skip(1)) {
+        Ok(options) => options,
+        Err(error) => {
+            progress(&error.to_string());
+            return ExitCode::from(2);
+        }
+    };
+    let mut table = Table::default();
+    let mut attempt =
+        |name: &str, scenarios: &[Scenario], measure: fn(&Options, &mut Table) -> Outcome<()>| {
+            if scenarios.iter().any(|scenario| options.wants(*scenario))
+                && let Err(error) = measure(&options, &mut table)
+            {
+                table.tell(name, format!("not measured: {error}"));
+            }
+        };
+    attempt("floor, S1, S6", &[Scenario::Floor, Scenario::FirstApply, Scenario::Diff], first_apply::measure);
+    attempt("S2, S3", &[Scenario::Commit, Scenario::Drift], latency::measure);
+    attempt("S4, S5", &[Scenario::Idle, Scenario::Resync], idle::measure);
+    table.print(&machine());
+    ExitCode::SUCCESS
+}
+
+/// The size of the machine.
+fn machine() -> String {
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    let text = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    let (info, cpu) = (text("/proc/meminfo"), text("/proc/cpuinfo"));
+    let kib = info.split_whitespace().nth(1).and_then(|word| word.parse::<f64>().ok()).unwrap_or(0.0);
+    let model = cpu.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+    let load = text("/proc/loadavg");
+    format!(
+        "rhumb {} on {cores} cores ({}), {:.0} GiB; load at the end {}",
+        env!("CARGO_PKG_VERSION"),
+        model.map_or("unknown", |(_, name)| name),
+        kib / 1024.0 / 1024.0,
+        load.split(' ').next().unwrap_or("unknown"),
+    )
+}
+
+/// Runs a future on the one runtime of this process, which has one thread: a client needs no more.
+fn block_on<T>(future: impl Future<Output = Outcome<T>>) -> Outcome<T> {
+    static RUNTIME: OnceLock<std::io::Result<Runtime>> = OnceLock::new();
+    match RUNTIME.get_or_init(|| Builder::new_current_thread().enable_all().build()) {
+        Ok(runtime) => runtime.block_on(future),
+        Err(error) => Err(format!("the runtime does not start: {error}").into()),
+    }
+}

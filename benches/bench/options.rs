@@ -1,0 +1,98 @@
+//! What to measure, and how much of it.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use crate::Outcome;
+
+/// One thing to measure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Scenario {
+    /// The server's own pace: prebuilt writes, no logic.
+    Floor,
+    /// The first apply.
+    FirstApply,
+    /// From a commit to the write that it asks for.
+    Commit,
+    /// From a foreign write to its repair.
+    Drift,
+    /// The daemon with nothing to do.
+    Idle,
+    /// A look at everything that finds nothing to do.
+    Resync,
+    /// A dry run, beside kubectl's.
+    Diff,
+}
+
+impl Scenario {
+    const ALL: [(&'static str, Self); 7] = [
+        ("floor", Self::Floor),
+        ("s1", Self::FirstApply),
+        ("s2", Self::Commit),
+        ("s3", Self::Drift),
+        ("s4", Self::Idle),
+        ("s5", Self::Resync),
+        ("s6", Self::Diff),
+    ];
+}
+
+/// What the command line asks for.
+#[derive(Debug)]
+pub(crate) struct Options {
+    /// What to measure.
+    scenarios: BTreeSet<Scenario>,
+    /// Objects of the small source.
+    pub(crate) few: usize,
+    /// Objects of the large source.
+    pub(crate) many: usize,
+    /// Commits, and foreign writes, of which the times are taken.
+    pub(crate) samples: usize,
+    /// How often whole runs are repeated; their median counts.
+    pub(crate) rounds: usize,
+    /// How long the idle daemon is watched.
+    pub(crate) idle: Duration,
+}
+
+/// The words of the command line.
+pub(crate) const USAGE: &str = "usage: cargo bench -- [floor] [s1] … [s6] [--few 1000] [--many 10000] \
+                                [--samples 100] [--rounds 3] [--idle 60]";
+
+impl Options {
+    /// Reads the command line; no scenario means all.
+    pub(crate) fn parse(words: impl Iterator<Item = String>) -> Outcome<Self> {
+        let mut options = Self {
+            scenarios: BTreeSet::new(),
+            few: 1_000,
+            many: 10_000,
+            samples: 100,
+            rounds: 3,
+            idle: Duration::from_mins(1),
+        };
+        let mut words = words;
+        while let Some(word) = words.next() {
+            let mut number = || -> Outcome<usize> {
+                let value = words.next().ok_or_else(|| format!("{word} needs a number; {USAGE}"))?;
+                value.parse().map_err(|_| format!("{word} {value}: not a number; {USAGE}").into())
+            };
+            match word.as_str() {
+                // Cargo's own word.
+                "--bench" => {}
+                "--few" => options.few = number()?.max(20),
+                "--many" => options.many = number()?.max(20),
+                "--samples" => options.samples = number()?.max(1),
+                "--rounds" => options.rounds = number()?.max(1),
+                "--idle" => options.idle = Duration::from_secs(number()? as u64),
+                name => match Scenario::ALL.iter().find(|(known, _)| *known == name.to_ascii_lowercase()) {
+                    Some((_, scenario)) => drop(options.scenarios.insert(*scenario)),
+                    None => return Err(format!("{name}: unknown; {USAGE}").into()),
+                },
+            }
+        }
+        Ok(options)
+    }
+
+    /// Whether a scenario is asked for.
+    pub(crate) fn wants(&self, scenario: Scenario) -> bool {
+        self.scenarios.is_empty() || self.scenarios.contains(&scenario)
+    }
+}

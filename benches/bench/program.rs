@@ -1,0 +1,203 @@
+//! The measured program: its runs, its daemon, and what the operating system says of it.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use crate::Outcome;
+
+/// The program with a cluster and a state directory of its own.
+pub(crate) struct Program {
+    kubeconfig: PathBuf,
+    state: TempDir,
+}
+
+impl Program {
+    /// The program as a user of a cluster.
+    pub(crate) fn new(kubeconfig: &Path) -> Outcome<Self> {
+        Ok(Self { kubeconfig: kubeconfig.to_owned(), state: TempDir::new()? })
+    }
+
+    /// A command of it.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rhumb"));
+        command.args(arguments).env("KUBECONFIG", &self.kubeconfig).env("STATE_DIRECTORY", self.state.path());
+        command.env_remove("RUST_LOG").env("NO_COLOR", "1");
+        command
+    }
+
+    /// Starts the daemon.
+    pub(crate) fn daemon(&self, arguments: &[&str]) -> Outcome<Daemon> {
+        Daemon::start(self.command(arguments))
+    }
+}
+
+/// How long a command took, and what it printed.
+pub(crate) struct Run {
+    /// From its start to its end.
+    pub(crate) time: Duration,
+    /// Its standard output.
+    pub(crate) output: String,
+}
+
+/// Runs a command to its end; one that ends otherwise than with these codes has failed.
+pub(crate) fn run(mut command: Command, codes: &[i32]) -> Outcome<Run> {
+    let start = Instant::now();
+    let output = command.stdin(Stdio::null()).output()?;
+    let time = start.elapsed();
+    let code = output.status.code().unwrap_or(-1);
+    if !codes.contains(&code) {
+        let said = String::from_utf8_lossy(&output.stderr);
+        let tail: Vec<&str> = said.lines().rev().take(5).collect();
+        return Err(
+            format!("{} ended with {code}: {}", command.get_program().display(), tail.join(" | ")).into()
+        );
+    }
+    Ok(Run { time, output: String::from_utf8_lossy(&output.stdout).into_owned() })
+}
+
+/// A running daemon, which is killed when this is dropped, or when this process ends.
+pub(crate) struct Daemon {
+    child: Child,
+    said: Arc<Said>,
+    watchdog: Child,
+    _lifeline: Option<ChildStdin>,
+}
+
+#[derive(Default)]
+struct Said {
+    lines: Mutex<Vec<String>>,
+    more: Condvar,
+}
+
+impl Said {
+    fn lines(&self) -> MutexGuard<'_, Vec<String>> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Daemon {
+    fn start(mut command: Command) -> Outcome<Self> {
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
+        let mut watchdog = Command::new("/bin/sh")
+            .args(["-c", "read -r never; kill -9 \"$1\"", "watchdog", &child.id().to_string()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
+        let lifeline = watchdog.stdin.take();
+        let said = Arc::new(Said::default());
+        if let Some(stderr) = child.stderr.take() {
+            let said = said.clone();
+            thread::spawn(move || {
+                for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                    said.lines().push(line);
+                    said.more.notify_all();
+                }
+            });
+        }
+        Ok(Self { child, said, watchdog, _lifeline: lifeline })
+    }
+
+    /// Waits for so many lines with a text in them, and returns all there are.
+    pub(crate) fn says(&self, text: &str, count: usize, patience: Duration) -> Outcome<Vec<String>> {
+        let deadline = Instant::now() + patience;
+        let mut lines = self.said.lines();
+        let mut known = 0;
+        let mut found = Vec::new();
+        loop {
+            found.extend(lines.iter().skip(known).filter(|line| line.contains(text)).cloned());
+            known = lines.len();
+            if found.len() >= count {
+                return Ok(found);
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                let tail: Vec<&String> = lines.iter().rev().take(3).collect();
+                let there = found.len();
+                return Err(format!("{there} of {count} lines with {text:?}; the last ones: {tail:?}").into());
+            }
+            lines = self.said.more.wait_timeout(lines, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Waits until it has used no processor time worth the name for a second.
+    pub(crate) fn rests(&self) -> Outcome<()> {
+        let deadline = Instant::now() + Duration::from_mins(2);
+        let mut before = self.cpu()?;
+        let mut quiet = 0;
+        while quiet < 4 {
+            thread::sleep(Duration::from_millis(250));
+            let now = self.cpu()?;
+            quiet = if now.saturating_sub(before) <= Duration::from_millis(1) { quiet + 1 } else { 0 };
+            before = now;
+            if Instant::now() > deadline {
+                return Err("the daemon does not come to rest".into());
+            }
+        }
+        Ok(())
+    }
+
+    /// The processor time of its threads that are there now.
+    pub(crate) fn cpu(&self) -> Outcome<Duration> {
+        let mut total = 0;
+        for task in std::fs::read_dir(format!("/proc/{}/task", self.child.id()))? {
+            // A thread may end meanwhile.
+            let spent = std::fs::read_to_string(task?.path().join("schedstat")).unwrap_or_default();
+            total += spent.split(' ').next().and_then(|word| word.parse::<u64>().ok()).unwrap_or(0);
+        }
+        Ok(Duration::from_nanos(total))
+    }
+
+    /// Its memory now.
+    pub(crate) fn memory(&self) -> Outcome<Memory> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let rollup = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", self.child.id()))?;
+        let kib = |text: &str, key: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
+            let number = line.and_then(|rest| rest.split_whitespace().next()?.parse::<f64>().ok());
+            number.unwrap_or(f64::NAN) / 1024.0
+        };
+        Ok(Memory {
+            rss: kib(&status, "VmRSS"),
+            file: kib(&status, "RssFile"),
+            peak: kib(&status, "VmHWM"),
+            pss: kib(&rollup, "Pss"),
+        })
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        // It must not outlive the daemon's number.
+        let _ = self.watchdog.kill();
+        let _ = self.watchdog.wait();
+    }
+}
+
+/// A process's memory in MiB.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Memory {
+    /// Resident.
+    pub(crate) rss: f64,
+    /// Of it pages of files: the program itself.
+    pub(crate) file: f64,
+    /// The most that was ever resident.
+    pub(crate) peak: f64,
+    /// Its proportional share.
+    pub(crate) pss: f64,
+}
+
+impl std::fmt::Display for Memory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { rss, file, peak, pss } = self;
+        write!(f, "VmRSS {rss:.1} MiB ({file:.1} the program), peak {peak:.1}, PSS {pss:.1}")
+    }
+}

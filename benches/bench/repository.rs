@@ -1,0 +1,91 @@
+//! A bare repository whose commits are made without a work tree.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use git2::build::TreeUpdateBuilder;
+use git2::{FileMode, IndexEntry, IndexTime, Oid, RepositoryInitOptions, Signature};
+use tempfile::TempDir;
+
+use crate::Outcome;
+use crate::corpus::{Corpus, Manifest};
+
+const BRANCH: &str = "refs/heads/main";
+
+/// A bare repository with one branch.
+pub(crate) struct Repository {
+    git: git2::Repository,
+    head: Oid,
+    path: PathBuf,
+    _directory: TempDir,
+}
+
+impl Repository {
+    /// A repository with all manifests in its first commit, packed as git packs it.
+    pub(crate) fn new(corpus: &Corpus) -> Outcome<Self> {
+        let directory = TempDir::new()?;
+        let path = directory.path().join("source.git");
+        let git =
+            git2::Repository::init_opts(&path, RepositoryInitOptions::new().bare(true).initial_head("main"))?;
+        let mut index = git2::Index::new()?;
+        for manifest in corpus.manifests() {
+            let id = git.blob(manifest.text.as_bytes())?;
+            index.add(&entry(&manifest, id))?;
+        }
+        let tree = index.write_tree_to(&git)?;
+        let head = commit(&git, tree, None)?;
+        git.reference(BRANCH, head, true, "begin")?;
+        let packed = Command::new("git").args(["gc", "--quiet"]).current_dir(&path).status()?;
+        if !packed.success() {
+            return Err("git gc failed".into());
+        }
+        Ok(Self { git, head, path, _directory: directory })
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Commits one file, and returns the moment before the branch moved.
+    pub(crate) fn push(&mut self, manifest: &Manifest) -> Outcome<Instant> {
+        let tree = {
+            let base = self.git.find_commit(self.head)?.tree()?;
+            let blob = self.git.blob(manifest.text.as_bytes())?;
+            let mut update = TreeUpdateBuilder::new();
+            update.upsert(manifest.file.as_str(), blob, FileMode::Blob);
+            update.create_updated(&self.git, &base)?
+        };
+        self.head = commit(&self.git, tree, Some(self.head))?;
+        let moved = Instant::now();
+        self.git.reference(BRANCH, self.head, true, "push")?;
+        Ok(moved)
+    }
+}
+
+fn commit(git: &git2::Repository, tree: Oid, parent: Option<Oid>) -> Outcome<Oid> {
+    let who = Signature::now("Ann", "ann@example.org")?;
+    let tree = git.find_tree(tree)?;
+    let parent = parent.map(|id| git.find_commit(id)).transpose()?;
+    let parents: Vec<&git2::Commit<'_>> = parent.iter().collect();
+    Ok(git.commit(None, &who, &who, "Change", &tree, &parents)?)
+}
+
+fn entry(manifest: &Manifest, id: Oid) -> IndexEntry {
+    let never = IndexTime::new(0, 0);
+    IndexEntry {
+        ctime: never,
+        mtime: never,
+        dev: 0,
+        ino: 0,
+        mode: 0o100_644,
+        uid: 0,
+        gid: 0,
+        file_size: 0,
+        id,
+        flags: 0,
+        flags_extended: 0,
+        path: manifest.file.clone().into_bytes(),
+    }
+}

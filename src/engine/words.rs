@@ -1,0 +1,82 @@
+//! The words in annotations by which an object asks for a treatment of its own, and what is wrong with them.
+//!
+//! A word that cannot be read holds its object back: to guess would be a surprise in production.
+
+use serde_json::Value;
+
+use crate::graph;
+use crate::object::{Diagnostic, Object, RELEASE, text_at};
+
+/// Our own words and what each may be.
+const WORDS: [(&str, Form); 4] = [
+    ("rhumb.dev/wave", Form::Number),
+    ("rhumb.dev/prune", Form::OneOf(&["never", "first"])),
+    ("rhumb.dev/recreate", Form::OneOf(&["true", "false"])),
+    ("rhumb.dev/depends-on", Form::Objects),
+];
+
+/// Argo CD's word for a wave; what it cannot read there it takes for 0, and so do we, with a warning.
+const SYNC_WAVE: &str = "argocd.argoproj.io/sync-wave";
+
+enum Form {
+    Number,
+    OneOf(&'static [&'static str]),
+    Objects,
+}
+
+/// Says what is wrong with the words of an object.
+pub fn misused(object: &Object) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    let annotations = object.body.pointer("/metadata/annotations").and_then(Value::as_object);
+    for (key, value) in annotations.into_iter().flatten() {
+        let text = value.as_str().unwrap_or_default();
+        let form = WORDS.iter().find(|(word, _)| word == key).map(|(_, form)| form);
+        let (message, hint) = match form {
+            Some(Form::Number) if text.trim().parse::<i32>().is_err() => (
+                format!("{key} is {text:?}, which is no whole number"),
+                "lower waves are released first, as \"-1\" before \"0\"".to_owned(),
+            ),
+            Some(Form::OneOf(words)) if !words.contains(&text) => {
+                (format!("{key} is {text:?}"), format!("it may be {}", words.join(" or ")))
+            }
+            None if key.starts_with("rhumb.dev/") && key != RELEASE => {
+                let words: Vec<&str> = WORDS.iter().map(|(word, _)| *word).collect();
+                let message = format!("{key} is no annotation that rhumb knows");
+                found.push(
+                    Diagnostic::warning(object.origin.clone(), "unknown-annotation", message)
+                        .hint(format!("it has no effect; known are {}", words.join(", "))),
+                );
+                continue;
+            }
+            None if key == SYNC_WAVE && text.trim().parse::<i32>().is_err() => {
+                let message = format!("{key} is {text:?}, which is no whole number; it counts as 0");
+                found.push(Diagnostic::warning(object.origin.clone(), "annotation", message));
+                continue;
+            }
+            _ => continue,
+        };
+        found.push(Diagnostic::error(object.origin.clone(), "annotation", message).hint(hint));
+    }
+    found.extend(dependencies(object));
+    found
+}
+
+fn dependencies(object: &Object) -> impl Iterator<Item = Diagnostic> {
+    let unreadable = graph::unreadable_dependencies(&object.body).into_iter();
+    let unreadable = unreadable.map(|(key, part)| {
+        let message = format!("{key} names {part:?}, which is no object");
+        Diagnostic::error(object.origin.clone(), "annotation", message).hint(
+            "write Kind/name, group/Kind/name or group/namespaces/namespace/Kind/name, separated by commas",
+        )
+    });
+    let itself = graph::names_itself(&object.id, &object.body).then(|| {
+        Diagnostic::error(object.origin.clone(), "cycle", format!("{} depends on itself", object.id))
+            .hint("take it out of its own depends-on annotation")
+    });
+    unreadable.chain(itself)
+}
+
+/// Whether an annotation of a content has this text.
+pub(super) fn annotation<'a>(content: &'a Value, key: &str) -> &'a str {
+    text_at(content, &["metadata", "annotations", key])
+}

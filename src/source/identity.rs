@@ -1,0 +1,130 @@
+//! What tells one place of desired state from another, however its name is spelt.
+//!
+//! A repository is known by where it came from: an automation that checks it out into a new folder each
+//! time still deploys the same repository.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::location::{self, GitLocation, Location};
+use super::objects;
+
+/// The ports that need not be named.
+const PORTS: [(&str, &str); 4] = [("https", "443"), ("http", "80"), ("ssh", "22"), ("git", "9418")];
+
+impl Location {
+    /// What tells this place from another, without credentials: two spellings of one place are equal, and
+    /// so are a repository and a work tree of it. Looks at the disk where it is a path. Never fails: what
+    /// cannot be looked at is known by its path.
+    ///
+    /// `host/path//folder` where the repository has a URL, else an absolute path.
+    pub fn identity(&self) -> String {
+        match self {
+            Self::Directory(path) => of_path(path),
+            Self::Git(git) | Self::Awaited(git) => of_git(git),
+        }
+    }
+}
+
+fn of_git(git: &GitLocation) -> String {
+    let inside = location::inner_path(git.path.as_deref()).ok().flatten().unwrap_or_default();
+    match location::local_path(&git.url) {
+        Some(path) if inside.is_empty() => of_path(&path),
+        Some(path) if path.join(&inside).exists() => of_path(&path.join(&inside)),
+        // A bare repository, or a folder that is in another revision only.
+        Some(path) => {
+            origin(&real(&path)).map_or_else(|| shown(&path.join(&inside)), |origin| with(origin, &inside))
+        }
+        None => with(of_url(&git.url), &inside),
+    }
+}
+
+fn of_path(path: &Path) -> String {
+    let found = real(path);
+    let found = work_tree(&found);
+    let is_top = |folder: &&Path| folder.join(".git").exists();
+    let around = if location::is_bare(found) { None } else { found.ancestors().find(is_top) };
+    let top = around.unwrap_or(found);
+    let inside = found.strip_prefix(top).unwrap_or(Path::new("")).to_string_lossy();
+    origin(top).map_or_else(|| shown(path), |origin| with(origin, &inside))
+}
+
+/// Where a work tree on this host came from. A bare repository is a place of its own: others come from it.
+fn origin(top: &Path) -> Option<String> {
+    if location::is_bare(top) {
+        return None;
+    }
+    let repository = objects::open_foreign(top).ok()?;
+    let url = repository.config().ok()?.get_string("remote.origin.url").ok()?;
+    match location::local_path(&url) {
+        Some(path) => Some(shown(&real(&top.join(path)))),
+        None => Some(of_url(&url)),
+    }
+}
+
+fn with(repository: String, inside: &str) -> String {
+    match inside {
+        "" => repository,
+        inside if repository.starts_with('/') => format!("{repository}/{inside}"),
+        inside => format!("{repository}//{inside}"),
+    }
+}
+
+/// Through all links, as far as it exists.
+fn real(path: &Path) -> PathBuf {
+    fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// An absolute path without what changes nothing. Links stay: where they lead may be swapped.
+fn shown(path: &Path) -> String {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let path: PathBuf = path.components().collect();
+    work_tree(&path).to_string_lossy().into_owned()
+}
+
+/// The folder of a work tree's repository means the work tree.
+fn work_tree(path: &Path) -> &Path {
+    if path.ends_with(".git") { path.parent().unwrap_or(path) } else { path }
+}
+
+/// The host and the path: by which protocol it is reached, and as whom, makes no other repository.
+fn of_url(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return of_scp(url) };
+    let scheme = scheme.to_ascii_lowercase();
+    let rest = rest.split(['?', '#']).next().unwrap_or_default();
+    let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let (user, host) = authority.rsplit_once('@').unwrap_or(("", authority));
+    let host = host.to_ascii_lowercase();
+    let host = match host.rsplit_once(':') {
+        Some((name, port)) if port.is_empty() || PORTS.contains(&(scheme.as_str(), port)) => name,
+        _ => &host,
+    };
+    let user = if scheme == "ssh" { user.split(':').next().unwrap_or_default() } else { "" };
+    joined(user, host, path)
+}
+
+/// `user@host:path`.
+fn of_scp(text: &str) -> String {
+    let (authority, path) = text.split_once(':').unwrap_or((text, ""));
+    let (user, host) = authority.rsplit_once('@').unwrap_or(("", authority));
+    let home = if path.starts_with(['/', '~']) { "" } else { "~/" };
+    joined(user, &host.to_ascii_lowercase(), &format!("{home}{path}"))
+}
+
+/// A path below a user's home is another one for another user. Hosting services know one user, `git`, to
+/// whom a path from the root and one from home are the same.
+fn joined(user: &str, host: &str, path: &str) -> String {
+    let parts: Vec<&str> = path.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
+    let (home, parts) = match parts.as_slice() {
+        ["~", rest @ ..] => (true, rest),
+        rest => (false, rest),
+    };
+    let path = parts.join("/");
+    let path = path.strip_suffix(".git").unwrap_or(&path).trim_end_matches('/');
+    let host = host.trim_end_matches('.');
+    if home && !matches!(user, "" | "git") {
+        format!("{user}@{host}/{path}")
+    } else {
+        format!("{host}/{path}")
+    }
+}

@@ -1,0 +1,97 @@
+//! Somebody else wants the same objects otherwise, again and again.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::support::{Repo, Site, Window, yaml};
+
+/// Ten writes a second.
+const BEAT: Duration = Duration::from_millis(100);
+
+/// How long the other one goes on: a part of the minute in which five writes are allowed.
+const FIGHT: Duration = Duration::from_secs(12);
+
+/// Does something ten times a second, as long as there is somebody who waits for the outcome.
+fn beat(until: &AtomicBool, mut deed: impl FnMut(usize)) {
+    let mut next = Instant::now();
+    for turn in 0.. {
+        if until.load(Ordering::SeqCst) {
+            return;
+        }
+        deed(turn);
+        next += BEAT;
+        thread::sleep(next.saturating_duration_since(Instant::now()));
+    }
+}
+
+/// Ends the fights, also when the test fails.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+fn assert_calm(window: &Window<'_>, names: &[&str]) {
+    for name in names {
+        let writes = window.to("configmaps", name);
+        assert!(!writes.is_empty(), "{name} was never repaired");
+        assert!(writes.len() <= 5, "{} writes to {name} within {FIGHT:?}", writes.len());
+    }
+}
+
+#[test]
+fn another_writer_at_ten_writes_a_second_gets_five_answers_a_minute_and_is_named() {
+    let site = Site::new("fight");
+    let names = ["field", "label", "part-of", "release", "bare", "gone", "free"];
+    let files: Vec<_> =
+        names.iter().map(|name| (format!("{name}.yaml"), yaml::config_map(name, "a", "1"))).collect();
+    let repo = Repo::new(&files);
+    let daemon = site.daemon(repo.path());
+    for name in names {
+        site.await_object("ConfigMap", name);
+    }
+    let window = site.window();
+    let over = AtomicBool::new(false);
+    let patch = |name: &'static str, patch: fn(usize) -> Value| {
+        let (site, over) = (&site, &over);
+        move || {
+            beat(over, |turn| {
+                // It may be gone, or have changed under the patch: then there is the next one.
+                let path = format!("{}?fieldManager=rival-{name}", site.at("ConfigMap", name));
+                let _ = site.api.call("PATCH", &path, "application/merge-patch+json", &patch(turn));
+            });
+        }
+    };
+    let part_of = |_| json!({"metadata": {"labels": {"applyset.kubernetes.io/part-of": "mine"}}});
+    let release = |_| json!({"metadata": {"annotations": {"rhumb.dev/release": null}}});
+    let bare = |_| json!({"metadata": {"annotations": null, "labels": null}});
+    thread::scope(|scope| {
+        let _over = Over(&over);
+        scope.spawn(patch("field", |turn| json!({"data": {"a": turn.to_string()}})));
+        scope.spawn(patch(
+            "label",
+            |turn| json!({"metadata": {"labels": null}, "data": {"b": turn.to_string()}}),
+        ));
+        scope.spawn(patch("part-of", part_of));
+        scope.spawn(patch("release", release));
+        scope.spawn(patch("bare", bare));
+        scope.spawn(|| beat(&over, |_| site.api.delete(&site.at("ConfigMap", "gone"))));
+        daemon.says(&["ConfigMap fight/field", "rival-field", "again and again"]);
+        thread::sleep(FIGHT);
+    });
+    assert_calm(&window, &names[..6]);
+    let told =
+        daemon.log().lines().filter(|line| line.contains("fight/field") && line.contains("rival")).count();
+    assert!(told <= 5, "the log repeats it {told} times");
+    // Whoever fights holds up nobody else.
+    repo.change("free.yaml", &yaml::config_map("free", "a", "2"));
+    site.await_data("free", "a", "2");
+    // A newer commit is no repair: it is sent at once.
+    repo.change("field.yaml", &yaml::config_map("field", "a", "3"));
+    site.await_data("field", "a", "3");
+}
