@@ -19,10 +19,7 @@ pub(crate) fn in_time<T, E: Display>(
     mut look: impl FnMut() -> Result<T, E>,
 ) -> T {
     eventually(what, limit, || {
-        look().map_err(|why| {
-            thread::sleep(PAUSE * 30);
-            why
-        })
+        look().inspect_err(|_| thread::sleep(PAUSE * 30))
     })
 }
 
