@@ -74,10 +74,10 @@ impl<'a> Splitter<'a> {
                 self.mode = Mode::Json(read + 1);
                 Some(Part::Json(tree))
             }
-            Err(fault) if read > 1 || fault.code != "json-syntax" => self.end_with(fault),
+            Err(fault) if read > 1 || fault.code != "json-syntax" => Some(self.end_with(fault)),
             Err(fault) => {
                 (self.at, self.line, self.column) = before;
-                let Some(blanks) = self.blanks_before_yaml() else { return self.end_with(fault) };
+                let Some(blanks) = self.blanks_before_yaml() else { return Some(self.end_with(fault)) };
                 self.advance(blanks);
                 self.mode = Mode::Yaml;
                 self.next()
@@ -85,9 +85,9 @@ impl<'a> Splitter<'a> {
         }
     }
 
-    fn end_with(&mut self, fault: Fault) -> Option<Part<'a>> {
+    fn end_with(&mut self, fault: Fault) -> Part<'a> {
         self.mode = Mode::Done;
-        Some(Part::Fault(fault))
+        Part::Fault(fault)
     }
 
     /// After one value at most, what is not JSON may still be YAML: after the blanks up to the end of the
