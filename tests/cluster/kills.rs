@@ -140,9 +140,11 @@ fn after_each_write_of_an_apply() {
         assert_eq!(births.len(), 20, "{name}: {births:?}");
         assert!(births.values().all(|births| *births == 1), "{name}: {births:?}");
         assert!(deaths.is_empty(), "{name}: {deaths:?}");
-        let silence = direct.window();
-        direct.apply(folder.path(), &[]).ends(0);
-        silence.assert_silent();
+        if count % 7 == 0 {
+            let silence = direct.window();
+            direct.apply(folder.path(), &[]).ends(0);
+            silence.assert_silent();
+        }
     });
 }
 
