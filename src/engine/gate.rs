@@ -338,24 +338,7 @@ impl Engine {
         for (id, _) in self.live.iter().filter(|(_, live)| of_source(live)) {
             *inventory.entry(id.group_kind()).or_default() += 1;
         }
-        let (moving, units) = self.units(source, &unwanted);
-        let users = self.users(&unwanted);
-        let pending: Vec<Pending> = unwanted
-            .iter()
-            .filter_map(|id| {
-                let live = self.live.get(*id)?;
-                Some(Pending {
-                    id: (*id).clone(),
-                    uid: live.uid.clone(),
-                    keep: live.keep,
-                    unfinished: moving
-                        .iter()
-                        .find(|(other, _)| units.together(id, other))
-                        .map(|(_, why)| why.clone()),
-                    needed_by: users.get(*id).copied().or_else(|| self.tenant(id)).cloned(),
-                })
-            })
-            .collect();
+        let pending = self.pending(source, &unwanted);
         let parent = state.inventory.as_ref();
         let guard = Guard {
             closed: self.closed(source),
@@ -365,6 +348,36 @@ impl Engine {
             inventory: &inventory,
         };
         judge(&pending, &guard)
+    }
+
+    /// Facts about what is not wanted any more. Where all that must come first is taken for done, none of it
+    /// waits for other changes.
+    fn pending(&self, source: SourceId, unwanted: &[&ObjectId]) -> Vec<Pending> {
+        let (moving, units) = self.units(source, unwanted);
+        let users = self.users(unwanted);
+        let unfinished = |id: &ObjectId| {
+            let (_, why) = moving.iter().find(|(other, _)| units.together(id, other))?;
+            Some(why.clone())
+        };
+        let facts = |id: &&ObjectId| {
+            let live = self.live.get(*id)?;
+            let alone = Pending {
+                id: (*id).clone(),
+                uid: live.uid.clone(),
+                keep: live.keep,
+                unfinished: None,
+                needed_by: None,
+            };
+            Some(match self.foresight {
+                Foresight::AllDone => alone,
+                Foresight::Now => Pending {
+                    unfinished: unfinished(id),
+                    needed_by: users.get(*id).copied().or_else(|| self.tenant(id)).cloned(),
+                    ..alone
+                },
+            })
+        };
+        unwanted.iter().filter_map(facts).collect()
     }
 
     /// Why a source prunes nothing at all now.
