@@ -19,6 +19,8 @@ use crate::source::{Blob, Disk, Error, File, MAX_FILE, Reader, Snapshot, Source}
 pub(super) enum Order {
     /// Read all again with these scopes.
     Scopes(Box<Scopes>),
+    /// Look whether there is anything new, after the reading of this number.
+    Look(u64),
     /// Keep these revisions readable.
     Pin(BTreeSet<Revision>),
     /// Look up contents of an older revision.
@@ -35,13 +37,27 @@ pub(super) struct Feed {
     place: String,
     /// Why the last look failed, if it did.
     trouble: Option<Arc<str>>,
+    extent: Extent,
+    /// The reading after which a look was asked for last, and the one that was answered.
+    asked: u64,
+    answered: u64,
+}
+
+/// How much is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Extent {
+    /// What changed.
+    Changes,
+    /// Every file, as other scopes make other objects of it.
+    Everything,
 }
 
 impl Feed {
     /// A feed that has told nothing yet.
     pub(super) fn new(source: Source, dialect: Dialect, scopes: Scopes, events: mpsc::Sender<Event>) -> Self {
         let place = source.identity().to_owned();
-        Self { source, dialect, scopes, events, told: None, place, trouble: None }
+        let (told, trouble, extent) = (None, None, Extent::Changes);
+        Self { source, dialect, scopes, events, told, place, trouble, extent, asked: 0, answered: 0 }
     }
 
     /// Runs until nobody listens any more.
@@ -62,34 +78,44 @@ impl Feed {
                     told
                 }
             };
-            if let Some(event) = told
-                && self.events.send(event).await.is_err()
-            {
-                return;
+            for event in told {
+                if self.events.send(event).await.is_err() {
+                    return;
+                }
             }
         }
     }
 
-    async fn look(&mut self) -> Option<Event> {
+    async fn look(&mut self) -> Vec<Event> {
         let number = self.dialect.source;
+        let read = |(reading, unknown)| Event::Read(number, reading, unknown);
         let seen = self.advance().await;
+        let mut events = Vec::new();
         if self.place != self.source.identity() {
             self.source.identity().clone_into(&mut self.place);
-            // If nobody listens any more, what follows tells.
-            let _ = self.events.send(Event::Place(number, self.place.clone())).await;
+            events.push(Event::Place(number, self.place.clone()));
         }
         match seen {
-            Ok(seen) => {
+            Ok(news) => {
                 self.trouble = None;
-                seen.map(|(reading, unknown)| Event::Read(number, reading, unknown))
+                events.extend(news.map(read));
+                if self.answered < self.asked {
+                    self.answered = self.asked;
+                    events.push(Event::Checked(number, self.asked));
+                }
             }
             Err(error) => {
+                let remembered = self.remembered().await.map(read);
                 let why: Arc<str> = self.with_age(&error).into();
                 // The same trouble again is no news.
-                let news = self.trouble.replace(why.clone()).is_none_or(|before| before != why);
-                news.then_some(Event::Unreadable(number, why))
+                let known = self.trouble.replace(why.clone()).is_some_and(|before| before == why);
+                if remembered.is_some() || !known {
+                    events.extend(remembered);
+                    events.push(Event::Unreadable(number, why));
+                }
             }
         }
+        events
     }
 
     /// Says what stays in force meanwhile, and since when nobody knows whether it is still the newest.
@@ -108,28 +134,42 @@ impl Feed {
     }
 
     async fn advance(&mut self) -> Result<Option<(Reading, BTreeSet<GroupKind>)>, Error> {
-        let observed = self.source.observe().await?;
-        if let Some(told) = self.told.as_ref().filter(|told| told.revision == observed.revision) {
-            if self.trouble.is_none() {
-                return Ok(None);
-            }
-            // Nothing is new but that it can be read again.
-            let (revision, incomplete) = (Some(observed.revision), refusal(told));
-            return Ok(Some((Reading { revision, incomplete, ..Reading::default() }, BTreeSet::new())));
+        let revision = self.source.observe().await?.revision;
+        let same = self.told.as_ref().filter(|told| told.revision == revision);
+        if let (Some(told), Extent::Changes) = (same, self.extent) {
+            // Nothing is new, unless that it can be read again.
+            let incomplete = refusal(told);
+            let reading = Reading { revision: Some(revision), incomplete, ..Reading::default() };
+            return Ok(self.trouble.is_some().then(|| (reading, BTreeSet::new())));
         }
-        let (reader, dialect, scopes) = (self.source.reader(), self.dialect.clone(), self.scopes.clone());
-        let from = self.told.clone();
-        let step = blocking(move || advance(&reader, &dialect, scopes, from, &observed.revision)).await?;
-        self.told = Some(step.snapshot);
-        self.scopes = step.scopes;
-        Ok(Some((step.reading, step.unknown)))
+        self.step(revision).await.map(Some)
     }
 
-    async fn obey(&mut self, order: Order) -> Option<Event> {
+    /// The first look of this process failed: what an earlier one left stays in force.
+    async fn remembered(&mut self) -> Option<(Reading, BTreeSet<GroupKind>)> {
+        let revision = self.source.current().filter(|_| self.told.is_none()).cloned()?;
+        self.step(revision).await.ok()
+    }
+
+    async fn step(&mut self, revision: Revision) -> Result<(Reading, BTreeSet<GroupKind>), Error> {
+        let (reader, dialect, scopes) = (self.source.reader(), self.dialect.clone(), self.scopes.clone());
+        let (from, extent) = (self.told.clone(), self.extent);
+        let step = blocking(move || advance(&reader, &dialect, scopes, (from, extent), &revision)).await?;
+        self.told = Some(step.snapshot);
+        self.scopes = step.scopes;
+        self.extent = Extent::Changes;
+        Ok((step.reading, step.unknown))
+    }
+
+    async fn obey(&mut self, order: Order) -> Vec<Event> {
         match order {
             Order::Scopes(scopes) => {
                 self.scopes = *scopes;
-                self.told = None;
+                self.extent = Extent::Everything;
+                self.look().await
+            }
+            Order::Look(reading) => {
+                self.asked = self.asked.max(reading);
                 self.look().await
             }
             Order::Pin(revisions) => {
@@ -145,13 +185,13 @@ impl Feed {
                         );
                     }
                 }
-                None
+                Vec::new()
             }
             Order::Resolve(revision, wanted) => {
                 let (reader, dialect, scopes) =
                     (self.source.reader(), self.dialect.clone(), self.scopes.clone());
                 let resolved = blocking(move || resolve(&reader, &dialect, scopes, &revision, wanted)).await;
-                Some(Event::Resolved(resolved))
+                vec![Event::Resolved(resolved)]
             }
         }
     }
@@ -172,8 +212,17 @@ struct Difference {
 }
 
 /// Compares at the cost of what changed, wherever that can be told from the changes alone.
-fn difference(reader: &Reader, from: Option<Snapshot>, to: &Revision) -> Result<Difference, Error> {
+fn difference(
+    reader: &Reader,
+    (from, extent): (Option<Snapshot>, Extent),
+    to: &Revision,
+) -> Result<Difference, Error> {
     if let Some(mut snapshot) = from {
+        if extent == Extent::Everything {
+            let mut all = whole(reader, &snapshot.files, to)?;
+            all.changed = all.snapshot.files.iter().map(|file| (file.path.clone(), file.blob)).collect();
+            return Ok(all);
+        }
         let plain = reader.plain_changes(&snapshot.revision, to);
         if let Ok(Some(changes)) = plain {
             let (mut changed, mut gone) = (BTreeMap::new(), BTreeSet::new());
@@ -215,7 +264,7 @@ fn advance(
     reader: &Reader,
     dialect: &Dialect,
     mut scopes: Scopes,
-    from: Option<Snapshot>,
+    from: (Option<Snapshot>, Extent),
     to: &Revision,
 ) -> Result<Step, Error> {
     let Difference { snapshot, changed, gone } = difference(reader, from, to)?;
@@ -344,7 +393,9 @@ pub(super) async fn at_newest(
 ) -> Result<Reading, Error> {
     let observed = source.observe().await?;
     let reader = source.reader();
-    let step = blocking(move || advance(&reader, &dialect, scopes, None, &observed.revision)).await?;
+    let step =
+        blocking(move || advance(&reader, &dialect, scopes, (None, Extent::Changes), &observed.revision))
+            .await?;
     Ok(step.reading)
 }
 

@@ -18,6 +18,9 @@ const FINISHED: &str = "finished-jobs";
 /// Data key with the deletions that wait for a person: one line an object.
 const PENDING: &str = "pending-prunes";
 
+/// So many deletions are told at once: a ConfigMap holds 1 MiB.
+const PENDING_MOST: usize = 2000;
+
 /// One deletion that waits for a person's confirmation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PendingPrune {
@@ -76,13 +79,21 @@ pub(super) fn pending_text(engine: &Engine, source: SourceId) -> Option<String> 
         }
         _ => None,
     });
-    Some(waiting.collect::<String>()).filter(|text| !text.is_empty())
+    Some(waiting.take(PENDING_MOST).collect::<String>()).filter(|text| !text.is_empty())
 }
 
-/// Whether the parent tells the deletions that wait as they are.
-pub(super) fn tells_pending(engine: &Engine, source: SourceId, parent: Option<&Parent>) -> bool {
-    let told = parent.and_then(|parent| parent.data.get(PENDING));
-    told == pending_text(engine, source).as_ref()
+/// Whether the parent tells the deletions that wait as they are, and every Job that has ended.
+pub(super) fn tells_all(engine: &Engine, source: SourceId, parent: Option<&Parent>) -> bool {
+    let text = |key| parent.and_then(|parent| parent.data.get(key));
+    let known = engine.source(source).inventory.iter().flat_map(|inventory| &inventory.finished);
+    let mut ended = known.filter(|(id, hash)| engine.has_content(id, **hash)).peekable();
+    if ended.peek().is_some() {
+        let told = text(FINISHED).map(|text| finished(text)).unwrap_or_default();
+        if ended.any(|(id, hash)| told.get(id) != Some(hash)) {
+            return false;
+        }
+    }
+    text(PENDING) == pending_text(engine, source).as_ref()
 }
 
 /// Reads what a parent says, as seen from a source at this place.
@@ -135,7 +146,10 @@ pub(super) fn wanted(
     for (id, live) in engine.all_live().filter(|(_, live)| engine.source_of(live) == Some(source)) {
         live_kinds.insert(id.group_kind());
         namespaces.extend(id.namespace().map(str::to_owned));
-        uids.insert(live.uid.clone());
+        // A confirmation is for one removal: an object that is wanted again has to be confirmed again.
+        if engine.entry(id).is_none_or(|entry| entry.wants.is_empty()) {
+            uids.insert(live.uid.clone());
+        }
     }
     namespaces.extend(state.catalog.ids().filter_map(|id| id.namespace().map(str::to_owned)));
     match tidy {
@@ -165,7 +179,8 @@ pub(super) fn wanted(
         Some(text) => drop(parent.data.insert(PENDING.to_owned(), text)),
         None => drop(parent.data.remove(PENDING)),
     }
-    let ended = ended(engine, source, inventory.finished);
+    let known = state.inventory.as_ref().map(|inventory| inventory.finished.clone());
+    let ended = ended(engine, source, known.unwrap_or(inventory.finished));
     if ended.is_empty() {
         parent.data.remove(FINISHED);
     } else {

@@ -171,16 +171,19 @@ impl Preview {
             while let Some(event) = from.recv().await {
                 match event.news {
                     News::Seen(id, scaler) => drop(targets.insert(id, scaler.target)),
-                    News::Synced | News::Failed(..) => return,
+                    News::Synced => return true,
+                    News::Failed(..) => return false,
                     News::Started | News::Gone(..) | News::Resumed => {}
                 }
             }
+            false
         };
-        let in_time = tokio::time::timeout(SCALERS, listed).await;
-        if in_time.is_err() {
-            tracing::warn!("the autoscalers were not listed in time; none are taken into account");
-        }
+        let complete = tokio::time::timeout(SCALERS, listed).await.unwrap_or(false);
         drop(informer);
+        if !complete {
+            tracing::warn!("the autoscalers cannot be listed; counts that others set are left to them");
+            return;
+        }
         self.engine.autoscaled(targets.into_values().flatten().map(|target| target.id).collect());
     }
 

@@ -165,8 +165,9 @@ impl Reconciler {
             if let Some(ending) = self.ending(&stop) {
                 return self.sum_up(ending);
             }
-            let wake = self.wake();
+            // Once stopped, only the answers of what was begun are waited for.
             let stopped = stop.is_cancelled();
+            let wake = self.timers.stop.unwrap_or_else(|| self.wake());
             tokio::select! {
                 biased;
                 Some(event) = self.channels.from_tasks.recv() => self.happened(event),
@@ -301,6 +302,7 @@ impl Reconciler {
                 self.read.insert(source);
             }
             Event::Place(source, place) => self.is_at(source, place),
+            Event::Checked(source, reading) => self.engine.checked(source, reading),
             Event::Resolved(all) => {
                 for (id, release, content) in all {
                     self.resolving.remove(&id);
@@ -370,15 +372,24 @@ impl Reconciler {
         for diagnostic in errors.filter(|_| self.until == Until::Stopped) {
             tracing::warn!(code = diagnostic.code, "{}: {}", diagnostic.origin, diagnostic.message);
         }
+        let before = self.engine.dropped();
         self.engine.read(source, reading);
         self.read.insert(source);
+        let dropped = self.engine.dropped();
+        if dropped > before {
+            // What it no longer wants may have moved to another one, which is asked before anything is pruned.
+            let others = self.feeds.iter().enumerate().filter(|(other, _)| *other != source);
+            for feed in others.filter_map(|(_, feed)| feed.as_ref()) {
+                let _ = feed.try_send(Order::Look(dropped));
+            }
+        }
         let ledger = &mut self.ledgers[source];
         ledger.need = if ledger.tells(&touched) { Need::Tidying } else { Need::Growth };
         self.unknown.extend(unknown);
         self.watched.want(gvks, &mut self.engine);
         self.watched.hold(held, &mut self.engine);
         if scalable {
-            self.watched.watch_scalers();
+            self.watched.watch_scalers(&mut self.engine);
         }
         self.hands.contents.clear();
         self.pins = Pins::Old;

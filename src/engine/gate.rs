@@ -9,10 +9,10 @@ use super::decide::{Action, Decision, Purpose, Restarts, Scaling, Sight, View};
 use super::entry::{Entry, SourceId, Topic};
 use super::prune::{Guard, Judgement, Pending, judge};
 use super::state::{Engine, Foresight, KindState, Served, Writes};
-use super::{Desired, Live, Owner, Prune, Reason, Want, is_workload};
+use super::{Desired, Ends, Live, Owner, Prune, Reason, Want, is_workload};
 use crate::graph::Units;
 use crate::health::{Status, waits_for_consumer};
-use crate::object::{GroupKind, Gvk, ObjectId};
+use crate::object::{GroupKind, Gvk, Hash, ObjectId};
 
 impl Engine {
     /// Why nothing can be said about an object's presence.
@@ -240,6 +240,26 @@ impl Engine {
         }
     }
 
+    /// A Job that goes away by itself has ended: that it is gone afterwards is not drift.
+    pub(super) fn track_end(&mut self, id: &ObjectId, live: &Live) {
+        let Some(release) =
+            live.release.as_ref().filter(|release| live.finished && self.has_content(id, release.hash))
+        else {
+            return;
+        };
+        let Some((source, desired)) = self.entries.get(id).and_then(Entry::want) else { return };
+        if desired.traits.ends == Ends::AfterFinish
+            && let Some(inventory) = &mut self.sources[source].inventory
+        {
+            inventory.finished.insert(id.clone(), release.hash);
+        }
+    }
+
+    /// Whether this is the content that is wanted of an object.
+    pub fn has_content(&self, id: &ObjectId, hash: Hash) -> bool {
+        self.entries.get(id).and_then(Entry::want).is_some_and(|(_, desired)| desired.is_release(hash))
+    }
+
     /// The source in whose inventory an object is.
     pub fn source_of(&self, live: &Live) -> Option<SourceId> {
         match &live.owner {
@@ -324,7 +344,7 @@ impl Engine {
                         .iter()
                         .find(|(other, _)| units.together(id, other))
                         .map(|(_, why)| why.clone()),
-                    needed_by: users.get(*id).map(|user| (*user).clone()),
+                    needed_by: users.get(*id).copied().or_else(|| self.tenant(id)).cloned(),
                 })
             })
             .collect();
@@ -344,6 +364,17 @@ impl Engine {
         let state = &self.sources[source];
         if state.prune == Prune::Off {
             return Some(Judgement::Keep("not wanted any more; kept, as pruning is off".into()));
+        }
+        let others = self.sources.iter().enumerate().filter(|(other, _)| *other != source);
+        if let Some((_, other)) = others.clone().find(|(_, other)| other.checked < state.dropped) {
+            let name = &other.name;
+            let why = format!("pruned when source {name}, which may want it, was looked at again");
+            return Some(Judgement::Later(why.into()));
+        }
+        if let Some((file, kind)) = state.catalog.unscoped() {
+            let why =
+                format!("nothing is pruned before {file} is read again: where {kind} lives is not known");
+            return Some(Judgement::Later(why.into()));
         }
         if let Some(why) = &state.incomplete {
             let why = format!("nothing is pruned, as the source was not read whole: {why}");
@@ -374,14 +405,37 @@ impl Engine {
         for id in moving.keys().chain(unwanted.iter().copied()) {
             units.add(id);
             let Some(entry) = self.entries.get(id) else { continue };
-            for desired in entry.want().map(|(_, desired)| desired).into_iter().chain(entry.accepted.known())
-            {
+            // What it used before is not known: anything beside it.
+            let unknown = entry.before.is_none() && self.shown(id).is_some() && moving.contains_key(id);
+            if unknown && (entry.candidate().is_none() || entry.accepted.known().is_none()) {
+                let beside = unwanted.iter().filter(|other| other.namespace() == id.namespace());
+                beside.for_each(|other| units.join(id, other));
+            }
+            let wanted = entry.want().map(|(_, desired)| desired);
+            for desired in wanted.into_iter().chain(entry.accepted.known()).chain(&entry.before) {
                 for need in desired.needs.iter().chain(&desired.after) {
                     units.join(id, need);
                 }
             }
         }
         (moving, units)
+    }
+
+    /// An object of ours that would go with another one though nobody says so: one in a namespace, one of a
+    /// custom kind.
+    fn tenant(&self, id: &ObjectId) -> Option<&ObjectId> {
+        let crd = id.is("apiextensions.k8s.io", "CustomResourceDefinition");
+        if !crd && !id.is("", "Namespace") {
+            return None;
+        }
+        let defined = self.entries.get(id).and_then(|entry| entry.accepted.known()?.defines.as_deref());
+        let lives_by = |other: &ObjectId| match (crd, defined) {
+            (false, _) => other.namespace() == Some(id.name()),
+            (true, Some(kind)) => other.group_kind() == *kind,
+            (true, None) => is_named_after(id.name(), &other.group_kind()),
+        };
+        let ours = self.live.iter().filter(|(_, live)| self.source_of(live).is_some());
+        ours.map(|(other, _)| other).filter(|other| lives_by(other)).min()
     }
 
     /// Of the objects that are to go, those that another one of them uses, with one user each.
@@ -391,10 +445,18 @@ impl Engine {
             if let Some(accepted) = self.entries.get(*user).and_then(|entry| entry.accepted.known()) {
                 users.extend(accepted.needs.iter().map(|used| (used, *user)));
             }
-            users.extend(self.definitions.get(&user.group_kind()).map(|crd| (crd, *user)));
         }
         users
     }
+}
+
+/// Whether a definition's name, `<plural>.<group>`, is that of a kind, as far as English goes.
+fn is_named_after(definition: &str, kind: &GroupKind) -> bool {
+    let singular = kind.kind.to_ascii_lowercase();
+    let stem = singular.get(..singular.len().saturating_sub(1)).unwrap_or_default();
+    definition
+        .split_once('.')
+        .is_some_and(|(plural, group)| group == &*kind.group && plural.starts_with(stem))
 }
 
 /// Healthy as far as others wait for it: a claim may wait for the very pod that waits for it.

@@ -25,9 +25,11 @@ mod plan;
 mod policy;
 mod prune;
 mod reason;
+mod resolve;
 mod state;
 mod words;
 
+pub use crate::object::{PART_OF, RELEASE};
 pub use budget::{Ask, Priority, release};
 pub use catalog::{Catalog, FileFacts, Held, Understood, Want};
 pub use cycles::waiting_for_themselves;
@@ -36,7 +38,7 @@ pub use decide::{
     View, decide,
 };
 pub use desired::{Desired, Ends, Place, Recreate, Shared, Traits, is_workload};
-pub use effective::{PART_OF, RELEASE, Replicas, effective, stamped};
+pub use effective::{Replicas, effective, stamped};
 pub use entry::{Accepted, Cover, Entry, Looked, Lost, Refusal, Rule, SourceId, Topic, Verified};
 pub use live::{Live, Manager, Owner, Release, RollPhase, Rolling, Rv, Uid};
 pub use outcome::{Failure, Outcome, Written};

@@ -77,7 +77,13 @@ impl Engine {
             }
         }
         let Some(entry) = self.entries.get_mut(id) else { return };
-        entry.accepted = Accepted::Known(apply.want.clone());
+        if apply.purpose == Purpose::Create {
+            entry.before = Some(apply.want.clone());
+        }
+        match std::mem::replace(&mut entry.accepted, Accepted::Known(apply.want.clone())) {
+            Accepted::Known(before) if before.hash != apply.want.hash => entry.before = Some(before),
+            _ => {}
+        }
         entry.brought = Some(apply.revision.clone());
         entry.refused = None;
         entry.failed = None;

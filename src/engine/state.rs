@@ -8,10 +8,7 @@ use super::budget::Ask;
 use super::decide::{Action, Decision, Sight, View, decide};
 use super::entry::{Accepted, Entry, Looked, SourceId, Topic, Verified};
 use super::prune::Judgement;
-use super::{
-    Adopt, BlastRadius, Catalog, FileFacts, Live, Prune, Release, RollPhase, Rv, Shared, Uid, Want,
-    is_workload,
-};
+use super::{Adopt, BlastRadius, Catalog, FileFacts, Live, Prune, RollPhase, Rv, Uid, Want, is_workload};
 use crate::object::{Class, GroupKind, Gvk, Hash, ObjectId, Revision};
 
 /// What is known of a kind.
@@ -73,6 +70,10 @@ pub struct Source {
     pub(super) waves: BTreeMap<i32, BTreeSet<ObjectId>>,
     pub(super) judged: BTreeMap<ObjectId, Judgement>,
     pub(super) to_judge: bool,
+    /// The reading that last left an object unwanted.
+    pub(super) dropped: u64,
+    /// It was looked at after this reading of any source.
+    pub(super) checked: u64,
 }
 
 impl Source {
@@ -92,6 +93,8 @@ impl Source {
             waves: BTreeMap::new(),
             judged: BTreeMap::new(),
             to_judge: true,
+            dropped: 0,
+            checked: 0,
         }
     }
 }
@@ -136,12 +139,13 @@ pub struct Engine {
     pub(super) claims: BTreeMap<ObjectId, Option<Rv>>,
     pub(super) max_workloads: u32,
     pub(super) unwanted: BTreeSet<ObjectId>,
-    named: BTreeSet<ObjectId>,
+    pub(super) named: BTreeSet<ObjectId>,
     pub(super) dependents: BTreeSet<ObjectId>,
     pub(super) cycles: BTreeMap<ObjectId, Arc<str>>,
     pub(super) definitions: HashMap<GroupKind, ObjectId>,
     relisting: HashMap<GroupKind, HashSet<ObjectId>>,
-    dirty: Vec<ObjectId>,
+    pub(super) dirty: Vec<ObjectId>,
+    readings: u64,
     pub(super) foresight: Foresight,
 }
 
@@ -233,7 +237,7 @@ impl Engine {
     /// Takes over a reading of a source.
     pub fn read(&mut self, source: SourceId, reading: Reading) {
         let state = &mut self.sources[source];
-        let mut touched = BTreeSet::new();
+        let (first, mut touched) = (state.head.is_none(), BTreeSet::new());
         for (file, facts) in reading.files {
             touched.extend(state.catalog.replace(&file, facts));
         }
@@ -253,7 +257,24 @@ impl Engine {
             self.rewant(source, id);
         }
         self.find_cycles();
+        let unwanted = |id| self.entries.get(id).is_none_or(|entry: &Entry| entry.wants.is_empty());
+        if first || touched.iter().any(unwanted) {
+            self.readings += 1;
+            self.sources[source].dropped = self.readings;
+        }
         self.sources[source].to_judge = true;
+    }
+
+    /// Number of the last reading that left an object unwanted: another source may have it in a revision that
+    /// has not been read yet.
+    pub fn dropped(&self) -> u64 {
+        self.readings
+    }
+
+    /// A source was looked at after a reading of this number, and what that found was read.
+    pub fn checked(&mut self, source: SourceId, reading: u64) {
+        self.sources[source].checked = reading;
+        self.judge_again();
     }
 
     /// Keeps what is in force; nothing is pruned while the source cannot be read.
@@ -341,7 +362,13 @@ impl Engine {
     }
 
     /// Takes over what the parent object says.
-    pub fn inventory(&mut self, source: SourceId, inventory: Inventory) {
+    pub fn inventory(&mut self, source: SourceId, mut inventory: Inventory) {
+        // A Job that has ended has ended, whatever becomes of the parent.
+        if let Some(known) = &self.sources[source].inventory {
+            for (id, hash) in known.finished.iter().filter(|(id, hash)| self.has_content(id, **hash)) {
+                inventory.finished.entry(id.clone()).or_insert(*hash);
+            }
+        }
         if self.sources[source].inventory.as_ref() != Some(&inventory) {
             self.sources[source].inventory = Some(inventory);
             self.sources[source].to_judge = true;
@@ -425,6 +452,7 @@ impl Engine {
             entry.know(&live);
         }
         self.track_roll(id, &live);
+        self.track_end(id, &live);
         self.live.insert(id.clone(), live);
         self.track(id);
         self.changed(id);
@@ -492,38 +520,6 @@ impl Engine {
         self.dirty.push(id.clone());
         self.touch(&Topic::Object(id.clone()));
         self.judge_again();
-    }
-
-    /// The contents of older revisions that decisions need, by revision.
-    pub fn unresolved(&self) -> BTreeMap<Revision, Vec<(ObjectId, Hash)>> {
-        let mut found: BTreeMap<Revision, Vec<(ObjectId, Hash)>> = BTreeMap::new();
-        for id in &self.named {
-            let accepted = self.entries.get(id).map(|entry| &entry.accepted);
-            if let Some(Accepted::Named(Release { hash, revision })) = accepted {
-                found.entry(revision.clone()).or_default().push((id.clone(), *hash));
-            }
-        }
-        found
-    }
-
-    /// An older revision was read: the content of an object there, or nothing when it cannot be had.
-    pub fn resolved(&mut self, id: &ObjectId, release: &Release, content: Option<Shared>) {
-        if let Some(entry) = self.entries.get_mut(id)
-            && entry.accepted == Accepted::Named(release.clone())
-        {
-            entry.accepted = match content.filter(|desired| desired.is_release(release.hash)) {
-                Some(desired) => Accepted::Known(desired),
-                None => Accepted::Lost(release.clone()),
-            };
-            self.named.remove(id);
-            self.dirty.push(id.clone());
-        }
-    }
-
-    /// The revisions that contents in force were brought by: they must stay readable.
-    pub fn revisions(&self) -> BTreeSet<Revision> {
-        let live = self.live.values().filter_map(|live| live.release.as_ref()).map(|r| r.revision.clone());
-        live.chain(self.sources.iter().filter_map(|source| source.head.clone())).collect()
     }
 
     /// Decides about one object, asks the budget, and remembers what it waits for.

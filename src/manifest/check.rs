@@ -7,7 +7,7 @@ use super::clean;
 use super::findings::{Finding, Findings};
 use super::names::{self, NameRule};
 use super::tree::{NodeId, Tree};
-use crate::object::{Gvk, at};
+use crate::object::{Gvk, SERVER_SET, at};
 
 /// Bytes that the keys and values of all annotations of an object may have.
 const ANNOTATIONS: usize = 256 << 10;
@@ -357,7 +357,7 @@ impl Check<'_, '_, '_> {
         if kept(self.get(&["status"])) {
             self.drop_warning(&["status"], "status is the server's to write: it is left out");
         }
-        for field in clean::SERVER_SET {
+        for field in SERVER_SET {
             if kept(self.get(&["metadata", field])) {
                 let message = format!("metadata.{field} is the server's to write: it is left out");
                 self.drop_warning(&["metadata", field], &message);

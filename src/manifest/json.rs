@@ -8,7 +8,7 @@ use super::{MAX_DEPTH, MAX_NODES};
 /// how many bytes it took.
 pub(super) fn read(text: &str, mark: Mark) -> Result<(Tree<'_>, usize), Fault> {
     let mut reader =
-        Reader { text, at: 0, line: mark.line, line_start: 0, column: mark.column, tree: Tree::over(text) };
+        Reader { text, at: 0, line: mark.line, column: mark.column, counted: 0, tree: Tree::over(text) };
     reader.document()?;
     Ok((reader.tree, reader.at))
 }
@@ -22,9 +22,9 @@ struct Reader<'a> {
     text: &'a str,
     at: usize,
     line: u32,
-    /// Where the current line starts, and the column there.
-    line_start: usize,
+    /// The column at `counted`, which is a place in the current line at or before `at`.
     column: u32,
+    counted: usize,
     tree: Tree<'a>,
 }
 
@@ -225,18 +225,22 @@ impl Reader<'_> {
             self.at += 1;
             if b == b'\n' || (b == b'\r' && self.peek() != Some(b'\n')) {
                 self.line += 1;
-                self.line_start = self.at;
+                self.counted = self.at;
                 self.column = 1;
             }
         }
     }
 
-    fn mark(&self) -> Mark {
-        // Counts bytes, for the sake of linear time in files of one line.
-        Mark { line: self.line, column: self.column + (self.at - self.line_start) as u32 }
+    /// The place of the next character. Counts on from the last place, so that a file of one line costs no
+    /// more than one of many.
+    fn mark(&mut self) -> Mark {
+        let passed = self.text.get(self.counted..self.at).unwrap_or_default();
+        self.column += passed.chars().count() as u32;
+        self.counted = self.at;
+        Mark { line: self.line, column: self.column }
     }
 
-    fn fault(&self, message: &str) -> Fault {
+    fn fault(&mut self, message: &str) -> Fault {
         let message = if self.peek().is_none() { "it ends in the middle" } else { message };
         Fault::new(self.mark(), "json-syntax", format!("this is not JSON: {message}"))
     }

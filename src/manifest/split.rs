@@ -68,31 +68,32 @@ impl<'a> Splitter<'a> {
                 self.mode = Mode::Json(read + 1);
                 Some(Part::Json(tree))
             }
-            Err(fault) if read > 1 || self.is_json_only(&fault) => {
-                self.mode = Mode::Done;
-                Some(Part::Fault(fault))
-            }
-            Err(_) => {
-                self.leave_json();
-                self.next()
-            }
+            Err(fault) if read > 1 || fault.code != "json-syntax" => self.end_with(fault),
+            Err(fault) => match self.blanks_before_yaml() {
+                Some(blanks) => {
+                    self.advance(blanks);
+                    self.mode = Mode::Yaml;
+                    self.next()
+                }
+                None => self.end_with(fault),
+            },
         }
     }
 
-    /// After one value at most, what is not JSON may still be YAML: after the blanks up to the end of the
-    /// line.
-    fn leave_json(&mut self) {
-        let rest = self.rest();
-        let line_end = rest.find('\n').map_or(rest.len(), |end| end + 1);
-        let blank = rest.get(..line_end).is_some_and(|line| line.trim().is_empty());
-        let blanks = if blank { line_end } else { rest.len() - rest.trim_start().len() };
-        self.advance(blanks);
-        self.mode = Mode::Yaml;
+    fn end_with(&mut self, fault: Fault) -> Option<Part<'a>> {
+        self.mode = Mode::Done;
+        Some(Part::Fault(fault))
     }
 
-    /// What no YAML reader could make sense of either, and whose fault is better told in JSON's terms.
-    fn is_json_only(&self, fault: &Fault) -> bool {
-        fault.code != "json-syntax" || self.rest().len() < 4
+    /// After one value at most, what is not JSON may still be YAML: after the blanks up to the end of the
+    /// line. None where Kubernetes does not try, because it looks at four bytes at a time.
+    fn blanks_before_yaml(&self) -> Option<usize> {
+        let rest = self.rest();
+        let (at, stop) = rest.char_indices().find(|(_, c)| *c == '\n' || !c.is_whitespace())?;
+        if rest.len() - at < 4 || stop == char::REPLACEMENT_CHARACTER {
+            return None;
+        }
+        Some(if stop == '\n' { at + 1 } else { at })
     }
 
     fn yaml(&mut self) -> Option<Part<'a>> {
