@@ -186,6 +186,14 @@ impl Engine {
         }
     }
 
+    /// The content with which a Job ended that goes away by itself, as the inventory or a view told it.
+    pub(super) fn finished(&self, id: &ObjectId, entry: &Entry) -> Option<Hash> {
+        let (source, desired) = entry.want()?;
+        let told = self.sources[source].inventory.as_ref().and_then(|told| told.finished.get(id).copied());
+        let seen = entry.ended.as_deref().filter(|_| desired.traits.ends == Ends::AfterFinish);
+        seen.filter(|hash| desired.is_release(**hash)).copied().or(told)
+    }
+
     /// Why it cannot be told whether the source that brought an object still wants it.
     pub(super) fn doubt(&self, entry: &Entry) -> Option<Arc<str>> {
         let accepted = entry.accepted.known().filter(|_| entry.wants.is_empty())?;

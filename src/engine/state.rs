@@ -541,8 +541,7 @@ impl Engine {
             gated: wanting.and_then(|(source, desired)| self.gated(source, desired)),
             judgement: None,
             doubt: self.doubt(entry),
-            finished: wanting
-                .and_then(|(source, _)| self.sources[source].inventory.as_ref()?.finished.get(id).copied()),
+            finished: self.finished(id, entry),
         };
         let view = View { judgement: self.judgement(id, &view), ..view };
         let decision = decide(&view, now);

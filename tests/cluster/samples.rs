@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use crate::support::{Repo, SOON, Site, Window, eventually, shared};
+use crate::support::{Repo, SOON, Site, Window, in_time, shared};
 
 /// The folder, or a line that says how to name it.
 fn manifests() -> Option<PathBuf> {
@@ -68,7 +68,7 @@ fn check(site: &Site<'_>, repo: &Repo, open: &[&str], count: usize) {
     let new = site.with_empty_state();
     let daemon = new.configured(&site.configuration(repo.path(), "resync: 1s"));
     daemon.says(&["read"]);
-    eventually("two resyncs have passed", SOON, || {
+    in_time("two resyncs have passed", SOON, || {
         let looks =
             window.calls().into_iter().filter(|event| event.verb == "get" && event.name == site.name).count();
         if looks >= 4 { Ok(()) } else { Err(format!("{looks} looks at the inventory")) }

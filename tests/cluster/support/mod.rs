@@ -21,7 +21,7 @@ pub(crate) use own::Own;
 pub(crate) use remote::{Manners, Remote};
 pub(crate) use repo::{Folder, Repo};
 pub(crate) use site::{Run, Site, run, source};
-pub(crate) use wait::{SOON, eventually, until};
+pub(crate) use wait::{SOON, eventually, in_time, until};
 
 /// The control plane that all tests share that stop none of its parts.
 pub(crate) fn shared() -> &'static Cluster {
