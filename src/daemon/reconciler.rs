@@ -68,6 +68,9 @@ pub struct Reconciler {
     read: BTreeSet<SourceId>,
     resolving: BTreeSet<ObjectId>,
     writes: usize,
+    /// Writes in flight that failed before, and objects whose turn comes when one of them is answered.
+    retries: BTreeSet<ObjectId>,
+    parked: BTreeSet<ObjectId>,
     window: usize,
     concurrency: usize,
     resync: Duration,
@@ -138,6 +141,8 @@ impl Reconciler {
             read: BTreeSet::new(),
             resolving: BTreeSet::new(),
             writes: 0,
+            retries: BTreeSet::new(),
+            parked: BTreeSet::new(),
             window: 1,
             concurrency: setup.concurrency,
             resync: setup.resync,
@@ -240,7 +245,8 @@ impl Reconciler {
         self.enqueue();
         self.resolve();
         let mut batch = Batch::default();
-        while self.writes < self.window.min(self.concurrency) {
+        // What failed before has a lane of its own, so that a webhook which never answers holds up nobody else.
+        while self.writes - self.retries.len() < self.window.min(self.concurrency) {
             let Some(id) = self.queue.take(now) else { break };
             self.process(id, now, &mut batch);
             // A decision may be what others wait for, and nothing else may happen for a long time.

@@ -5,7 +5,7 @@
 //! was accepted and must be shown *now*, what the cluster shows, what the server refused. *Releasing* is
 //! accepted := wanted; everything else follows from when that is allowed.
 //!
-//! Owns all transitions ([`Engine`]), the decision about one object ([`decide`]), the rollout budget
+//! Owns all transitions ([`Engine`]), the decision about one object ([`decide()`]), the rollout budget
 //! ([`release`]), the prune guard ([`judge`]) and the effective content ([`effective()`]).
 //!
 //! **Invariant:** pure and synchronous. Time is an argument; nothing here can reach a cluster, a file or a

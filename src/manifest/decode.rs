@@ -1,6 +1,7 @@
 //! Documents to items: `apiVersion` and `kind`, lists taken apart, and what is refused by name.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -11,8 +12,8 @@ use super::findings::{Finding, Findings};
 use super::resolve::{self, Resolved};
 use super::split::{self, Part, Splitter};
 use super::tree::{Fault, Mark, NodeId, Tree};
-use super::{Item, MAX_ITEMS, Reading, text, yaml};
-use crate::object::{Gvk, Origin, text_at};
+use super::{Item, MAX_DOCUMENTS, MAX_ITEMS, MAX_LINES, Reading, text, yaml};
+use crate::object::{Code, Gvk, Origin, text_at};
 
 /// Reads the items of one file.
 pub(super) fn read(file: &Arc<str>, bytes: &[u8]) -> Reading {
@@ -24,7 +25,8 @@ pub(super) fn read(file: &Arc<str>, bytes: &[u8]) -> Reading {
         understood: true,
         before_error: None,
         full: false,
-        file_traits: Traits::of(&text),
+        text: &text,
+        traits: OnceCell::new(),
     };
     decoder.file(&text);
     let before_error = decoder.before_error.unwrap_or(decoder.items.len());
@@ -43,8 +45,9 @@ struct Decoder<'f> {
     understood: bool,
     before_error: Option<usize>,
     full: bool,
+    text: &'f str,
     /// Found once for the whole file, because any number of faults may ask for them.
-    file_traits: Traits,
+    traits: OnceCell<Traits>,
 }
 
 /// A mapping that may be an object or a list of them.
@@ -65,9 +68,20 @@ impl Decoder<'_> {
                 "store manifests in git itself: take the file out of LFS, or list it in .rhumbignore",
             ));
         }
-        for part in Splitter::new(text) {
+        if ['\n', '\r'].iter().any(|end| text.match_indices(*end).nth(MAX_LINES).is_some()) {
+            return self.too_many(
+                Mark { line: 0, column: 0 },
+                "too-many-lines",
+                &format!("{MAX_LINES} lines"),
+            );
+        }
+        for (part, number) in Splitter::new(text).zip(1..) {
             if self.full {
                 break;
+            }
+            if number > MAX_DOCUMENTS {
+                let last = Mark { line: 0, column: 0 };
+                return self.too_many(last, "too-many-documents", &format!("{MAX_DOCUMENTS} documents"));
             }
             self.findings.begin_document();
             match part {
@@ -114,7 +128,7 @@ impl Decoder<'_> {
     /// A document of which nothing can be said.
     fn unreadable(&mut self, fault: Fault, within: Within<'_>) {
         let traits = match within {
-            Within::File => self.file_traits,
+            Within::File => *self.traits.get_or_init(|| Traits::of(self.text)),
             Within::Document(text) => Traits::of(text),
         };
         if traits.secret {
@@ -129,6 +143,11 @@ impl Decoder<'_> {
             Some(hint) => finding.hint(hint),
             None => finding,
         });
+    }
+
+    fn too_many(&mut self, mark: Mark, code: Code, limit: &str) {
+        let finding = Finding::error(mark, code, format!("the file holds more than {limit}"));
+        self.refuse(finding.hint("split the file"));
     }
 
     fn refuse(&mut self, finding: Finding) {
@@ -213,9 +232,7 @@ impl Decoder<'_> {
         }
         if self.items.len() >= MAX_ITEMS {
             self.full = true;
-            let message = format!("the file holds more than {MAX_ITEMS} objects");
-            return self
-                .refuse(Finding::error(tree.mark(node), "too-many-objects", message).hint("split the file"));
+            return self.too_many(tree.mark(node), "too-many-objects", &format!("{MAX_ITEMS} objects"));
         }
         let before = self.findings.errors();
         let gvk = Gvk::from_api_version(&api_version, &kind);

@@ -30,3 +30,4 @@ mod state;
 mod support;
 mod thread;
 mod twice;
+mod waits;

@@ -178,7 +178,7 @@ pub(crate) const VALUES: &[(&str, Option<&str>)] = &[
     (r#""\/""#, None),
     (r#""\N\_\L\P""#, Some("\"\u{85}\u{a0}\u{2028}\u{2029}\"")),
     ("\"\\\t\"", Some(r#""\t""#)),
-    (r#"'\n'"#, Some(r#""\\n""#)),
+    (r"'\n'", Some(r#""\\n""#)),
     (">", Some(r#""""#)),
     ("|", Some(r#""""#)),
     (">-", Some(r#""""#)),
