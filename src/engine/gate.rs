@@ -415,6 +415,9 @@ impl Engine {
     fn units(&self, source: SourceId, unwanted: &[&ObjectId]) -> (BTreeMap<ObjectId, Arc<str>>, Units) {
         let mut moving = BTreeMap::new();
         let mut units = Units::default();
+        if self.foresight == Foresight::AllDone {
+            return (moving, units);
+        }
         for id in self.sources[source].catalog.ids() {
             if let Some(why) = self.unfinished(source, id) {
                 moving.insert(id.clone(), format!("{id} {why}").into());
