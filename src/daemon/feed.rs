@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
@@ -12,7 +13,7 @@ use super::reading::{Dialect, Read};
 use crate::engine::{FileFacts, Reading, Release, Shared};
 use crate::manifest::Scopes;
 use crate::object::{GroupKind, Hash, ObjectId, Revision};
-use crate::source::{Blob, Disk, Error, File, MAX_FILE, Reader, Snapshot, Source};
+use crate::source::{Blob, Changed, Disk, Error, File, MAX_FILE, Reader, Snapshot, Source};
 
 /// What the loop asks of a feed.
 #[derive(Debug)]
@@ -31,7 +32,9 @@ pub(super) struct Feed {
     pub(super) dialect: Dialect,
     pub(super) scopes: Scopes,
     pub(super) events: mpsc::Sender<Event>,
-    told: Option<Snapshot>,
+    told: Option<Arc<Snapshot>>,
+    extent: Extent,
+    pins: Pins,
     place: String,
     /// Why the last look failed, if it did.
     trouble: Option<Arc<str>>,
@@ -41,7 +44,17 @@ impl Feed {
     /// A feed that has told nothing yet.
     pub(super) fn new(source: Source, dialect: Dialect, scopes: Scopes, events: mpsc::Sender<Event>) -> Self {
         let place = source.identity().to_owned();
-        Self { source, dialect, scopes, events, told: None, place, trouble: None }
+        Self {
+            source,
+            dialect,
+            scopes,
+            events,
+            told: None,
+            extent: Extent::All,
+            pins: Pins::default(),
+            place,
+            trouble: None,
+        }
     }
 
     /// Runs until nobody listens any more.
@@ -60,6 +73,10 @@ impl Feed {
                     let told = self.look().await;
                     next = Instant::now() + self.source.next_poll(super::random());
                     told
+                }
+                () = sleep_until(self.pins.due.unwrap_or(next)), if self.pins.due.is_some() => {
+                    self.pin().await;
+                    None
                 }
             };
             if let Some(event) = told
@@ -109,7 +126,9 @@ impl Feed {
 
     async fn advance(&mut self) -> Result<Option<(Reading, BTreeSet<GroupKind>)>, Error> {
         let observed = self.source.observe().await?;
-        if let Some(told) = self.told.as_ref().filter(|told| told.revision == observed.revision) {
+        let same =
+            |told: &&Arc<Snapshot>| told.revision == observed.revision && self.extent == Extent::Changed;
+        if let Some(told) = self.told.as_ref().filter(same) {
             if self.trouble.is_none() {
                 return Ok(None);
             }
@@ -118,33 +137,49 @@ impl Feed {
             return Ok(Some((Reading { revision, incomplete, ..Reading::default() }, BTreeSet::new())));
         }
         let (reader, dialect, scopes) = (self.source.reader(), self.dialect.clone(), self.scopes.clone());
-        let from = self.told.clone();
-        let step = blocking(move || advance(&reader, &dialect, scopes, from, &observed.revision)).await?;
-        self.told = Some(step.snapshot);
-        self.scopes = step.scopes;
+        let (from, extent, to) = (self.told.clone(), self.extent, observed.revision.clone());
+        let step = blocking(move || advance(&reader, &dialect, scopes, from.as_deref(), extent, &to)).await?;
+        match step.moved {
+            Moved::To(snapshot) => self.told = Some(Arc::new(snapshot)),
+            Moved::By(changes) => {
+                if let Some(told) = &mut self.told {
+                    follow(Arc::make_mut(told), changes, observed.revision);
+                }
+            }
+        }
+        (self.scopes, self.extent) = (step.scopes, Extent::Changed);
         Ok(Some((step.reading, step.unknown)))
+    }
+
+    /// Keeps one more revision, or, the first time, all: a commit that comes meanwhile waits for no more.
+    async fn pin(&mut self) {
+        let wanted = self.pins.next();
+        let kept = self.source.pin(&wanted).await;
+        self.pins.due = self.pins.due.filter(|_| kept.is_ok() && wanted != self.pins.wanted);
+        match kept {
+            Ok(lost) if lost.is_empty() => {}
+            Ok(lost) => {
+                tracing::debug!(source = self.source.name(), ?lost, "revisions that are gone");
+            }
+            Err(error) => {
+                tracing::warn!(source = self.source.name(), "older revisions cannot be kept: {error}");
+                // Tried again with the next order.
+                return;
+            }
+        }
+        self.pins.kept = wanted;
     }
 
     async fn obey(&mut self, order: Order) -> Option<Event> {
         match order {
             Order::Scopes(scopes) => {
                 self.scopes = *scopes;
-                self.told = None;
+                self.extent = Extent::All;
                 self.look().await
             }
             Order::Pin(revisions) => {
-                match self.source.pin(&revisions).await {
-                    Ok(lost) if lost.is_empty() => {}
-                    Ok(lost) => {
-                        tracing::debug!(source = self.source.name(), ?lost, "revisions that are gone");
-                    }
-                    Err(error) => {
-                        tracing::warn!(
-                            source = self.source.name(),
-                            "older revisions cannot be kept: {error}"
-                        );
-                    }
-                }
+                self.pins.wanted = revisions;
+                self.pins.due.get_or_insert(Instant::now() + PIN_DELAY);
                 None
             }
             Order::Resolve(revision, wanted) => {
@@ -157,8 +192,39 @@ impl Feed {
     }
 }
 
+/// How long a revision may be in force before it is kept: to keep it costs more than to read what changed.
+const PIN_DELAY: Duration = Duration::from_secs(1);
+
+/// Which revisions the source keeps, which it is to keep, and when that is due.
+#[derive(Default)]
+struct Pins {
+    kept: BTreeSet<Revision>,
+    wanted: BTreeSet<Revision>,
+    due: Option<Instant>,
+}
+
+impl Pins {
+    /// What to keep next. An earlier process may have kept what this one has not been told of yet.
+    fn next(&self) -> BTreeSet<Revision> {
+        let missing = self.wanted.difference(&self.kept).next();
+        if self.kept.is_empty() || missing.is_none() {
+            return self.wanted.clone();
+        }
+        self.kept.intersection(&self.wanted).chain(missing).cloned().collect()
+    }
+}
+
+/// Which files are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Extent {
+    /// Those that changed.
+    Changed,
+    /// All, as they may mean something else now.
+    All,
+}
+
 struct Step {
-    snapshot: Snapshot,
+    moved: Moved,
     reading: Reading,
     unknown: BTreeSet<GroupKind>,
     scopes: Scopes,
@@ -166,48 +232,73 @@ struct Step {
 
 /// How a revision differs from the one that was told last.
 struct Difference {
-    snapshot: Snapshot,
+    moved: Moved,
     changed: BTreeMap<Arc<str>, Blob>,
     gone: BTreeSet<Arc<str>>,
+    incomplete: Option<Arc<str>>,
+}
+
+/// What the files are now.
+enum Moved {
+    /// Those that were told, but for these changes.
+    By(Vec<Changed>),
+    /// These.
+    To(Snapshot),
 }
 
 /// Compares at the cost of what changed, wherever that can be told from the changes alone.
-fn difference(reader: &Reader, from: Option<Snapshot>, to: &Revision) -> Result<Difference, Error> {
-    if let Some(mut snapshot) = from {
-        let plain = reader.plain_changes(&snapshot.revision, to);
-        if let Ok(Some(changes)) = plain {
-            let (mut changed, mut gone) = (BTreeMap::new(), BTreeSet::new());
-            for change in changes {
-                snapshot.files.retain(|file| file.path != change.path);
-                match change.new {
-                    Some((blob, size)) => {
-                        snapshot.files.push(File { path: change.path.clone(), blob, size });
-                        changed.insert(change.path, blob);
-                    }
-                    None => drop(gone.insert(change.path)),
-                }
+fn difference(
+    reader: &Reader,
+    from: Option<&Snapshot>,
+    extent: Extent,
+    to: &Revision,
+) -> Result<Difference, Error> {
+    let Some(from) = from else { return whole(reader, &[], extent, to) };
+    if extent == Extent::Changed
+        && let Ok(Some(changes)) = reader.plain_changes(&from.revision, to)
+    {
+        let (mut changed, mut gone) = (BTreeMap::new(), BTreeSet::new());
+        for change in &changes {
+            match change.new {
+                Some((blob, _)) => drop(changed.insert(change.path.clone(), blob)),
+                None => drop(gone.insert(change.path.clone())),
             }
-            snapshot.revision = to.clone();
-            return Ok(Difference { snapshot, changed, gone });
         }
-        return whole(reader, &snapshot.files, to);
+        // What is refused is the same in both.
+        return Ok(Difference { moved: Moved::By(changes), changed, gone, incomplete: refusal(from) });
     }
-    whole(reader, &[], to)
+    whole(reader, &from.files, extent, to)
+}
+
+/// Takes changes over into a list of files, which stays in order.
+fn follow(snapshot: &mut Snapshot, changes: Vec<Changed>, to: Revision) {
+    let files = &mut snapshot.files;
+    for change in changes {
+        let place = files.binary_search_by(|file| file.path.cmp(&change.path));
+        match (place, change.new) {
+            (Ok(at), Some((blob, size))) => (files[at].blob, files[at].size) = (blob, size),
+            (Ok(at), None) => drop(files.remove(at)),
+            (Err(at), Some((blob, size))) => files.insert(at, File { path: change.path, blob, size }),
+            (Err(_), None) => {}
+        }
+    }
+    snapshot.revision = to;
 }
 
 /// Compares whole lists of files.
-fn whole(reader: &Reader, old: &[File], to: &Revision) -> Result<Difference, Error> {
+fn whole(reader: &Reader, old: &[File], extent: Extent, to: &Revision) -> Result<Difference, Error> {
     let snapshot = reader.snapshot(to)?;
     let old: BTreeMap<&Arc<str>, Blob> = old.iter().map(|file| (&file.path, file.blob)).collect();
     let mut gone: BTreeSet<Arc<str>> = old.keys().map(|path| (*path).clone()).collect();
     let mut changed = BTreeMap::new();
     for file in &snapshot.files {
         gone.remove(&file.path);
-        if old.get(&file.path) != Some(&file.blob) {
+        if extent == Extent::All || old.get(&file.path) != Some(&file.blob) {
             changed.insert(file.path.clone(), file.blob);
         }
     }
-    Ok(Difference { snapshot, changed, gone })
+    let incomplete = refusal(&snapshot);
+    Ok(Difference { moved: Moved::To(snapshot), changed, gone, incomplete })
 }
 
 /// Reads what changed since the last reading, or all.
@@ -215,10 +306,11 @@ fn advance(
     reader: &Reader,
     dialect: &Dialect,
     mut scopes: Scopes,
-    from: Option<Snapshot>,
+    from: Option<&Snapshot>,
+    extent: Extent,
     to: &Revision,
 ) -> Result<Step, Error> {
-    let Difference { snapshot, changed, gone } = difference(reader, from, to)?;
+    let Difference { moved, changed, gone, incomplete } = difference(reader, from, extent, to)?;
     let mut files: BTreeMap<Arc<str>, Option<FileFacts>> =
         gone.into_iter().map(|path| (path, None)).collect();
     let mut unknown = read_files(reader, dialect, &mut scopes, &changed, &mut files)?;
@@ -235,8 +327,8 @@ fn advance(
     }
     let mut reading =
         Reading { revision: Some(to.clone()), files: files.into_iter().collect(), ..Reading::default() };
-    reading.incomplete = refusal(&snapshot);
-    Ok(Step { snapshot, reading, unknown: unknown.into_values().flatten().collect(), scopes })
+    reading.incomplete = incomplete;
+    Ok(Step { moved, reading, unknown: unknown.into_values().flatten().collect(), scopes })
 }
 
 /// Reads files, and returns the kinds of unknown scope in each that has some.
@@ -344,6 +436,6 @@ pub(super) async fn at_newest(
 ) -> Result<Reading, Error> {
     let observed = source.observe().await?;
     let reader = source.reader();
-    let step = blocking(move || advance(&reader, &dialect, scopes, None, &observed.revision)).await?;
-    Ok(step.reading)
+    let step = blocking(move || advance(&reader, &dialect, scopes, None, Extent::All, &observed.revision));
+    Ok(step.await?.reading)
 }

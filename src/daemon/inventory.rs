@@ -128,16 +128,12 @@ pub(super) fn wanted(
 ) -> Parent {
     let mut parent = known.cloned().unwrap_or_default();
     let state = engine.source(source);
+    let members = || engine.all_live().filter(|(_, live)| engine.source_of(live) == Some(source));
     let declared: BTreeSet<GroupKind> = state.catalog.ids().map(ObjectId::group_kind).collect();
-    let mut live_kinds = BTreeSet::new();
-    let mut namespaces = BTreeSet::new();
-    let mut uids: BTreeSet<Uid> = BTreeSet::new();
-    for (id, live) in engine.all_live().filter(|(_, live)| engine.source_of(live) == Some(source)) {
-        live_kinds.insert(id.group_kind());
-        namespaces.extend(id.namespace().map(str::to_owned));
-        uids.insert(live.uid.clone());
-    }
-    namespaces.extend(state.catalog.ids().filter_map(|id| id.namespace().map(str::to_owned)));
+    let live_kinds: BTreeSet<GroupKind> = members().map(|(id, _)| id.group_kind()).collect();
+    let everywhere = members().map(|(id, _)| id).chain(state.catalog.ids());
+    let namespaces: BTreeSet<&str> = everywhere.filter_map(ObjectId::namespace).collect();
+    let namespaces = namespaces.into_iter().map(str::to_owned);
     match tidy {
         Tidy::Grow => {
             parent.kinds.extend(declared);
@@ -145,7 +141,7 @@ pub(super) fn wanted(
         }
         Tidy::Exact => {
             parent.kinds = declared.union(&live_kinds).cloned().collect();
-            parent.namespaces = namespaces;
+            parent.namespaces = namespaces.collect();
         }
     }
     let inventory = read(known, place);
@@ -154,6 +150,7 @@ pub(super) fn wanted(
         parent.annotations.insert(PLACE.to_owned(), place.to_owned());
     }
     if tidy == Tidy::Exact && parent.annotations.contains_key(CONFIRMED) {
+        let uids: BTreeSet<Uid> = members().map(|(_, live)| live.uid.clone()).collect();
         let left: Vec<String> = inventory.confirmed.intersection(&uids).map(ToString::to_string).collect();
         if left.is_empty() {
             parent.annotations.remove(CONFIRMED);

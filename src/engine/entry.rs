@@ -127,7 +127,7 @@ pub struct Entry {
     /// Whether what is there is covered by our entry.
     pub verified: Option<Verified>,
     /// The last refusal.
-    pub refused: Option<Refusal>,
+    pub refused: Option<Box<Refusal>>,
     /// When we repaired it, of the last minute: five are a fight.
     pub repairs: Vec<Instant>,
     /// When its last try failed for a passing reason, and why.

@@ -128,7 +128,7 @@ impl Engine {
 
     /// What is there of an object: by its informer, or by our own write that has not come back yet.
     pub fn shown(&self, id: &ObjectId) -> Option<&Live> {
-        self.live.get(id).or_else(|| match self.entries.get(id)?.looked.as_ref()? {
+        self.live(id).or_else(|| match self.entries.get(id)?.looked.as_ref()? {
             super::Looked::Found(live) => Some(live),
             super::Looked::Absent => None,
         })
@@ -221,7 +221,7 @@ impl Engine {
     }
 
     pub(super) fn track_wave(&mut self, id: &ObjectId) {
-        let Some((source, desired)) = self.entries.get(id).and_then(Entry::want) else { return };
+        let Some((source, desired)) = self.entries.get(id).and_then(|entry| entry.want()) else { return };
         let (wave, unfinished) = (desired.wave, self.unfinished(source, id).is_some());
         let waves = &mut self.sources[source].waves;
         let ids = waves.entry(wave).or_default();
@@ -273,8 +273,11 @@ impl Engine {
         let empty = std::collections::BTreeSet::new();
         let state = &self.sources[source];
         let of_source = |live: &Live| self.source_of(live) == Some(source);
-        let unwanted: Vec<&ObjectId> =
-            self.unwanted.iter().filter(|id| self.live.get(*id).is_some_and(of_source)).collect();
+        let unwanted: Vec<&ObjectId> = self
+            .unwanted
+            .iter()
+            .filter(|id| self.live.get(*id).is_some_and(|live| of_source(live)))
+            .collect();
         if unwanted.is_empty() {
             return BTreeMap::new();
         }

@@ -123,8 +123,9 @@ pub struct Engine {
     pub(super) sources: Vec<Source>,
     pub(super) applysets: Vec<Arc<str>>,
     heads: Vec<Revision>,
-    pub(super) entries: HashMap<ObjectId, Entry>,
-    pub(super) live: HashMap<ObjectId, Live>,
+    // Boxed: a table of large values keeps nearly as much room free as it uses.
+    pub(super) entries: HashMap<ObjectId, Box<Entry>>,
+    pub(super) live: HashMap<ObjectId, Box<Live>>,
     pub(super) informers: HashMap<GroupKind, KindState>,
     pub(super) served: HashMap<Gvk, Served>,
     pub(super) autoscaled: HashSet<ObjectId>,
@@ -189,22 +190,22 @@ impl Engine {
 
     /// The facts about one object.
     pub fn entry(&self, id: &ObjectId) -> Option<&Entry> {
-        self.entries.get(id)
+        self.entries.get(id).map(|entry| &**entry)
     }
 
     /// All entries, in no particular order.
     pub fn entries(&self) -> impl Iterator<Item = (&ObjectId, &Entry)> {
-        self.entries.iter()
+        self.entries.iter().map(|(id, entry)| (id, &**entry))
     }
 
     /// What the informers show of one object.
     pub fn live(&self, id: &ObjectId) -> Option<&Live> {
-        self.live.get(id)
+        self.live.get(id).map(|live| &**live)
     }
 
     /// All that the informers show, in no particular order.
     pub fn all_live(&self) -> impl Iterator<Item = (&ObjectId, &Live)> {
-        self.live.iter()
+        self.live.iter().map(|(id, live)| (id, &**live))
     }
 
     /// Takes the keys of all objects about which something changed.
@@ -217,9 +218,10 @@ impl Engine {
         self.dirty.push(id.clone());
     }
 
-    /// Marks everything, as the periodic resync does.
-    pub fn mark_all(&mut self) {
+    /// Marks everything, as the periodic resync does, and returns how many objects that is.
+    pub fn mark_all(&mut self) -> usize {
         self.dirty.extend(self.entries.keys().cloned());
+        self.entries.len()
     }
 
     /// Wakes whom a topic held up.
@@ -227,6 +229,10 @@ impl Engine {
         for id in self.waiting.remove(topic).unwrap_or_default() {
             self.waits.remove(&id);
             self.dirty.push(id);
+        }
+        if self.waits.is_empty() {
+            // What a first pass over a large source needed is given back.
+            self.waits.shrink_to_fit();
         }
     }
 
@@ -407,7 +413,9 @@ impl Engine {
             entry.know(&live);
         }
         self.track_roll(id, &live);
-        self.live.insert(id.clone(), live);
+        // One copy of the name for both tables.
+        let known = self.entries.get_key_value(id).map_or(id, |(known, _)| known).clone();
+        self.live.insert(known, Box::new(live));
         self.track(id);
         self.changed(id);
     }
