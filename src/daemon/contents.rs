@@ -68,6 +68,11 @@ impl Contents {
         Self { places: Arc::new(places), kept: Arc::default() }
     }
 
+    /// Whether the contents of an object's source need no disk.
+    pub(super) fn are_in_memory(&self, want: &Desired) -> bool {
+        matches!(self.places[want.place.source].bytes, Bytes::Disk(_))
+    }
+
     /// The effective content of a wanted object. Blocks on the disk.
     pub(super) fn effective(&self, want: &Desired) -> Result<Value, Error> {
         let file = || want.origin.file.clone();
