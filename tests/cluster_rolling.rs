@@ -5,7 +5,8 @@
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use rhumb::cluster::{Cluster, Connection, Force, Guard, Informer, InformerEvent, Lookup, News, Selector};
+use rhumb::cluster::{Cluster, Connection, Force, Informer, InformerEvent, Lookup, News, Selector};
+use rhumb::engine::Guard;
 use rhumb::engine::RollPhase::{self, FirstStart, Recovering, Replacing, Settled};
 use rhumb::object::{Gvk, ObjectId};
 use serde_json::{Value, json};

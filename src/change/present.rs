@@ -4,7 +4,7 @@ use serde_json::Value;
 use similar::TextDiff;
 
 use super::yaml;
-use crate::fields::masked;
+use crate::fields::{masked, masked_pair};
 use crate::object::ObjectId;
 
 /// The annotation in which each object carries the hash of its content and the revision that brought it; it
@@ -31,6 +31,21 @@ pub fn presentable(id: &ObjectId, value: &Value) -> Value {
     let mut shown = masked(&id.group_kind(), value);
     drop_noise(&mut shown);
     shown
+}
+
+/// As [`presentable`], of both sides of a difference: each value of a Secret that differs says so.
+pub fn presentable_pair(
+    id: &ObjectId,
+    before: Option<&Value>,
+    after: Option<&Value>,
+) -> (Option<Value>, Option<Value>) {
+    let (Some(before), Some(after)) = (before, after) else {
+        return (before.map(|value| presentable(id, value)), after.map(|value| presentable(id, value)));
+    };
+    let (mut before, mut after) = masked_pair(&id.group_kind(), before, after);
+    drop_noise(&mut before);
+    drop_noise(&mut after);
+    (Some(before), Some(after))
 }
 
 /// Takes out what no difference is about.

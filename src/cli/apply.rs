@@ -179,7 +179,7 @@ fn exit(args: &ApplyArgs, pass: &Pass) -> Exit {
         return Exit::Unreadable;
     }
     let guarded = pass.told.values().any(Told::is_guarded);
-    let open = pass.told.values().any(|told| matches!(told, Told::Waiting(_) | Told::Refused(_)));
+    let open = pass.told.values().any(Told::is_open);
     let unread =
         !pass.incomplete.is_empty() || pass.diagnostics.iter().any(crate::object::Diagnostic::is_error);
     if guarded {

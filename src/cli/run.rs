@@ -1,5 +1,7 @@
 //! `rhumb run`.
 
+use std::time::Duration;
+
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -12,15 +14,25 @@ use crate::daemon::{Reconciler, Setup, Until};
 use crate::object::Class;
 use crate::report;
 
+/// How long the end waits for what still runs.
+const SHUTDOWN: Duration = Duration::from_secs(1);
+
 /// Carries the command out.
 pub(super) fn carry_out(args: &RunArgs, config: Config, _terminal: &Terminal) -> Result<Exit, CommandError> {
-    session::runtime()?.block_on(run(args, &config))
+    let runtime = session::runtime()?;
+    let ended = runtime.block_on(run(args, &config));
+    // Ends git's processes. A thread that waits for a dead disk or a credential plugin is not waited for.
+    runtime.shutdown_timeout(SHUTDOWN);
+    ended
 }
 
 async fn run(args: &RunArgs, config: &Config) -> Result<Exit, CommandError> {
     let stop = CancellationToken::new();
     stop_on_signals(&stop)?;
-    let cluster = session::connect(config).await?;
+    let Some(cluster) = stop.run_until_cancelled(session::connect(config)).await else {
+        return Ok(Exit::Done);
+    };
+    let cluster = cluster?;
     let Some(state) = stop.run_until_cancelled(session::patient_state(config, &cluster)).await else {
         return Ok(Exit::Done);
     };

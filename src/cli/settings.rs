@@ -127,7 +127,9 @@ fn by_place(place: Place, text: &str, args: &PlaceArgs) -> Result<SourceSpec, Co
 
 fn on_disk(text: &str, args: &PlaceArgs) -> SourceSpec {
     let inside = args.path.clone().unwrap_or_default();
-    SourceSpec { directory: Some(Path::new(text).join(inside.as_str())), ..SourceSpec::default() }
+    // Without a trailing slash: the place of a source is compared as text.
+    let directory = Path::new(text).join(inside.as_str()).components().collect();
+    SourceSpec { directory: Some(directory), ..SourceSpec::default() }
 }
 
 fn with_source(global: &Global, spec: SourceSpec, args: &PlaceArgs) -> Result<Config, CommandError> {

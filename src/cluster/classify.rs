@@ -1,5 +1,6 @@
 //! From the server's answer, or its silence, to a [`Fault`].
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use kube::core::response::{Status, StatusCause};
@@ -8,8 +9,8 @@ use super::error::{Claim, Denial, Error, Fault, On, Wrong};
 
 /// The longest wait that a server may ask for.
 const LONGEST_WAIT: Duration = Duration::from_mins(1);
-/// Longer texts of proxies and webhooks are cut.
-const LONGEST_TEXT: usize = 2000;
+/// Longer texts of proxies and webhooks lose their middle.
+const LONGEST_TEXT: usize = 1000;
 
 /// Texts by which the built-in kinds refuse a change of what is set at creation; where the API says
 /// "immutable" no entry is needed.
@@ -27,7 +28,7 @@ pub(super) fn answer(code: u16, retry_after: Option<&str>, body: &[u8], on: On) 
     let status = serde_json::from_slice::<Status>(body).unwrap_or_else(|_| {
         // A proxy, or a path that the server does not know: plain text.
         let text = String::from_utf8_lossy(body);
-        Status { message: cut(text.trim()).to_owned(), ..Status::default() }
+        Status { message: cut(text.trim()).into_owned(), ..Status::default() }
     });
     let seconds = retry_after.and_then(|text| text.trim().parse().ok());
     Error::new(on.clone(), of_status(code, seconds, &status, &on))
@@ -80,7 +81,7 @@ pub(super) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
         }
         next = cause.source();
     }
-    cut(&text).to_owned()
+    cut(&text).into_owned()
 }
 
 fn of_status(code: u16, retry_after: Option<u64>, status: &Status, on: &On) -> Fault {
@@ -119,7 +120,7 @@ fn schema_faults(message: &str) -> Vec<Wrong> {
     let Some((_, faults)) = message.split_once("): ") else { return Vec::new() };
     let lines = faults.lines().map(str::trim).filter(|line| line.starts_with('.'));
     let parts = lines.filter_map(|line| line.split_once(": "));
-    parts.map(|(field, text)| Wrong { field: field.to_owned(), message: cut(text).to_owned() }).collect()
+    parts.map(|(field, text)| Wrong { field: field.to_owned(), message: cut(text).into_owned() }).collect()
 }
 
 fn denied(status: &Status, causes: &[StatusCause], on: &On) -> Fault {
@@ -195,7 +196,7 @@ fn refused(status: &Status, causes: &[StatusCause], on: &On) -> Fault {
     }
     let mut fields: Vec<Wrong> = causes
         .iter()
-        .map(|cause| Wrong { field: cause.field.clone(), message: cut(&cause.message).to_owned() })
+        .map(|cause| Wrong { field: cause.field.clone(), message: cut(&cause.message).into_owned() })
         .collect();
     if fields.is_empty() {
         fields = schema_faults(&status.message);
@@ -225,11 +226,16 @@ fn spoken(status: &Status, on: &On, ours: &str) -> String {
     if on.is_secret() || status.message.is_empty() {
         ours.to_owned()
     } else {
-        cut(&status.message).to_owned()
+        cut(&status.message).into_owned()
     }
 }
 
-fn cut(text: &str) -> &str {
-    let end = (0..=LONGEST_TEXT.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
-    text.get(..end).unwrap_or_default()
+/// The API server repeats whole objects before it says what is wrong with them, so the end counts most.
+fn cut(text: &str) -> Cow<'_, str> {
+    if text.len() <= LONGEST_TEXT {
+        return text.into();
+    }
+    let begin = text.floor_char_boundary(LONGEST_TEXT / 4);
+    let end = text.ceil_char_boundary(text.len() - LONGEST_TEXT / 2);
+    format!("{} … {}", &text[..begin], &text[end..]).into()
 }

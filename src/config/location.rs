@@ -81,7 +81,7 @@ pub fn is_url(text: &str) -> bool {
     }
 }
 
-/// The text with what stands between `://` and `@` replaced.
+/// The text with what stands between `://` and `@` replaced, and the query of a URL.
 pub(super) fn without_credentials(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;
@@ -91,7 +91,19 @@ pub(super) fn without_credentials(text: &str) -> String {
         let authority = after.find(|c: char| c == '/' || c.is_whitespace()).unwrap_or(after.len());
         let host = after[..authority].rfind('@').unwrap_or(0);
         shown.push_str(if host > 0 { "***" } else { "" });
-        rest = &after[host..];
+        let after = &after[host..];
+        let end = after.find(|c: char| c.is_whitespace() || "\"'`".contains(c)).unwrap_or(after.len());
+        let (url, following) = after.split_at(end);
+        // What follows the first one may hold another.
+        let query = url.split_once("://").map_or(url, |(before, _)| before).find('?');
+        match query {
+            Some(query) => {
+                shown.push_str(&url[..query]);
+                shown.push_str("?***");
+                rest = following;
+            }
+            None => rest = after,
+        }
     }
     shown.push_str(rest);
     shown
@@ -182,6 +194,11 @@ mod tests {
         check("https://me:hunter2@host/shop.git", "https://***@host/shop.git");
         check("url: \"https://tok@en@host\" # https://b:c@d", "url: \"https://***@host\" # https://***@d");
         check("https://host/a@b", "https://host/a@b");
+        check("https://host/a?private_token=hunter2", "https://host/a?***");
+        check(
+            "url: 'https://a@host/a?b=c' # why? https://d@e/?f",
+            "url: 'https://***@host/a?***' # why? https://***@e/?***",
+        );
         check("git@host:a", "git@host:a");
         assert_eq!(format!("{:?}", GitUrl::new("ssh://a:b@c/d")), "GitUrl(ssh://***@c/d)");
     }

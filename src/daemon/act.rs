@@ -211,6 +211,8 @@ fn failure(error: &Error) -> Failure {
     let wait = error.retry_after().unwrap_or(Duration::ZERO);
     match (error.fault(), error.retry()) {
         (Fault::Owned { .. } | Fault::NoObject, _) | (_, Retry::Decide) => Failure::Conflict(wait),
+        // Credentials that cannot be had now say nothing about the content.
+        (Fault::Config { .. }, _) => Failure::Unknown(text, wait),
         (Fault::Immutable { .. }, _) => Failure::Refused(text, Rule::Immutable, None),
         (_, Retry::Never) => Failure::Refused(text, Rule::Other, None),
         (_, Retry::Slowly) => Failure::Refused(text, Rule::Other, Some(wait)),

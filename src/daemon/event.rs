@@ -18,6 +18,8 @@ pub(super) enum Event {
     Unreadable(SourceId, Arc<str>),
     /// A source turned out to be at another place than was known.
     Place(SourceId, String),
+    /// A source was looked at after the reading of this number, and all that is new was told.
+    Checked(SourceId, u64),
     /// Older contents were looked up.
     Resolved(Vec<(ObjectId, Release, Option<Shared>)>),
     /// Discovery answered.

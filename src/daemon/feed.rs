@@ -2,24 +2,26 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
 use super::act::blocking;
 use super::event::Event;
+use super::pins::Pins;
 use super::reading::{Dialect, Read};
 use crate::engine::{FileFacts, Reading, Release, Shared};
 use crate::manifest::Scopes;
 use crate::object::{GroupKind, Hash, ObjectId, Revision};
-use crate::source::{Blob, Changed, Disk, Error, File, MAX_FILE, Reader, Snapshot, Source};
+use crate::source::{Blob, Disk, Error, File, MAX_FILE, Reader, Snapshot, Source};
 
 /// What the loop asks of a feed.
 #[derive(Debug)]
 pub(super) enum Order {
     /// Read all again with these scopes.
     Scopes(Box<Scopes>),
+    /// Look whether there is anything new, after the reading of this number.
+    Look(u64),
     /// Keep these revisions readable.
     Pin(BTreeSet<Revision>),
     /// Look up contents of an older revision.
@@ -32,29 +34,32 @@ pub(super) struct Feed {
     pub(super) dialect: Dialect,
     pub(super) scopes: Scopes,
     pub(super) events: mpsc::Sender<Event>,
-    told: Option<Arc<Snapshot>>,
-    extent: Extent,
-    pins: Pins,
+    told: Option<Snapshot>,
     place: String,
     /// Why the last look failed, if it did.
     trouble: Option<Arc<str>>,
+    extent: Extent,
+    pins: Pins,
+    /// The reading after which a look was asked for last, and the one that was answered.
+    asked: u64,
+    answered: u64,
+}
+
+/// How much is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Extent {
+    /// What changed.
+    Changes,
+    /// Every file, as other scopes make other objects of it.
+    Everything,
 }
 
 impl Feed {
     /// A feed that has told nothing yet.
     pub(super) fn new(source: Source, dialect: Dialect, scopes: Scopes, events: mpsc::Sender<Event>) -> Self {
         let place = source.identity().to_owned();
-        Self {
-            source,
-            dialect,
-            scopes,
-            events,
-            told: None,
-            extent: Extent::All,
-            pins: Pins::default(),
-            place,
-            trouble: None,
-        }
+        let (told, trouble, extent, pins) = (None, None, Extent::Changes, Pins::default());
+        Self { source, dialect, scopes, events, told, place, trouble, extent, pins, asked: 0, answered: 0 }
     }
 
     /// Runs until nobody listens any more.
@@ -74,39 +79,49 @@ impl Feed {
                     next = Instant::now() + self.source.next_poll(super::random());
                     told
                 }
-                () = sleep_until(self.pins.due.unwrap_or(next)), if self.pins.due.is_some() => {
+                () = sleep_until(self.pins.due().unwrap_or(next)), if self.pins.due().is_some() => {
                     self.pin().await;
-                    None
+                    Vec::new()
                 }
             };
-            if let Some(event) = told
-                && self.events.send(event).await.is_err()
-            {
-                return;
+            for event in told {
+                if self.events.send(event).await.is_err() {
+                    return;
+                }
             }
         }
     }
 
-    async fn look(&mut self) -> Option<Event> {
+    async fn look(&mut self) -> Vec<Event> {
         let number = self.dialect.source;
+        let read = |(reading, unknown)| Event::Read(number, reading, unknown);
         let seen = self.advance().await;
+        let mut events = Vec::new();
         if self.place != self.source.identity() {
             self.source.identity().clone_into(&mut self.place);
-            // If nobody listens any more, what follows tells.
-            let _ = self.events.send(Event::Place(number, self.place.clone())).await;
+            events.push(Event::Place(number, self.place.clone()));
         }
         match seen {
-            Ok(seen) => {
+            Ok(news) => {
                 self.trouble = None;
-                seen.map(|(reading, unknown)| Event::Read(number, reading, unknown))
+                events.extend(news.map(read));
+                if self.answered < self.asked {
+                    self.answered = self.asked;
+                    events.push(Event::Checked(number, self.asked));
+                }
             }
             Err(error) => {
+                let remembered = self.remembered().await.map(read);
                 let why: Arc<str> = self.with_age(&error).into();
                 // The same trouble again is no news.
-                let news = self.trouble.replace(why.clone()).is_none_or(|before| before != why);
-                news.then_some(Event::Unreadable(number, why))
+                let known = self.trouble.replace(why.clone()).is_some_and(|before| before == why);
+                if remembered.is_some() || !known {
+                    events.extend(remembered);
+                    events.push(Event::Unreadable(number, why));
+                }
             }
         }
+        events
     }
 
     /// Says what stays in force meanwhile, and since when nobody knows whether it is still the newest.
@@ -125,106 +140,76 @@ impl Feed {
     }
 
     async fn advance(&mut self) -> Result<Option<(Reading, BTreeSet<GroupKind>)>, Error> {
-        let observed = self.source.observe().await?;
-        let same =
-            |told: &&Arc<Snapshot>| told.revision == observed.revision && self.extent == Extent::Changed;
-        if let Some(told) = self.told.as_ref().filter(same) {
-            if self.trouble.is_none() {
-                return Ok(None);
-            }
-            // Nothing is new but that it can be read again.
-            let (revision, incomplete) = (Some(observed.revision), refusal(told));
-            return Ok(Some((Reading { revision, incomplete, ..Reading::default() }, BTreeSet::new())));
+        let revision = self.source.observe().await?.revision;
+        let same = self.told.as_ref().filter(|told| told.revision == revision);
+        if let (Some(told), Extent::Changes) = (same, self.extent) {
+            // Nothing is new, unless that it can be read again.
+            let incomplete = refusal(told);
+            let reading = Reading { revision: Some(revision), incomplete, ..Reading::default() };
+            return Ok(self.trouble.is_some().then(|| (reading, BTreeSet::new())));
         }
-        let (reader, dialect, scopes) = (self.source.reader(), self.dialect.clone(), self.scopes.clone());
-        let (from, extent, to) = (self.told.clone(), self.extent, observed.revision.clone());
-        let step = blocking(move || advance(&reader, &dialect, scopes, from.as_deref(), extent, &to)).await?;
-        match step.moved {
-            Moved::To(snapshot) => self.told = Some(Arc::new(snapshot)),
-            Moved::By(changes) => {
-                if let Some(told) = &mut self.told {
-                    follow(Arc::make_mut(told), changes, observed.revision);
-                }
-            }
-        }
-        (self.scopes, self.extent) = (step.scopes, Extent::Changed);
-        Ok(Some((step.reading, step.unknown)))
+        self.step(revision).await.map(Some)
     }
 
-    /// Keeps one more revision, or, the first time, all: a commit that comes meanwhile waits for no more.
+    /// The first look of this process failed: what an earlier one left stays in force.
+    async fn remembered(&mut self) -> Option<(Reading, BTreeSet<GroupKind>)> {
+        let revision = self.source.current().filter(|_| self.told.is_none()).cloned()?;
+        self.step(revision).await.ok()
+    }
+
+    async fn step(&mut self, revision: Revision) -> Result<(Reading, BTreeSet<GroupKind>), Error> {
+        let (reader, dialect, scopes) = (self.source.reader(), self.dialect.clone(), self.scopes.clone());
+        let (from, extent) = (self.told.clone(), self.extent);
+        let step = blocking(move || advance(&reader, &dialect, scopes, (from, extent), &revision)).await?;
+        self.told = Some(step.snapshot);
+        self.scopes = step.scopes;
+        self.extent = Extent::Changes;
+        Ok((step.reading, step.unknown))
+    }
+
     async fn pin(&mut self) {
         let wanted = self.pins.next();
-        let kept = self.source.pin(&wanted).await;
-        self.pins.due = self.pins.due.filter(|_| kept.is_ok() && wanted != self.pins.wanted);
-        match kept {
-            Ok(lost) if lost.is_empty() => {}
+        match self.source.pin(&wanted).await {
             Ok(lost) => {
-                tracing::debug!(source = self.source.name(), ?lost, "revisions that are gone");
+                if !lost.is_empty() {
+                    tracing::debug!(source = self.source.name(), ?lost, "revisions that are gone");
+                }
+                self.pins.done(wanted);
             }
             Err(error) => {
                 tracing::warn!(source = self.source.name(), "older revisions cannot be kept: {error}");
-                // Tried again with the next order.
-                return;
+                self.pins.failed();
             }
         }
-        self.pins.kept = wanted;
     }
 
-    async fn obey(&mut self, order: Order) -> Option<Event> {
+    async fn obey(&mut self, order: Order) -> Vec<Event> {
         match order {
             Order::Scopes(scopes) => {
                 self.scopes = *scopes;
-                self.extent = Extent::All;
+                self.extent = Extent::Everything;
+                self.look().await
+            }
+            Order::Look(reading) => {
+                self.asked = self.asked.max(reading);
                 self.look().await
             }
             Order::Pin(revisions) => {
-                self.pins.wanted = revisions;
-                self.pins.due.get_or_insert(Instant::now() + PIN_DELAY);
-                None
+                self.pins.want(revisions);
+                Vec::new()
             }
             Order::Resolve(revision, wanted) => {
                 let (reader, dialect, scopes) =
                     (self.source.reader(), self.dialect.clone(), self.scopes.clone());
                 let resolved = blocking(move || resolve(&reader, &dialect, scopes, &revision, wanted)).await;
-                Some(Event::Resolved(resolved))
+                vec![Event::Resolved(resolved)]
             }
         }
     }
 }
 
-/// How long a revision may be in force before it is kept: to keep it costs more than to read what changed.
-const PIN_DELAY: Duration = Duration::from_secs(1);
-
-/// Which revisions the source keeps, which it is to keep, and when that is due.
-#[derive(Default)]
-struct Pins {
-    kept: BTreeSet<Revision>,
-    wanted: BTreeSet<Revision>,
-    due: Option<Instant>,
-}
-
-impl Pins {
-    /// What to keep next. An earlier process may have kept what this one has not been told of yet.
-    fn next(&self) -> BTreeSet<Revision> {
-        let missing = self.wanted.difference(&self.kept).next();
-        if self.kept.is_empty() || missing.is_none() {
-            return self.wanted.clone();
-        }
-        self.kept.intersection(&self.wanted).chain(missing).cloned().collect()
-    }
-}
-
-/// Which files are read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Extent {
-    /// Those that changed.
-    Changed,
-    /// All, as they may mean something else now.
-    All,
-}
-
 struct Step {
-    moved: Moved,
+    snapshot: Snapshot,
     reading: Reading,
     unknown: BTreeSet<GroupKind>,
     scopes: Scopes,
@@ -232,73 +217,57 @@ struct Step {
 
 /// How a revision differs from the one that was told last.
 struct Difference {
-    moved: Moved,
+    snapshot: Snapshot,
     changed: BTreeMap<Arc<str>, Blob>,
     gone: BTreeSet<Arc<str>>,
-    incomplete: Option<Arc<str>>,
-}
-
-/// What the files are now.
-enum Moved {
-    /// Those that were told, but for these changes.
-    By(Vec<Changed>),
-    /// These.
-    To(Snapshot),
 }
 
 /// Compares at the cost of what changed, wherever that can be told from the changes alone.
 fn difference(
     reader: &Reader,
-    from: Option<&Snapshot>,
-    extent: Extent,
+    (from, extent): (Option<Snapshot>, Extent),
     to: &Revision,
 ) -> Result<Difference, Error> {
-    let Some(from) = from else { return whole(reader, &[], extent, to) };
-    if extent == Extent::Changed
-        && let Ok(Some(changes)) = reader.plain_changes(&from.revision, to)
-    {
-        let (mut changed, mut gone) = (BTreeMap::new(), BTreeSet::new());
-        for change in &changes {
-            match change.new {
-                Some((blob, _)) => drop(changed.insert(change.path.clone(), blob)),
-                None => drop(gone.insert(change.path.clone())),
+    if let Some(mut snapshot) = from {
+        if extent == Extent::Everything {
+            let mut all = whole(reader, &snapshot.files, to)?;
+            all.changed = all.snapshot.files.iter().map(|file| (file.path.clone(), file.blob)).collect();
+            return Ok(all);
+        }
+        let plain = reader.plain_changes(&snapshot.revision, to);
+        if let Ok(Some(changes)) = plain {
+            let (mut changed, mut gone) = (BTreeMap::new(), BTreeSet::new());
+            for change in changes {
+                snapshot.files.retain(|file| file.path != change.path);
+                match change.new {
+                    Some((blob, size)) => {
+                        snapshot.files.push(File { path: change.path.clone(), blob, size });
+                        changed.insert(change.path, blob);
+                    }
+                    None => drop(gone.insert(change.path)),
+                }
             }
+            snapshot.revision = to.clone();
+            return Ok(Difference { snapshot, changed, gone });
         }
-        // What is refused is the same in both.
-        return Ok(Difference { moved: Moved::By(changes), changed, gone, incomplete: refusal(from) });
+        return whole(reader, &snapshot.files, to);
     }
-    whole(reader, &from.files, extent, to)
-}
-
-/// Takes changes over into a list of files, which stays in order.
-fn follow(snapshot: &mut Snapshot, changes: Vec<Changed>, to: Revision) {
-    let files = &mut snapshot.files;
-    for change in changes {
-        let place = files.binary_search_by(|file| file.path.cmp(&change.path));
-        match (place, change.new) {
-            (Ok(at), Some((blob, size))) => (files[at].blob, files[at].size) = (blob, size),
-            (Ok(at), None) => drop(files.remove(at)),
-            (Err(at), Some((blob, size))) => files.insert(at, File { path: change.path, blob, size }),
-            (Err(_), None) => {}
-        }
-    }
-    snapshot.revision = to;
+    whole(reader, &[], to)
 }
 
 /// Compares whole lists of files.
-fn whole(reader: &Reader, old: &[File], extent: Extent, to: &Revision) -> Result<Difference, Error> {
+fn whole(reader: &Reader, old: &[File], to: &Revision) -> Result<Difference, Error> {
     let snapshot = reader.snapshot(to)?;
     let old: BTreeMap<&Arc<str>, Blob> = old.iter().map(|file| (&file.path, file.blob)).collect();
     let mut gone: BTreeSet<Arc<str>> = old.keys().map(|path| (*path).clone()).collect();
     let mut changed = BTreeMap::new();
     for file in &snapshot.files {
         gone.remove(&file.path);
-        if extent == Extent::All || old.get(&file.path) != Some(&file.blob) {
+        if old.get(&file.path) != Some(&file.blob) {
             changed.insert(file.path.clone(), file.blob);
         }
     }
-    let incomplete = refusal(&snapshot);
-    Ok(Difference { moved: Moved::To(snapshot), changed, gone, incomplete })
+    Ok(Difference { snapshot, changed, gone })
 }
 
 /// Reads what changed since the last reading, or all.
@@ -306,11 +275,10 @@ fn advance(
     reader: &Reader,
     dialect: &Dialect,
     mut scopes: Scopes,
-    from: Option<&Snapshot>,
-    extent: Extent,
+    from: (Option<Snapshot>, Extent),
     to: &Revision,
 ) -> Result<Step, Error> {
-    let Difference { moved, changed, gone, incomplete } = difference(reader, from, extent, to)?;
+    let Difference { snapshot, changed, gone } = difference(reader, from, to)?;
     let mut files: BTreeMap<Arc<str>, Option<FileFacts>> =
         gone.into_iter().map(|path| (path, None)).collect();
     let mut unknown = read_files(reader, dialect, &mut scopes, &changed, &mut files)?;
@@ -327,8 +295,8 @@ fn advance(
     }
     let mut reading =
         Reading { revision: Some(to.clone()), files: files.into_iter().collect(), ..Reading::default() };
-    reading.incomplete = incomplete;
-    Ok(Step { moved, reading, unknown: unknown.into_values().flatten().collect(), scopes })
+    reading.incomplete = refusal(&snapshot);
+    Ok(Step { snapshot, reading, unknown: unknown.into_values().flatten().collect(), scopes })
 }
 
 /// Reads files, and returns the kinds of unknown scope in each that has some.
@@ -436,6 +404,11 @@ pub(super) async fn at_newest(
 ) -> Result<Reading, Error> {
     let observed = source.observe().await?;
     let reader = source.reader();
-    let step = blocking(move || advance(&reader, &dialect, scopes, None, Extent::All, &observed.revision));
-    Ok(step.await?.reading)
+    let step =
+        blocking(move || advance(&reader, &dialect, scopes, (None, Extent::Changes), &observed.revision))
+            .await?;
+    Ok(step.reading)
 }
+
+#[cfg(test)]
+mod tests;

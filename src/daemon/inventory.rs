@@ -18,6 +18,9 @@ const FINISHED: &str = "finished-jobs";
 /// Data key with the deletions that wait for a person: one line an object.
 const PENDING: &str = "pending-prunes";
 
+/// So many deletions are told at once: a ConfigMap holds 1 MiB.
+const PENDING_MOST: usize = 2000;
+
 /// One deletion that waits for a person's confirmation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PendingPrune {
@@ -76,13 +79,21 @@ pub(super) fn pending_text(engine: &Engine, source: SourceId) -> Option<String> 
         }
         _ => None,
     });
-    Some(waiting.collect::<String>()).filter(|text| !text.is_empty())
+    Some(waiting.take(PENDING_MOST).collect::<String>()).filter(|text| !text.is_empty())
 }
 
-/// Whether the parent tells the deletions that wait as they are.
-pub(super) fn tells_pending(engine: &Engine, source: SourceId, parent: Option<&Parent>) -> bool {
-    let told = parent.and_then(|parent| parent.data.get(PENDING));
-    told == pending_text(engine, source).as_ref()
+/// Whether the parent tells the deletions that wait as they are, and every Job that has ended.
+pub(super) fn tells_all(engine: &Engine, source: SourceId, parent: Option<&Parent>) -> bool {
+    let text = |key| parent.and_then(|parent| parent.data.get(key));
+    let known = engine.source(source).inventory.iter().flat_map(|inventory| &inventory.finished);
+    let mut ended = known.filter(|(id, hash)| engine.has_content(id, **hash)).peekable();
+    if ended.peek().is_some() {
+        let told = text(FINISHED).map(|text| finished(text)).unwrap_or_default();
+        if ended.any(|(id, hash)| told.get(id) != Some(hash)) {
+            return false;
+        }
+    }
+    text(PENDING) == pending_text(engine, source).as_ref()
 }
 
 /// Reads what a parent says, as seen from a source at this place.
@@ -128,8 +139,8 @@ pub(super) fn wanted(
 ) -> Parent {
     let mut parent = known.cloned().unwrap_or_default();
     let state = engine.source(source);
-    let members = || engine.all_live().filter(|(_, live)| engine.source_of(live) == Some(source));
     let declared: BTreeSet<GroupKind> = state.catalog.ids().map(ObjectId::group_kind).collect();
+    let members = || engine.all_live().filter(|(_, live)| engine.source_of(live) == Some(source));
     let live_kinds: BTreeSet<GroupKind> = members().map(|(id, _)| id.group_kind()).collect();
     let everywhere = members().map(|(id, _)| id).chain(state.catalog.ids());
     let namespaces: BTreeSet<&str> = everywhere.filter_map(ObjectId::namespace).collect();
@@ -150,7 +161,10 @@ pub(super) fn wanted(
         parent.annotations.insert(PLACE.to_owned(), place.to_owned());
     }
     if tidy == Tidy::Exact && parent.annotations.contains_key(CONFIRMED) {
-        let uids: BTreeSet<Uid> = members().map(|(_, live)| live.uid.clone()).collect();
+        // A confirmation is for one removal: an object that is wanted again has to be confirmed again.
+        let unwanted = |id: &ObjectId| engine.entry(id).is_none_or(|entry| entry.wants.is_empty());
+        let uids: BTreeSet<Uid> =
+            members().filter(|(id, _)| unwanted(id)).map(|(_, live)| live.uid.clone()).collect();
         let left: Vec<String> = inventory.confirmed.intersection(&uids).map(ToString::to_string).collect();
         if left.is_empty() {
             parent.annotations.remove(CONFIRMED);
@@ -162,7 +176,8 @@ pub(super) fn wanted(
         Some(text) => drop(parent.data.insert(PENDING.to_owned(), text)),
         None => drop(parent.data.remove(PENDING)),
     }
-    let ended = ended(engine, source, inventory.finished);
+    let known = state.inventory.as_ref().map(|inventory| inventory.finished.clone());
+    let ended = ended(engine, source, known.unwrap_or(inventory.finished));
     if ended.is_empty() {
         parent.data.remove(FINISHED);
     } else {

@@ -24,7 +24,7 @@ pub(super) struct Watched {
     held: BTreeSet<GroupKind>,
     informers: HashMap<GroupKind, (Arc<Kind>, Informer)>,
     scalers: Option<Informer>,
-    targets: HashMap<ObjectId, ObjectId>,
+    targets: Targets,
     retry: Duration,
     next: Option<Instant>,
     to_informers: mpsc::Sender<InformerEvent<Live>>,
@@ -47,7 +47,7 @@ impl Watched {
             held: BTreeSet::new(),
             informers: HashMap::new(),
             scalers: None,
-            targets: HashMap::new(),
+            targets: Targets::default(),
             retry: FIRST_RETRY,
             next: Some(Instant::now()),
             to_informers,
@@ -84,9 +84,10 @@ impl Watched {
     }
 
     fn lacks_some(&self) -> bool {
-        self.kinds
-            .as_ref()
-            .is_none_or(|kinds| self.wanted.iter().any(|gvk| !matches!(kinds.get(gvk), Lookup::Served(_))))
+        self.held.iter().any(|kind| !self.informers.contains_key(kind))
+            || self.kinds.as_ref().is_none_or(|kinds| {
+                self.wanted.iter().any(|gvk| !matches!(kinds.get(gvk), Lookup::Served(_)))
+            })
     }
 
     /// Discovery answered.
@@ -134,6 +135,9 @@ impl Watched {
         self.held.extend(kinds);
         if self.held.len() != before {
             self.update(engine);
+            if self.kinds.is_some() && self.lacks_some() && self.next.is_none() {
+                self.again();
+            }
         }
     }
 
@@ -142,7 +146,7 @@ impl Watched {
         for gvk in &self.wanted.clone() {
             let served = match kinds.get(gvk) {
                 Lookup::Served(kind) => {
-                    self.inform(kind);
+                    self.inform(kind, engine);
                     Served::Yes
                 }
                 Lookup::Unserved { versions } => {
@@ -157,7 +161,7 @@ impl Watched {
                 continue;
             }
             match kinds.preferred(held) {
-                Lookup::Served(kind) => self.inform(kind),
+                Lookup::Served(kind) => self.inform(kind, engine),
                 // A kind that discovery does not list is unknown, not gone: its objects are not touched.
                 Lookup::Unserved { .. } | Lookup::Unknown => {
                     engine.informer(
@@ -169,45 +173,40 @@ impl Watched {
         }
     }
 
-    fn inform(&mut self, kind: Arc<Kind>) {
+    fn inform(&mut self, kind: Arc<Kind>, engine: &mut Engine) {
         let group_kind = kind.gvk.group_kind();
         if self.informers.get(&group_kind).is_some_and(|(known, _)| *known == kind) {
             return;
+        }
+        // It may have been missing until now.
+        if !engine.is_synced(&group_kind) {
+            engine.informer(&group_kind, KindState::Syncing);
         }
         let informer = self.cluster.informer(&kind, self.selector.clone(), self.to_informers.clone());
         self.informers.insert(group_kind, (kind, informer));
     }
 
     /// Watches autoscalers: some workload's manifest sets a count that one of them may change.
-    pub(super) fn watch_scalers(&mut self) {
+    pub(super) fn watch_scalers(&mut self, engine: &mut Engine) {
         let Some(kinds) = &self.kinds else { return };
-        if self.scalers.is_none()
-            && let Lookup::Served(kind) = kinds.get(&Gvk::new("autoscaling", "v2", "HorizontalPodAutoscaler"))
-        {
-            self.scalers = Some(self.cluster.scalers(&kind, self.to_scalers.clone()));
+        if self.scalers.is_some() {
+            return;
+        }
+        match kinds.get(&Gvk::new("autoscaling", "v2", "HorizontalPodAutoscaler")) {
+            Lookup::Served(kind) => self.scalers = Some(self.cluster.scalers(&kind, self.to_scalers.clone())),
+            Lookup::Unserved { .. } => engine.autoscaled(HashSet::new()),
+            Lookup::Unknown => {}
         }
     }
 
-    /// Whether autoscalers are watched, or need not be.
+    /// The informer of the autoscalers told.
     pub(super) fn scaled(&mut self, event: InformerEvent<Scaler>, engine: &mut Engine) {
-        match event.news {
-            News::Started => self.targets.clear(),
-            News::Seen(id, scaler) => {
-                match scaler.target {
-                    Some(target) => self.targets.insert(id, target.id),
-                    None => self.targets.remove(&id),
-                };
-            }
-            News::Gone(id, _) => {
-                self.targets.remove(&id);
-            }
-            News::Synced | News::Resumed => {}
-            News::Failed(error, _) => {
-                tracing::warn!("autoscalers cannot be watched: {error}");
-                return;
-            }
+        if let News::Failed(error, _) = &event.news {
+            tracing::warn!("autoscalers cannot be watched: {error}");
         }
-        engine.autoscaled(self.targets.values().cloned().collect::<HashSet<_>>());
+        if let Some(targets) = self.targets.told(event.news) {
+            engine.autoscaled(targets);
+        }
     }
 
     /// An informer told.
@@ -235,7 +234,7 @@ impl Watched {
 
     /// Lists every kind again, as an audit of what the watches told.
     pub(super) fn audit(&self) {
-        for (_, informer) in self.informers.values() {
+        for informer in self.informers.values().map(|(_, informer)| informer).chain(&self.scalers) {
             informer.relist();
         }
     }
@@ -243,6 +242,46 @@ impl Watched {
     /// Where the objects of each kind live, as far as the server tells.
     pub(super) fn scopes(&self) -> Scopes {
         scopes(self.kinds.as_ref())
+    }
+}
+
+/// What the autoscalers target.
+#[derive(Debug, Default)]
+struct Targets {
+    known: HashMap<ObjectId, ObjectId>,
+    /// What the list that goes on has shown.
+    listed: Option<HashMap<ObjectId, ObjectId>>,
+    complete: bool,
+}
+
+impl Targets {
+    /// Takes news over, and returns all targets where they are known. While a list goes on nobody has lost
+    /// his autoscaler: his count would be sent as the manifest has it.
+    fn told(&mut self, news: News<Scaler>) -> Option<HashSet<ObjectId>> {
+        match news {
+            News::Started => self.listed = Some(HashMap::new()),
+            News::Seen(id, scaler) => {
+                for map in self.listed.iter_mut().chain([&mut self.known]) {
+                    match &scaler.target {
+                        Some(target) => map.insert(id.clone(), target.id.clone()),
+                        None => map.remove(&id),
+                    };
+                }
+            }
+            News::Gone(id, _) => {
+                for map in self.listed.iter_mut().chain([&mut self.known]) {
+                    map.remove(&id);
+                }
+            }
+            News::Synced => {
+                self.complete = true;
+                if let Some(listed) = self.listed.take() {
+                    self.known = listed;
+                }
+            }
+            News::Resumed | News::Failed(..) => return None,
+        }
+        self.complete.then(|| self.known.values().cloned().collect())
     }
 }
 
@@ -257,4 +296,36 @@ pub(super) fn scopes(kinds: Option<&Kinds>) -> Scopes {
         scopes.insert(kind.clone(), scope);
     }
     scopes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::ScaleTarget;
+
+    fn id(kind: &str, name: &str) -> ObjectId {
+        ObjectId::new(&GroupKind::parse(kind), Some("shop"), name)
+    }
+
+    #[test]
+    fn nobody_loses_his_autoscaler_while_they_are_listed() {
+        let scaler = |name| id("HorizontalPodAutoscaler.autoscaling", name);
+        let target = |name| id("Deployment.apps", name);
+        let seen = |name| News::Seen(scaler(name), Scaler { target: Some(ScaleTarget { id: target(name) }) });
+        let both = Some(HashSet::from([target("a"), target("b")]));
+        let mut targets = Targets::default();
+        for (news, expected) in [
+            (News::Started, None),
+            (seen("a"), None),
+            (seen("b"), None),
+            (News::Synced, both.clone()),
+            (News::Started, both.clone()),
+            (seen("b"), both),
+            (News::Synced, Some(HashSet::from([target("b")]))),
+            (News::Gone(scaler("b"), crate::engine::Rv(1)), Some(HashSet::new())),
+        ] {
+            let words = format!("{news:?}");
+            assert_eq!(targets.told(news), expected, "{words}");
+        }
+    }
 }

@@ -172,16 +172,19 @@ impl Preview {
             while let Some(event) = from.recv().await {
                 match event.news {
                     News::Seen(id, scaler) => drop(targets.insert(id, scaler.target)),
-                    News::Synced | News::Failed(..) => return,
+                    News::Synced => return true,
+                    News::Failed(..) => return false,
                     News::Started | News::Gone(..) | News::Resumed => {}
                 }
             }
+            false
         };
-        let in_time = tokio::time::timeout(SCALERS, listed).await;
-        if in_time.is_err() {
-            tracing::warn!("the autoscalers were not listed in time; none are taken into account");
-        }
+        let complete = tokio::time::timeout(SCALERS, listed).await.unwrap_or(false);
         drop(informer);
+        if !complete {
+            tracing::warn!("the autoscalers cannot be listed; counts that others set are left to them");
+            return;
+        }
         self.engine.autoscaled(targets.into_values().flatten().map(|target| target.id).collect());
     }
 
@@ -466,8 +469,7 @@ fn shown(base: Planned, before: Option<Value>, after: Option<Value>, reason: Opt
     let fields = change::fields(&base.id, before.as_ref(), after.as_ref());
     let impact = change::impact(&base.id.group_kind(), before.as_ref(), after.as_ref());
     let verdict = if before.is_none() { Verdict::Create } else { Verdict::Configure };
-    let presentable =
-        |value: Option<Value>| value.map(|value| Arc::new(change::presentable(&base.id, &value)));
-    let (before, after) = (presentable(before), presentable(after));
+    let (before, after) = change::presentable_pair(&base.id, before.as_ref(), after.as_ref());
+    let (before, after) = (before.map(Arc::new), after.map(Arc::new));
     Planned { verdict, impact, fields, reason, before, after, ..base }
 }

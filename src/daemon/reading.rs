@@ -69,6 +69,7 @@ impl Dialect {
             }));
         }
         facts.objects.shrink_to_fit();
+        facts.unscoped.clone_from(&unknown);
         Read { facts, unknown }
     }
 }

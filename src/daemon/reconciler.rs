@@ -29,9 +29,13 @@ use crate::report::Told;
 /// Events wait here while the loop is busy; a full channel slows the informers down, nothing is lost.
 const BACKLOG: usize = 1024;
 
-/// The watches are audited by a fresh list of every kind at this interval: an event that was lost in
-/// silence is found within it.
+/// The watches are audited by a fresh list of every kind at this interval, or at every second resync where
+/// that is sooner: an event that was lost in silence is found within it.
 const AUDIT: Duration = Duration::from_mins(10);
+
+/// How long a stop waits for the answers to writes that are on their way. Not to know them does no harm: the
+/// next start looks.
+const GRACE: Duration = Duration::from_secs(3);
 
 /// While a prune waits for a person, the parent object is read again at this interval.
 const CONFIRMATION: Duration = Duration::from_secs(2);
@@ -78,6 +82,8 @@ struct Timers {
     resync: Instant,
     audit: Instant,
     confirmation: Option<Instant>,
+    /// When a stop ends the loop, whatever is on its way.
+    stop: Option<Instant>,
 }
 
 struct Channels {
@@ -139,7 +145,12 @@ impl Reconciler {
             window: 1,
             concurrency: setup.concurrency,
             resync: setup.resync,
-            timers: Timers { resync: now + setup.resync, audit: now + AUDIT, confirmation: None },
+            timers: Timers {
+                resync: now + setup.resync,
+                audit: now + AUDIT.min(setup.resync * 2),
+                confirmation: None,
+                stop: None,
+            },
             pins: Pins::New,
             listener,
             until,
@@ -147,10 +158,14 @@ impl Reconciler {
         }
     }
 
-    /// Runs the loop. A stop ends it when the writes that are on their way have been answered.
+    /// Runs the loop. A stop ends it when the writes that are on their way have been answered, or soon after.
     pub async fn run(mut self, stop: CancellationToken) -> Pass {
         loop {
-            self.turn();
+            if stop.is_cancelled() {
+                self.timers.stop.get_or_insert_with(|| Instant::now() + GRACE);
+            } else {
+                self.turn();
+            }
             if let Some(ending) = self.ending(&stop) {
                 return self.sum_up(ending);
             }
@@ -185,7 +200,8 @@ impl Reconciler {
 
     fn ending(&self, stop: &CancellationToken) -> Option<Ending> {
         if stop.is_cancelled() {
-            return (self.writes == 0).then_some(Ending::Stopped);
+            let over = self.timers.stop.is_some_and(|stop| stop <= Instant::now());
+            return (self.writes == 0 || over).then_some(Ending::Stopped);
         }
         let (Until::Settled(deadline) | Until::Healthy(deadline)) = self.until else { return None };
         if Instant::now() >= deadline {
@@ -197,13 +213,22 @@ impl Reconciler {
             && depth.processing == 0
             && self.ledgers.iter().all(|ledger| ledger.call == Call::None);
         let healthy = !matches!(self.until, Until::Healthy(_)) || self.unhealthy().is_empty();
-        (started && quiet && healthy && !self.is_moving()).then_some(Ending::Settled)
+        (started && quiet && healthy && !self.is_listing() && !self.is_moving()).then_some(Ending::Settled)
+    }
+
+    /// Whether a kind of an inventory is still being listed: what is not wanted any more is not known yet.
+    fn is_listing(&self) -> bool {
+        let inventories = self.engine.sources().iter().filter_map(|source| source.inventory.as_ref());
+        inventories.flat_map(|inventory| &inventory.kinds).any(|kind| self.engine.is_syncing(kind))
     }
 
     fn wake(&mut self) -> Instant {
         let mut wake = self.timers.resync.min(self.timers.audit);
         if let Until::Settled(deadline) | Until::Healthy(deadline) = self.until {
             wake = wake.min(deadline);
+        }
+        if let Some(stop) = self.timers.stop {
+            return stop;
         }
         let others = [self.queue.next_due(), self.watched.due(), self.timers.confirmation];
         others.into_iter().flatten().fold(wake, Instant::min)
@@ -214,17 +239,18 @@ impl Reconciler {
         let now = Instant::now();
         let looked = self.on_time(now);
         self.engine.settle();
-        for id in self.engine.take_dirty() {
-            self.queue.add(id);
-        }
+        // Before the inventories, so that nothing is tidied while there is something to write.
+        self.enqueue();
+        self.keep_inventories();
         self.resolve();
         let mut batch = Batch::default();
         while self.writes < self.window.min(self.concurrency) {
             let Some(id) = self.queue.take(now) else { break };
             self.process(id, now, &mut batch);
+            // A decision may be what others wait for, and nothing else may happen for a long time.
+            self.enqueue();
         }
         self.ask(batch);
-        // What was just taken in makes the loop busy, so that it does not tidy before it writes.
         self.keep_inventories();
         self.pin();
         if let Some(objects) = looked {
@@ -240,12 +266,18 @@ impl Reconciler {
         }
     }
 
+    fn enqueue(&mut self) {
+        for id in self.engine.take_dirty() {
+            self.queue.add(id);
+        }
+    }
+
     fn waits_for_person(&self, source: SourceId) -> bool {
         self.until == Until::Stopped
             && self.engine.judgements(source).any(|(_, j)| matches!(j, Judgement::Confirm(_)))
     }
 
-    /// Does what is due, and returns of how many objects a resync is.
+    /// Does what is due, and tells of how many objects a resync is.
     fn on_time(&mut self, now: Instant) -> Option<usize> {
         let mut looked = None;
         if self.watched.due().is_some_and(|due| due <= now) {
@@ -260,7 +292,7 @@ impl Reconciler {
             looked = Some(self.engine.mark_all());
         }
         if self.timers.audit <= now {
-            self.timers.audit = now + AUDIT;
+            self.timers.audit = now + AUDIT.min(self.resync * 2);
             self.watched.audit();
             self.reread_parents();
         }
@@ -281,6 +313,7 @@ impl Reconciler {
                 self.read.insert(source);
             }
             Event::Place(source, place) => self.is_at(source, place),
+            Event::Checked(source, reading) => self.engine.checked(source, reading),
             Event::Resolved(all) => {
                 for (id, release, content) in all {
                     self.resolving.remove(&id);
@@ -350,15 +383,24 @@ impl Reconciler {
         for diagnostic in errors.filter(|_| self.until == Until::Stopped) {
             tracing::warn!(code = diagnostic.code, "{}: {}", diagnostic.origin, diagnostic.message);
         }
+        let before = self.engine.dropped();
         self.engine.read(source, reading);
         self.read.insert(source);
+        let dropped = self.engine.dropped();
+        if dropped > before {
+            // What it no longer wants may have moved to another one, which is asked before anything is pruned.
+            let others = self.feeds.iter().enumerate().filter(|(other, _)| *other != source);
+            for feed in others.filter_map(|(_, feed)| feed.as_ref()) {
+                let _ = feed.try_send(Order::Look(dropped));
+            }
+        }
         let ledger = &mut self.ledgers[source];
         ledger.need = if ledger.tells(&touched) { Need::Tidying } else { Need::Growth };
         self.unknown.extend(unknown);
         self.watched.want(gvks, &mut self.engine);
         self.watched.hold(held, &mut self.engine);
         if scalable {
-            self.watched.watch_scalers();
+            self.watched.watch_scalers(&mut self.engine);
         }
         self.hands.contents.clear();
         self.pins = Pins::Old;

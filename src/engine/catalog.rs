@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use super::Shared;
-use crate::object::{Diagnostic, Gvk, ObjectId, Origin};
+use crate::object::{Diagnostic, GroupKind, Gvk, ObjectId, Origin};
 
 /// An object that is wanted but cannot be used: its manifest is wrong, or it stands twice.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +28,9 @@ pub struct FileFacts {
     pub held: Vec<Arc<Held>>,
     /// Whether every document of it was understood.
     pub understood: Understood,
+    /// Kinds in it of which it was not known whether their objects live in namespaces: who is meant may
+    /// turn out to be another object.
+    pub unscoped: BTreeSet<GroupKind>,
     /// What reading it found.
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -174,6 +177,11 @@ impl Catalog {
     /// The first file that was not understood.
     pub fn not_understood(&self) -> Option<&Arc<str>> {
         self.partly.first()
+    }
+
+    /// The first file with objects of a kind of unknown scope, and that kind.
+    pub fn unscoped(&self) -> Option<(&Arc<str>, &GroupKind)> {
+        self.files.iter().find_map(|(file, facts)| Some((file, facts.unscoped.first()?)))
     }
 
     /// All findings, file by file, those about objects that stand twice included.

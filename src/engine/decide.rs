@@ -20,6 +20,9 @@ pub const FIGHT_WINDOW: Duration = Duration::from_mins(1);
 /// When our own write has not come back by the watch in this time, the API server is asked.
 pub const ECHO: Duration = Duration::from_secs(10);
 
+/// Our entry owns the annotation, and the object has none.
+const STRIPPED: &str = "the server does not keep the annotation rhumb.dev/release; a webhook or an admission policy takes it away";
+
 /// What can be said about an object's presence.
 #[derive(Clone, Debug)]
 pub enum Sight<'a> {
@@ -65,6 +68,8 @@ pub struct View<'a> {
     pub gated: Option<Reason>,
     /// The guard's word, for an object that no source wants.
     pub judgement: Option<Judgement>,
+    /// Why it cannot be told whether the source that brought it still wants it.
+    pub doubt: Option<Arc<str>>,
     /// The content with which it ended, for a Job that is gone by itself.
     pub finished: Option<Hash>,
 }
@@ -296,6 +301,11 @@ fn present(view: &View<'_>, source: SourceId, desired: &Shared, live: &Live, now
     }))
 }
 
+/// The hash of what is sent.
+fn content(want: &Shared, replicas: Replicas) -> Hash {
+    if replicas == Replicas::AsWritten { want.hash } else { want.ceded.unwrap_or(want.hash) }
+}
+
 /// A repair brings nothing new, so the annotation goes on naming the revision that did.
 fn revision(view: &View<'_>, source: SourceId, purpose: Purpose) -> Revision {
     match (&view.entry.brought, purpose) {
@@ -364,10 +374,14 @@ fn verify(view: &View<'_>, source: SourceId, want: &Shared, live: &Live, now: In
         Replicas::Shown(_) if as_released => Replicas::AsWritten,
         other => other,
     };
-    let content = if replicas == Replicas::AsWritten { want.hash } else { want.ceded.unwrap_or(want.hash) };
+    let content = content(want, replicas);
     let verified = view.entry.verified.as_ref().filter(|v| v.speaks_of(content, live.ours.as_ref()));
     match verified.map(|verified| verified.cover) {
         None => Decision::act(Action::Compare(want.clone(), replicas)),
+        // Sent again and again, the annotation would be taken away again and again.
+        Some(Cover::Whole) if live.release.is_none() => {
+            Decision::wait(Reason::Refused(STRIPPED.into(), None))
+        }
         Some(Cover::Whole) => Decision::act(Action::Nothing),
         Some(Cover::Empty) => Decision::act(Action::Inspect(want.clone(), replicas)),
         Some(Cover::Lost(lost)) => repair(view, source, want, (replicas, lost), live, now),
@@ -409,10 +423,10 @@ fn defend(view: &View<'_>, reason: Reason, now: Instant) -> Decision {
     match view.sight {
         Sight::NotSeen | Sight::Blind(_) => Decision::act(Action::Look).because(reason),
         Sight::Absent => match hindrance(view, accepted, now) {
-            None => match view.entry.wants.first() {
-                Some((source, _)) => create(view, *source, accepted, Purpose::Repair, now).because(reason),
-                None => Decision::wait(reason),
-            },
+            None => {
+                let source = view.entry.wants.first().map_or(accepted.place.source, |(source, _)| *source);
+                create(view, source, accepted, Purpose::Repair, now).because(reason)
+            }
             Some(_) => Decision::wait(reason),
         },
         Sight::Seen(live) if live.deleting => Decision::wait(Reason::Terminating),
@@ -443,7 +457,12 @@ fn was_ours(view: &View<'_>, live: &Live) -> bool {
 }
 
 fn unwanted(view: &View<'_>, now: Instant) -> Decision {
-    let Sight::Seen(live) = view.sight else { return Decision::act(Action::Forget) };
+    let Sight::Seen(live) = view.sight else {
+        return match (&view.doubt, &view.entry.accepted) {
+            (Some(why), Accepted::Known(_)) => defend(view, Reason::Incomplete(why.clone()), now),
+            _ => Decision::act(Action::Forget),
+        };
+    };
     if !matches!(&live.owner, Owner::Ours(set) if view.inventories.contains(set)) {
         return Decision::act(Action::Forget);
     }

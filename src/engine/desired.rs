@@ -61,7 +61,7 @@ pub struct Desired {
     pub hash: Hash,
     /// The same without `spec.replicas`; none where the manifest sets none.
     pub ceded: Option<Hash>,
-    /// Hash of the pod template of a Deployment, StatefulSet or DaemonSet.
+    /// Hash of what makes the controller of a Deployment, StatefulSet or DaemonSet replace pods.
     pub template: Option<Hash>,
     /// Order of release, lower first.
     pub wave: i32,
@@ -86,7 +86,8 @@ impl Desired {
     /// Reads off an object what decisions need.
     pub fn of(object: &Object, place: Place, applyset: &str) -> Self {
         let content = effective(object, applyset);
-        let template = at(&content, &["spec", "template"]).filter(|_| is_workload(&object.id)).map(Hash::of);
+        let template = at(&content, &["spec", "template"]).filter(|_| is_workload(&object.id));
+        let template = template.map(|template| rolled(template, &content));
         Self {
             id: object.id.clone(),
             gvk: object.gvk.clone(),
@@ -112,6 +113,21 @@ impl Desired {
 /// Whether its controller replaces pods by rolling updates.
 pub fn is_workload(id: &ObjectId) -> bool {
     id.group() == "apps" && matches!(id.kind(), "Deployment" | "StatefulSet" | "DaemonSet")
+}
+
+/// The hash of all that makes a controller replace pods: the template, and what holds a rollout or lets it go.
+fn rolled(template: &Value, content: &Value) -> Hash {
+    let held = [
+        &["spec", "paused"][..],
+        &["spec", "updateStrategy", "type"],
+        &["spec", "updateStrategy", "rollingUpdate", "partition"],
+    ];
+    let held: Vec<Value> = held.iter().map(|path| at(content, path).cloned().unwrap_or_default()).collect();
+    if held.iter().all(Value::is_null) {
+        Hash::of(template)
+    } else {
+        Hash::of(&serde_json::json!([template, held]))
+    }
 }
 
 fn without_replicas(id: &ObjectId, content: &Value) -> Option<Value> {

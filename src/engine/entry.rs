@@ -118,6 +118,8 @@ pub struct Entry {
     pub wants: Vec<(SourceId, Want)>,
     /// What the cluster must show now.
     pub accepted: Accepted,
+    /// What was in force before it, as far as this process has seen it; what was made is its own.
+    pub before: Option<Shared>,
     /// The revision that brought what was accepted: it stays in the annotation as long as the content.
     pub brought: Option<Revision>,
     /// What a look found, until the informer knows more.

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::budget::{Ask, Priority, release};
-use super::decide::{Action, Decision, Purpose, Restarts, Sight, View};
+use super::decide::{Action, Decision, Purpose, Restarts, Scaling, Sight, View};
 use super::entry::{Entry, SourceId, Topic};
 use super::prune::{Guard, Judgement, Pending, judge};
 use super::state::{Engine, Foresight, KindState, Served, Writes};
-use super::{Desired, Live, Owner, Prune, Reason, Want, is_workload};
+use super::{Desired, Ends, Live, Owner, Prune, Reason, Want, is_workload};
 use crate::graph::Units;
-use crate::health::Status;
-use crate::object::{GroupKind, Gvk, ObjectId};
+use crate::health::{Status, waits_for_consumer};
+use crate::object::{GroupKind, Gvk, Hash, ObjectId};
 
 impl Engine {
     /// Why nothing can be said about an object's presence.
@@ -111,7 +111,7 @@ impl Engine {
             return Some(missing);
         }
         match self.shown(before) {
-            Some(live) if live.health.is_current() => None,
+            Some(live) if is_healthy(live) => None,
             Some(live) => Some(Reason::Needs(before.clone(), format!("is {}", health_words(live)).into())),
             None => Some(Reason::Needs(before.clone(), "is not there".into())),
         }
@@ -128,10 +128,29 @@ impl Engine {
 
     /// What is there of an object: by its informer, or by our own write that has not come back yet.
     pub fn shown(&self, id: &ObjectId) -> Option<&Live> {
-        self.live(id).or_else(|| match self.entries.get(id)?.looked.as_ref()? {
-            super::Looked::Found(live) => Some(live),
-            super::Looked::Absent => None,
-        })
+        let looked = match self.entries.get(id).and_then(|entry| entry.looked.as_ref()) {
+            Some(super::Looked::Found(live)) => Some(&**live),
+            Some(super::Looked::Absent) | None => None,
+        };
+        // The health of an older view is that of an older content.
+        match (self.live(id), looked) {
+            (Some(live), Some(looked)) if looked.rv > live.rv => Some(looked),
+            (live, looked) => live.or(looked),
+        }
+    }
+
+    /// Whether an autoscaler sets the count of an object. As long as the autoscalers are not known, one whose
+    /// count is not ours is taken to have one: ours would scale it back.
+    pub(super) fn scaling(&self, id: &ObjectId, entry: &Entry) -> Scaling {
+        let autoscaled = match &self.autoscaled {
+            Some(targets) => targets.contains(id),
+            None => self.shown(id).is_some_and(|live| {
+                let ceded = entry.want().and_then(|(_, desired)| desired.ceded);
+                let released = live.release.as_ref().map(|release| release.hash);
+                live.replicas_ceded || (ceded.is_some() && ceded == released)
+            }),
+        };
+        if autoscaled { Scaling::ByAutoscaler } else { Scaling::ByManifest }
     }
 
     /// Gives a write that may restart pods a token, or makes it wait for one.
@@ -167,10 +186,19 @@ impl Engine {
         }
     }
 
+    /// Why it cannot be told whether the source that brought an object still wants it.
+    pub(super) fn doubt(&self, entry: &Entry) -> Option<Arc<str>> {
+        let accepted = entry.accepted.known().filter(|_| entry.wants.is_empty())?;
+        self.sources[accepted.place.source].incomplete.clone()
+    }
+
     /// A source that is only observed decides all and writes nothing.
     pub(super) fn observed(&self, id: &ObjectId, decision: Decision) -> Decision {
-        let wanting = self.entries.get(id).and_then(|entry| entry.wants.first()).map(|(source, _)| *source);
-        let source = wanting.or_else(|| self.live.get(id).and_then(|live| self.source_of(live)));
+        let entry = self.entries.get(id);
+        let wanting = entry.and_then(|entry| entry.wants.first()).map(|(source, _)| *source);
+        let source = wanting
+            .or_else(|| self.live.get(id).and_then(|live| self.source_of(live)))
+            .or_else(|| Some(entry?.accepted.known()?.place.source));
         let observed = source.is_some_and(|source| self.sources[source].writes == Writes::Observed);
         let writes = matches!(decision.action, Action::Apply(_) | Action::Delete(..));
         if observed && writes { Decision::wait(Reason::Observed) } else { decision }
@@ -212,6 +240,26 @@ impl Engine {
         }
     }
 
+    /// A Job that goes away by itself has ended: that it is gone afterwards is not drift.
+    pub(super) fn track_end(&mut self, id: &ObjectId, live: &Live) {
+        let Some(release) =
+            live.release.as_ref().filter(|release| live.finished && self.has_content(id, release.hash))
+        else {
+            return;
+        };
+        let Some((source, desired)) = self.entry(id).and_then(Entry::want) else { return };
+        if desired.traits.ends == Ends::AfterFinish
+            && let Some(inventory) = &mut self.sources[source].inventory
+        {
+            inventory.finished.insert(id.clone(), release.hash);
+        }
+    }
+
+    /// Whether this is the content that is wanted of an object.
+    pub fn has_content(&self, id: &ObjectId, hash: Hash) -> bool {
+        self.entry(id).and_then(Entry::want).is_some_and(|(_, desired)| desired.is_release(hash))
+    }
+
     /// The source in whose inventory an object is.
     pub fn source_of(&self, live: &Live) -> Option<SourceId> {
         match &live.owner {
@@ -221,7 +269,7 @@ impl Engine {
     }
 
     pub(super) fn track_wave(&mut self, id: &ObjectId) {
-        let Some((source, desired)) = self.entries.get(id).and_then(|entry| entry.want()) else { return };
+        let Some((source, desired)) = self.entry(id).and_then(Entry::want) else { return };
         let (wave, unfinished) = (desired.wave, self.unfinished(source, id).is_some());
         let waves = &mut self.sources[source].waves;
         let ids = waves.entry(wave).or_default();
@@ -240,10 +288,10 @@ impl Engine {
         if entry.candidate().is_some() && entry.want().is_some() {
             return Some("is changed".to_owned());
         }
-        let live = self.live.get(id)?;
+        let live = self.shown(id)?;
         let newest = self.sources[source].head.as_ref();
         let brought = live.release.as_ref().map(|release| &release.revision);
-        if newest.is_none() || brought != newest || live.health.is_current() {
+        if newest.is_none() || brought != newest || is_healthy(live) {
             return None;
         }
         Some(format!("is healthy ({})", health_words(live)))
@@ -273,11 +321,8 @@ impl Engine {
         let empty = std::collections::BTreeSet::new();
         let state = &self.sources[source];
         let of_source = |live: &Live| self.source_of(live) == Some(source);
-        let unwanted: Vec<&ObjectId> = self
-            .unwanted
-            .iter()
-            .filter(|id| self.live.get(*id).is_some_and(|live| of_source(live)))
-            .collect();
+        let unwanted: Vec<&ObjectId> =
+            self.unwanted.iter().filter(|id| self.live(id).is_some_and(of_source)).collect();
         if unwanted.is_empty() {
             return BTreeMap::new();
         }
@@ -299,7 +344,7 @@ impl Engine {
                         .iter()
                         .find(|(other, _)| units.together(id, other))
                         .map(|(_, why)| why.clone()),
-                    needed_by: users.get(*id).map(|user| (*user).clone()),
+                    needed_by: users.get(*id).copied().or_else(|| self.tenant(id)).cloned(),
                 })
             })
             .collect();
@@ -315,20 +360,34 @@ impl Engine {
     }
 
     /// Why a source prunes nothing at all now.
-    fn closed(&self, source: SourceId) -> Option<Arc<str>> {
+    fn closed(&self, source: SourceId) -> Option<Judgement> {
         let state = &self.sources[source];
         if state.prune == Prune::Off {
-            return Some("not wanted any more; kept, as pruning is off".into());
+            return Some(Judgement::Keep("not wanted any more; kept, as pruning is off".into()));
+        }
+        let others = self.sources.iter().enumerate().filter(|(other, _)| *other != source);
+        if let Some((_, other)) = others.clone().find(|(_, other)| other.checked < state.dropped) {
+            let name = &other.name;
+            let why = format!("pruned when source {name}, which may want it, was looked at again");
+            return Some(Judgement::Later(why.into()));
+        }
+        if let Some((file, kind)) = state.catalog.unscoped() {
+            let why =
+                format!("nothing is pruned before {file} is read again: where {kind} lives is not known");
+            return Some(Judgement::Later(why.into()));
         }
         if let Some(why) = &state.incomplete {
-            return Some(format!("nothing is pruned, as the source was not read whole: {why}").into());
+            let why = format!("nothing is pruned, as the source was not read whole: {why}");
+            return Some(Judgement::Keep(why.into()));
         }
         let Some(inventory) = &state.inventory else {
-            return Some("nothing is pruned before the inventory was read".into());
+            return Some(Judgement::Later("nothing is pruned before the inventory was read".into()));
         };
         let declared = state.catalog.ids().map(ObjectId::group_kind);
         let unsynced = inventory.kinds.iter().cloned().chain(declared).find(|kind| !self.is_synced(kind));
-        unsynced.map(|kind| format!("nothing is pruned while {kind} cannot be listed").into())
+        let later =
+            |kind| Judgement::Later(format!("nothing is pruned while {kind} cannot be listed").into());
+        unsynced.map(later)
     }
 
     /// Changes under way, and what belongs together with them or with what is to go.
@@ -346,14 +405,37 @@ impl Engine {
         for id in moving.keys().chain(unwanted.iter().copied()) {
             units.add(id);
             let Some(entry) = self.entries.get(id) else { continue };
-            for desired in entry.want().map(|(_, desired)| desired).into_iter().chain(entry.accepted.known())
-            {
+            // What it used before is not known: anything beside it.
+            let unknown = entry.before.is_none() && self.shown(id).is_some() && moving.contains_key(id);
+            if unknown && (entry.candidate().is_none() || entry.accepted.known().is_none()) {
+                let beside = unwanted.iter().filter(|other| other.namespace() == id.namespace());
+                beside.for_each(|other| units.join(id, other));
+            }
+            let wanted = entry.want().map(|(_, desired)| desired);
+            for desired in wanted.into_iter().chain(entry.accepted.known()).chain(&entry.before) {
                 for need in desired.needs.iter().chain(&desired.after) {
                     units.join(id, need);
                 }
             }
         }
         (moving, units)
+    }
+
+    /// An object of ours that would go with another one though nobody says so: one in a namespace, one of a
+    /// custom kind.
+    fn tenant(&self, id: &ObjectId) -> Option<&ObjectId> {
+        let crd = id.is("apiextensions.k8s.io", "CustomResourceDefinition");
+        if !crd && !id.is("", "Namespace") {
+            return None;
+        }
+        let defined = self.entries.get(id).and_then(|entry| entry.accepted.known()?.defines.as_deref());
+        let lives_by = |other: &ObjectId| match (crd, defined) {
+            (false, _) => other.namespace() == Some(id.name()),
+            (true, Some(kind)) => other.group_kind() == *kind,
+            (true, None) => is_named_after(id.name(), &other.group_kind()),
+        };
+        let ours = self.live.iter().filter(|(_, live)| self.source_of(live).is_some());
+        ours.map(|(other, _)| other).filter(|other| lives_by(other)).min()
     }
 
     /// Of the objects that are to go, those that another one of them uses, with one user each.
@@ -363,10 +445,23 @@ impl Engine {
             if let Some(accepted) = self.entries.get(*user).and_then(|entry| entry.accepted.known()) {
                 users.extend(accepted.needs.iter().map(|used| (used, *user)));
             }
-            users.extend(self.definitions.get(&user.group_kind()).map(|crd| (crd, *user)));
         }
         users
     }
+}
+
+/// Whether a definition's name, `<plural>.<group>`, is that of a kind, as far as English goes.
+fn is_named_after(definition: &str, kind: &GroupKind) -> bool {
+    let singular = kind.kind.to_ascii_lowercase();
+    let stem = singular.get(..singular.len().saturating_sub(1)).unwrap_or_default();
+    definition
+        .split_once('.')
+        .is_some_and(|(plural, group)| group == &*kind.group && plural.starts_with(stem))
+}
+
+/// Healthy as far as others wait for it: a claim may wait for the very pod that waits for it.
+fn is_healthy(live: &Live) -> bool {
+    live.health.is_current() || waits_for_consumer(&live.health)
 }
 
 fn health_words(live: &Live) -> String {

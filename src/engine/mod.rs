@@ -25,6 +25,7 @@ mod plan;
 mod policy;
 mod prune;
 mod reason;
+mod resolve;
 mod state;
 mod words;
 

@@ -77,7 +77,13 @@ impl Engine {
             }
         }
         let Some(entry) = self.entries.get_mut(id) else { return };
-        entry.accepted = Accepted::Known(apply.want.clone());
+        if apply.purpose == Purpose::Create {
+            entry.before = Some(apply.want.clone());
+        }
+        match std::mem::replace(&mut entry.accepted, Accepted::Known(apply.want.clone())) {
+            Accepted::Known(before) if before.hash != apply.want.hash => entry.before = Some(before),
+            _ => {}
+        }
         entry.brought = Some(apply.revision.clone());
         entry.refused = None;
         entry.failed = None;
@@ -99,18 +105,25 @@ impl Engine {
         let Some(entry) = self.entries.get_mut(id) else { return };
         entry.failed = None;
         entry.written = Some((Rv(rv.0 + 1), now));
+        entry.accepted = Accepted::Nothing;
         if removal == Removal::Recreate {
             entry.refused = None;
-            entry.accepted = Accepted::Nothing;
+            // What comes after it gives the token back, also where nobody tells that it was gone.
+            self.claims.entry(id.clone()).and_modify(|claim| *claim = Some(Rv(rv.0 + 1)));
         }
     }
 
     fn failed(&mut self, id: &ObjectId, action: &Action, failure: Failure, now: Instant) {
-        if self.claims.get(id) == Some(&None) {
-            self.claims.remove(id);
-            self.touch(&Topic::Budget);
-        }
         let seen = self.live.get(id).map(|live| live.rv);
+        if self.claims.get(id) == Some(&None) {
+            if let (Failure::Unknown(..), Some(seen)) = (&failure, seen) {
+                // It may be rolling: the next view, or the next try, tells.
+                self.claims.insert(id.clone(), Some(Rv(seen.0 + 1)));
+            } else {
+                self.claims.remove(id);
+                self.touch(&Topic::Budget);
+            }
+        }
         let Some(entry) = self.entries.get_mut(id) else { return };
         match failure {
             Failure::Conflict(rest) => {

@@ -43,7 +43,7 @@ pub enum Keep {
 #[derive(Clone, Debug)]
 pub struct Guard<'a> {
     /// Why nothing at all is pruned; none when the source prunes and was read whole.
-    pub closed: Option<Arc<str>>,
+    pub closed: Option<Judgement>,
     /// The place that the inventory was made from, where it is not the present one.
     pub other_place: Option<Arc<str>>,
     /// How many at once without being asked.
@@ -79,8 +79,8 @@ fn one(pending: &Pending, guard: &Guard<'_>, beyond: Option<&Arc<str>>) -> Judge
     if pending.keep == Keep::Asked {
         return Judgement::Keep("not wanted any more; kept, as its annotation asks".into());
     }
-    if let Some(why) = &guard.closed {
-        return Judgement::Keep(why.clone());
+    if let Some(closed) = &guard.closed {
+        return closed.clone();
     }
     if let (Some(why), false) = (beyond, guard.confirmed.contains(&pending.uid)) {
         return Judgement::Confirm(why.clone());

@@ -8,10 +8,7 @@ use super::budget::Ask;
 use super::decide::{Action, Decision, Sight, View, decide};
 use super::entry::{Accepted, Entry, Looked, SourceId, Topic, Verified};
 use super::prune::Judgement;
-use super::{
-    Adopt, BlastRadius, Catalog, FileFacts, Live, Prune, Release, RollPhase, Rv, Scaling, Shared, Uid, Want,
-    is_workload,
-};
+use super::{Adopt, BlastRadius, Catalog, FileFacts, Live, Prune, RollPhase, Rv, Uid, Want, is_workload};
 use crate::object::{Class, GroupKind, Gvk, Hash, ObjectId, Revision};
 
 /// What is known of a kind.
@@ -73,6 +70,10 @@ pub struct Source {
     pub(super) waves: BTreeMap<i32, BTreeSet<ObjectId>>,
     pub(super) judged: BTreeMap<ObjectId, Judgement>,
     pub(super) to_judge: bool,
+    /// The reading that last left an object unwanted.
+    pub(super) dropped: u64,
+    /// It was looked at after this reading of any source.
+    pub(super) checked: u64,
 }
 
 impl Source {
@@ -92,6 +93,8 @@ impl Source {
             waves: BTreeMap::new(),
             judged: BTreeMap::new(),
             to_judge: true,
+            dropped: 0,
+            checked: 0,
         }
     }
 }
@@ -128,7 +131,7 @@ pub struct Engine {
     pub(super) live: HashMap<ObjectId, Box<Live>>,
     pub(super) informers: HashMap<GroupKind, KindState>,
     pub(super) served: HashMap<Gvk, Served>,
-    pub(super) autoscaled: HashSet<ObjectId>,
+    pub(super) autoscaled: Option<HashSet<ObjectId>>,
     pub(super) waiting: HashMap<Topic, BTreeSet<ObjectId>>,
     pub(super) waits: HashMap<ObjectId, Topic>,
     pub(super) asks: BTreeSet<Ask>,
@@ -137,12 +140,13 @@ pub struct Engine {
     pub(super) claims: BTreeMap<ObjectId, Option<Rv>>,
     pub(super) max_workloads: u32,
     pub(super) unwanted: BTreeSet<ObjectId>,
-    named: BTreeSet<ObjectId>,
+    pub(super) named: BTreeSet<ObjectId>,
     pub(super) dependents: BTreeSet<ObjectId>,
     pub(super) cycles: BTreeMap<ObjectId, Arc<str>>,
     pub(super) definitions: HashMap<GroupKind, ObjectId>,
     relisting: HashMap<GroupKind, HashSet<ObjectId>>,
-    dirty: Vec<ObjectId>,
+    pub(super) dirty: Vec<ObjectId>,
+    readings: u64,
     pub(super) foresight: Foresight,
 }
 
@@ -239,13 +243,19 @@ impl Engine {
     /// Takes over a reading of a source.
     pub fn read(&mut self, source: SourceId, reading: Reading) {
         let state = &mut self.sources[source];
-        let mut touched = BTreeSet::new();
+        let (first, mut touched) = (state.head.is_none(), BTreeSet::new());
         for (file, facts) in reading.files {
             touched.extend(state.catalog.replace(&file, facts));
         }
         let doubt = state.catalog.not_understood().map(|file| format!("{file} is not understood").into());
-        state.incomplete = reading.incomplete.or(doubt);
-        if reading.revision.is_some() {
+        let before = std::mem::replace(&mut state.incomplete, reading.incomplete.or(doubt));
+        if before.is_some() && state.incomplete.is_none() {
+            let unwanted = self.entries.iter().filter(|(_, entry)| entry.wants.is_empty());
+            self.dirty.extend(unwanted.map(|(id, _)| id.clone()));
+        }
+        if reading.revision.is_some() && reading.revision != state.head {
+            // Whether an object is finished depends on the newest revision.
+            self.dirty.extend(state.waves.values().flatten().cloned());
             self.heads[source] = reading.revision.clone().unwrap_or_else(|| Revision::new(""));
             state.head = reading.revision;
         }
@@ -253,7 +263,24 @@ impl Engine {
             self.rewant(source, id);
         }
         self.find_cycles();
+        let unwanted = |id| self.entry(id).is_none_or(|entry: &Entry| entry.wants.is_empty());
+        if first || touched.iter().any(unwanted) {
+            self.readings += 1;
+            self.sources[source].dropped = self.readings;
+        }
         self.sources[source].to_judge = true;
+    }
+
+    /// Number of the last reading that left an object unwanted: another source may have it in a revision that
+    /// has not been read yet.
+    pub fn dropped(&self) -> u64 {
+        self.readings
+    }
+
+    /// A source was looked at after a reading of this number, and what that found was read.
+    pub fn checked(&mut self, source: SourceId, reading: u64) {
+        self.sources[source].checked = reading;
+        self.judge_again();
     }
 
     /// Keeps what is in force; nothing is pruned while the source cannot be read.
@@ -266,8 +293,9 @@ impl Engine {
         let want = self.sources[source].catalog.want(id);
         let entry = self.entries.entry(id.clone()).or_default();
         let before = entry.wants.clone();
+        let mut left_wave = false;
         if let Some((_, Want::Object(old))) = entry.wants.iter().find(|(other, _)| *other == source) {
-            self.sources[source].waves.entry(old.wave).or_default().remove(id);
+            left_wave = self.sources[source].waves.entry(old.wave).or_default().remove(id);
             if let Some(defined) = &old.defines {
                 self.definitions.remove(&**defined);
             }
@@ -294,6 +322,9 @@ impl Engine {
             self.touch(&Topic::Object(id.clone()));
         }
         self.track_wave(id);
+        if left_wave {
+            self.touch(&Topic::Waves(source));
+        }
     }
 
     /// Whatever changes may change what may be pruned.
@@ -337,7 +368,13 @@ impl Engine {
     }
 
     /// Takes over what the parent object says.
-    pub fn inventory(&mut self, source: SourceId, inventory: Inventory) {
+    pub fn inventory(&mut self, source: SourceId, mut inventory: Inventory) {
+        // A Job that has ended has ended, whatever becomes of the parent.
+        if let Some(known) = &self.sources[source].inventory {
+            for (id, hash) in known.finished.iter().filter(|(id, hash)| self.has_content(id, **hash)) {
+                inventory.finished.entry(id.clone()).or_insert(*hash);
+            }
+        }
         if self.sources[source].inventory.as_ref() != Some(&inventory) {
             self.sources[source].inventory = Some(inventory);
             self.sources[source].to_judge = true;
@@ -355,9 +392,11 @@ impl Engine {
 
     /// Takes over which objects autoscalers target.
     pub fn autoscaled(&mut self, targets: HashSet<ObjectId>) {
-        let changed: Vec<ObjectId> = self.autoscaled.symmetric_difference(&targets).cloned().collect();
-        self.dirty.extend(changed);
-        self.autoscaled = targets;
+        match self.autoscaled.replace(targets.clone()) {
+            Some(before) => self.dirty.extend(before.symmetric_difference(&targets).cloned()),
+            // Until now those whose count is not ours were taken for targets.
+            None => drop(self.mark_all()),
+        }
     }
 
     /// An informer begins a list: what it does not show until the end is gone.
@@ -392,6 +431,11 @@ impl Engine {
         }
     }
 
+    /// Whether an informer has not listed all yet, and nothing is known to stand in its way.
+    pub fn is_syncing(&self, kind: &GroupKind) -> bool {
+        matches!(self.informers.get(kind), None | Some(KindState::Syncing))
+    }
+
     /// Whether an informer shows all there is.
     pub fn is_synced(&self, kind: &GroupKind) -> bool {
         self.informers.get(kind) == Some(&KindState::Synced)
@@ -406,13 +450,15 @@ impl Engine {
             return;
         }
         let entry = self.entries.entry(id.clone()).or_default();
-        entry.looked = None;
+        let is_newer = |looked: &Looked| matches!(looked, Looked::Found(found) if found.rv > live.rv);
+        entry.looked = entry.looked.take().filter(is_newer);
         entry.written = entry.written.filter(|(written, _)| *written > live.rv);
         // A view older than our own write tells nothing about what was accepted.
         if entry.written.is_none() {
             entry.know(&live);
         }
         self.track_roll(id, &live);
+        self.track_end(id, &live);
         // One copy of the name for both tables.
         let known = self.entries.get_key_value(id).map_or(id, |(known, _)| known).clone();
         self.live.insert(known, Box::new(live));
@@ -440,15 +486,17 @@ impl Engine {
 
     /// A look at the API server answered.
     pub fn looked(&mut self, id: &ObjectId, looked: Looked) {
+        let overdue = self.entries.get(id).is_some_and(|entry| entry.written.is_some());
+        match (self.live.contains_key(id), &looked) {
+            // The watch owes us an event.
+            (true, Looked::Absent) if overdue => self.gone(id),
+            // It came while the question was on its way.
+            (true, Looked::Absent) => return,
+            _ => {}
+        }
         if let Some(entry) = self.entries.get_mut(id) {
-            if let (Looked::Found(live), Some((written, _))) = (&looked, entry.written)
-                && written <= live.rv
-            {
-                entry.written = None;
-            }
-            if looked == Looked::Absent {
-                entry.written = None;
-            }
+            // The server's own answer is newer than any write of ours, whatever number it bears.
+            entry.written = None;
             if let Looked::Found(live) = &looked {
                 entry.know(live);
             }
@@ -482,38 +530,6 @@ impl Engine {
         self.judge_again();
     }
 
-    /// The contents of older revisions that decisions need, by revision.
-    pub fn unresolved(&self) -> BTreeMap<Revision, Vec<(ObjectId, Hash)>> {
-        let mut found: BTreeMap<Revision, Vec<(ObjectId, Hash)>> = BTreeMap::new();
-        for id in &self.named {
-            let accepted = self.entries.get(id).map(|entry| &entry.accepted);
-            if let Some(Accepted::Named(Release { hash, revision })) = accepted {
-                found.entry(revision.clone()).or_default().push((id.clone(), *hash));
-            }
-        }
-        found
-    }
-
-    /// An older revision was read: the content of an object there, or nothing when it cannot be had.
-    pub fn resolved(&mut self, id: &ObjectId, release: &Release, content: Option<Shared>) {
-        if let Some(entry) = self.entries.get_mut(id)
-            && entry.accepted == Accepted::Named(release.clone())
-        {
-            entry.accepted = match content.filter(|desired| desired.is_release(release.hash)) {
-                Some(desired) => Accepted::Known(desired),
-                None => Accepted::Lost(release.clone()),
-            };
-            self.named.remove(id);
-            self.dirty.push(id.clone());
-        }
-    }
-
-    /// The revisions that contents in force were brought by: they must stay readable.
-    pub fn revisions(&self) -> BTreeSet<Revision> {
-        let live = self.live.values().filter_map(|live| live.release.as_ref()).map(|r| r.revision.clone());
-        live.chain(self.sources.iter().filter_map(|source| source.head.clone())).collect()
-    }
-
     /// Decides about one object, asks the budget, and remembers what it waits for.
     pub fn decide(&mut self, id: &ObjectId, now: Instant) -> Decision {
         self.settle();
@@ -528,10 +544,11 @@ impl Engine {
             inventories: &self.applysets,
             heads: &self.heads,
             adopt: wanting.map_or(Adopt::default(), |(source, _)| self.sources[source].adopt),
-            scaling: if self.autoscaled.contains(id) { Scaling::ByAutoscaler } else { Scaling::ByManifest },
+            scaling: self.scaling(id, entry),
             barred: self.barred(id, entry),
             gated: wanting.and_then(|(source, desired)| self.gated(source, desired)),
             judgement: None,
+            doubt: self.doubt(entry),
             finished: wanting
                 .and_then(|(source, _)| self.sources[source].inventory.as_ref()?.finished.get(id).copied()),
         };

@@ -29,6 +29,15 @@ pub enum Told {
 }
 
 impl Told {
+    /// Whether it is not as wanted. What is kept though nobody wants it is as it was asked for.
+    pub fn is_open(&self) -> bool {
+        match self {
+            Self::Waiting(reason) => !matches!(reason, Reason::Kept(_)),
+            Self::Refused(_) => true,
+            Self::Created | Self::Configured | Self::Unchanged | Self::Pruned | Self::Recreating => false,
+        }
+    }
+
     /// Whether a guard that only a person can open holds it up.
     pub fn is_guarded(&self) -> bool {
         matches!(self, Self::Waiting(Reason::Confirm(_)))

@@ -15,7 +15,7 @@ use super::folder::{self, Read, Root};
 use super::forest::{self, Hasher};
 use super::location::{self, Place};
 use super::names;
-use super::reader::{Form, MAX_FILE, Reader};
+use super::reader::{Form, Limits, MAX_FILE, Reader};
 use super::refusal::{Reason, Refusal};
 use super::snapshot::{Blob, Commit, File, Snapshot};
 
@@ -170,7 +170,7 @@ fn committed(path: &Path, seen: &Snapshot) -> Option<(Revision, Option<Commit>)>
     let revision = Revision::new(&head.to_string());
     let stores = vec![repository.path().to_owned()];
     let place = path.display().to_string();
-    let reader = Reader::new(stores, Form::Commits, place, inside, MAX_FILE);
+    let reader = Reader::new(stores, Form::Commits, place, inside, Limits::default());
     let there = reader.snapshot(&revision).ok()?;
     let names = |snapshot: &Snapshot| -> Vec<_> {
         snapshot.refused.iter().map(|found| (found.origin.file.clone(), found.code)).collect()

@@ -1,8 +1,8 @@
 //! One writer per state directory, across processes.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, Metadata, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -34,22 +34,30 @@ pub(super) async fn take(folder: &Path, patience: Duration) -> Result<Lock, Erro
         .create(folder)
         .map_err(trouble("cannot create"))?;
     let path = folder.join("lock");
-    let file = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .open(&path)
-        .map_err(trouble("cannot write to"))?;
     let start = Instant::now();
     loop {
+        // Opened anew each time: the folder may have been deleted and made again meanwhile, and a lock on a
+        // file that is not there any more locks nothing.
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(&path)
+            .map_err(trouble("cannot write to"))?;
         match file.try_lock() {
-            Ok(()) => return Ok(Lock { file }),
+            Ok(()) if is_at(&file, &path) => return Ok(Lock { file }),
             Err(TryLockError::Error(error)) => return Err(trouble("cannot lock")(error)),
-            Err(TryLockError::WouldBlock) if start.elapsed() >= patience => {
+            Ok(()) | Err(TryLockError::WouldBlock) if start.elapsed() >= patience => {
                 return Err(Error::Busy { path });
             }
-            Err(TryLockError::WouldBlock) => tokio::time::sleep(AGAIN).await,
+            Ok(()) | Err(TryLockError::WouldBlock) => tokio::time::sleep(AGAIN).await,
         }
     }
+}
+
+fn is_at(file: &File, path: &Path) -> bool {
+    let identity = |metadata: Metadata| (metadata.dev(), metadata.ino());
+    let there = std::fs::metadata(path).map(identity);
+    matches!((file.metadata().map(identity), there), (Ok(held), Ok(there)) if held == there)
 }

@@ -71,13 +71,13 @@ fn git_parts(git: &GitLocation, place: &str, store: &Store) -> Result<Parts, Err
     if let Origin::Local { path, .. } = &origin {
         stores.insert(0, path.clone());
     }
-    let reader = Reader::new(stores, Form::Commits, place.to_owned(), inner, store.settings().max_file);
+    let reader = Reader::new(stores, Form::Commits, place.to_owned(), inner, store.settings().limits());
     Ok(Parts::new(origin, reader, git.interval))
 }
 
 fn directory_parts(path: &std::path::Path, place: &str, store: &Store) -> Result<Parts, Error> {
     let stores = vec![store.path().to_owned()];
-    let reader = Reader::new(stores, Form::Snapshots, place.to_owned(), None, store.settings().max_file);
+    let reader = Reader::new(stores, Form::Snapshots, place.to_owned(), None, store.settings().limits());
     let origin = Origin::Directory(Directory::new(path, place, store.clone())?);
     Ok(Parts::new(origin, reader, POLL_HOST))
 }

@@ -22,6 +22,22 @@ use super::tree::{self, Found, Stop, Walk};
 pub const MAX_FILE: u64 = 16 << 20;
 /// A source with more entries is refused: trees can be nested into bombs of any size.
 pub(super) const MAX_ENTRIES: usize = 1_000_000;
+
+/// What is read at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Limits {
+    /// Bytes of a file.
+    pub(super) file: u64,
+    /// Files and folders of a revision.
+    pub(super) entries: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { file: MAX_FILE, entries: MAX_ENTRIES }
+    }
+}
+
 /// Whether revisions are people's commits or our own snapshots of a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
@@ -45,7 +61,7 @@ struct Shared {
     place: String,
     /// The folder of the revisions that is the source's root.
     path: Option<String>,
-    max_file: u64,
+    limits: Limits,
     /// Set when a store turned out to be damaged.
     suspect: AtomicBool,
 }
@@ -56,10 +72,10 @@ impl Reader {
         form: Form,
         place: String,
         path: Option<String>,
-        max_file: u64,
+        limits: Limits,
     ) -> Self {
         let suspect = AtomicBool::new(false);
-        Self { shared: Arc::new(Shared { stores, form, place, path, max_file, suspect }) }
+        Self { shared: Arc::new(Shared { stores, form, place, path, limits, suspect }) }
     }
 
     /// Has the store looked at before it is used again.
@@ -105,7 +121,7 @@ impl Reader {
         self.pass(|objects| {
             let (root, refusals) = self.root(objects, revision)?;
             let mut empty = refusals.is_empty();
-            let walk = Walk::new(objects, MAX_ENTRIES, |_| {
+            let walk = Walk::new(objects, self.shared.limits.entries, |_| {
                 empty = false;
                 ControlFlow::Break(())
             });
@@ -135,7 +151,8 @@ impl Reader {
         self.pass(|objects| {
             let (old, _) = self.root(objects, from)?;
             let (new, _) = self.root(objects, to)?;
-            let pairs = changes::compare(objects, old, new, MAX_ENTRIES).map_err(|stop| self.stop(stop))?;
+            let pairs = changes::compare(objects, old, new, self.shared.limits.entries)
+                .map_err(|stop| self.stop(stop))?;
             Ok(pairs.map(|pairs| self.sized(objects, pairs)).transpose()?.flatten())
         })
     }
@@ -188,7 +205,7 @@ impl Reader {
         let mut last = self.lost(blob);
         for database in databases {
             let read = database.read_header(blob.oid()).and_then(|(size, _)| {
-                if size as u64 > self.shared.max_file {
+                if size as u64 > self.shared.limits.file {
                     return Ok(Err(size as u64));
                 }
                 database.read(blob.oid()).map(|object| Ok(object.data().to_vec()))
@@ -197,7 +214,7 @@ impl Reader {
                 Ok(Ok(bytes)) => return Ok(bytes),
                 Ok(Err(size)) => {
                     let place = format!("{}: {blob}", self.shared.place);
-                    return Err(Error::TooLarge { place, size, limit: self.shared.max_file });
+                    return Err(Error::TooLarge { place, size, limit: self.shared.limits.file });
                 }
                 Err(error) => last = self.damaged(&error),
             }
@@ -267,7 +284,7 @@ impl Reader {
     fn list(&self, objects: &Objects, revision: &Revision) -> Result<Snapshot, Error> {
         let (root, mut refusals) = self.root(objects, revision)?;
         let mut found = Vec::new();
-        let walk = Walk::new(objects, MAX_ENTRIES, |entry| {
+        let walk = Walk::new(objects, self.shared.limits.entries, |entry| {
             match entry {
                 Found::File(path, id) => found.push((path, id)),
                 Found::Refused(refusal) => refusals.push(refusal),
@@ -297,7 +314,7 @@ impl Reader {
     /// A file's size, or the reason for which its content is refused.
     fn weigh(&self, objects: &Objects, id: Oid) -> Result<Result<u64, Reason>, Error> {
         let size = objects.size(id).map_err(|error| self.damaged(&error))?;
-        if size > self.shared.max_file {
+        if size > self.shared.limits.file {
             return Ok(Err(Reason::TooLarge));
         }
         if names::LFS_SIZES.contains(&size) {
@@ -332,7 +349,9 @@ impl Reader {
     fn stop(&self, stop: Stop) -> Error {
         match stop {
             Stop::Git(error) => self.damaged(&error),
-            Stop::TooMany => Error::TooMany { place: self.shared.place.clone(), limit: MAX_ENTRIES },
+            Stop::TooMany => {
+                Error::TooMany { place: self.shared.place.clone(), limit: self.shared.limits.entries }
+            }
         }
     }
 

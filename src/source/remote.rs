@@ -123,15 +123,7 @@ impl Remote {
 
     async fn fetched(&self, lock: &Lock, name: &str) -> Result<Revision, Error> {
         let spec = format!("+{name}:{}", self.arrival);
-        match self.fetch(lock, &spec).await {
-            Ok(()) => {}
-            // What is in no table may be our own store's fault; a remote's fault shows again.
-            Err(Error::Git { detail, .. }) if !self.store.is_sound() => {
-                self.store.replace(lock, &detail)?;
-                self.fetch(lock, &spec).await?;
-            }
-            Err(error) => return Err(error),
-        }
+        self.fetch(lock, &spec).await?;
         let Some(revision) = self.store.target(&self.arrival)? else {
             return Err(Error::Refused {
                 place: self.place.clone(),

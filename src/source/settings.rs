@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::reader::MAX_FILE;
+use super::reader::{Limits, MAX_ENTRIES, MAX_FILE};
 
 /// How long things may take and how large they may be.
 #[derive(Clone)]
@@ -19,6 +19,8 @@ pub struct Settings {
     pub quota: u64,
     /// A larger file, in bytes, is refused.
     pub max_file: u64,
+    /// A repository's revision with more files and folders is refused.
+    pub max_entries: usize,
     /// How long a file must be gone from a folder before that counts.
     pub settle: Duration,
     /// How long between the two looks at a folder that must be equal.
@@ -45,6 +47,12 @@ pub enum Transports {
     Any,
 }
 
+impl Settings {
+    pub(super) const fn limits(&self) -> Limits {
+        Limits { file: self.max_file, entries: self.max_entries }
+    }
+}
+
 impl Default for Settings {
     fn default() -> Self {
         Self {
@@ -53,6 +61,7 @@ impl Default for Settings {
             lock: Duration::from_secs(30),
             quota: 4 << 30,
             max_file: MAX_FILE,
+            max_entries: MAX_ENTRIES,
             settle: Duration::from_mins(1),
             pause: Duration::from_millis(100),
             quiet: Duration::from_millis(250),

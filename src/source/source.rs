@@ -127,8 +127,9 @@ impl Source {
     pub async fn observe(&mut self) -> Result<Observed, Error> {
         let mut seen = self.look().await;
         let own_store = !matches!(self.origin, Origin::Local { .. });
-        if own_store && matches!(seen, Err(Error::Damaged { .. })) {
-            // Now its store is looked through, and made anew if it is at fault.
+        if own_store && matches!(seen, Err(Error::Damaged { .. } | Error::Git { .. })) {
+            // What is in no table may be our own store's fault too. Now it is looked through, and made anew
+            // if it is.
             self.reader.suspect();
             seen = self.look().await;
         }

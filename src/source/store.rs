@@ -267,6 +267,9 @@ impl Store {
         {
             return false;
         }
+        if !fs::read(self.path.join("packed-refs")).map_or(true, |text| is_packed_refs(&text)) {
+            return false;
+        }
         let named = self.repository().and_then(|repository| {
             let mut named = BTreeSet::new();
             for found in repository.references_glob("refs/rhumb/*").map_err(|error| self.judged(&error))? {
@@ -329,4 +332,14 @@ impl Store {
             return;
         }
     }
+}
+
+/// Whether these are lines of `ID NAME`, `^ID` and comments, each with its end.
+fn is_packed_refs(text: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(text) else { return false };
+    let line = |line: &str| {
+        let id = line.strip_prefix('^').or_else(|| line.split_once(' ').map(|(id, _)| id));
+        line.starts_with('#') || id.is_some_and(|id| id.len() == 40 && Oid::from_str(id).is_ok())
+    };
+    (text.is_empty() || text.ends_with('\n')) && text.lines().all(line)
 }

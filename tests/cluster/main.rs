@@ -5,7 +5,25 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, also in its own functions")]
 
+mod adoption;
+mod budget;
+mod commands;
 mod fights;
+mod files;
 mod foreign;
+mod incomplete;
+mod jobs;
+mod kills;
+mod kinds;
+mod lifecycle;
+mod network;
+mod outages;
+mod owners;
+mod prune;
+mod quiet;
+mod refusals;
+mod samples;
+mod secrets;
 mod support;
 mod thread;
+mod twice;

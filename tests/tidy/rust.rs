@@ -34,6 +34,45 @@ pub(crate) fn code(text: &str) -> String {
     out
 }
 
+/// All string literals, with their continued lines joined and their placeholders as `…`.
+pub(crate) fn strings(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let (mut rest, mut before) = (text, String::new());
+    while let Some(first) = rest.chars().next() {
+        let skipped = if rest.starts_with("//") {
+            rest.find('\n').unwrap_or(rest.len())
+        } else if first == '"' || is_raw(rest, &before) {
+            let length = string(rest);
+            let literal = rest[..length].trim_start_matches(['b', 'r']).trim_matches('#');
+            found.push(plain(literal.trim_matches('"')));
+            length
+        } else if first == '\'' {
+            character(rest)
+        } else {
+            first.len_utf8()
+        };
+        before = rest[..skipped].to_owned();
+        rest = &rest[skipped..];
+    }
+    found
+}
+
+/// A literal's text as it is shown.
+fn plain(literal: &str) -> String {
+    let mut lines = literal.split("\\\n");
+    let mut joined = lines.next().unwrap_or_default().to_owned();
+    lines.for_each(|line| joined.push_str(line.trim_start()));
+    let joined = joined.replace("\\\"", "\"").replace("\\n", "\n");
+    let mut out = String::new();
+    let mut rest = joined.as_str();
+    while let Some((text, after)) = rest.split_once('{') {
+        out.push_str(text);
+        out.push('…');
+        rest = after.split_once('}').map_or("", |(_, after)| after);
+    }
+    out + rest
+}
+
 fn is_raw(rest: &str, before: &str) -> bool {
     let opens = ["r\"", "r#", "br\"", "br#"].iter().any(|opening| rest.starts_with(opening));
     let hashes = rest.trim_start_matches(['b', 'r']).trim_start_matches('#');

@@ -29,6 +29,12 @@ impl Source {
         let inside = inside.strip_suffix("/mod").unwrap_or(inside);
         if inside == "lib" || inside == "main" { Vec::new() } else { inside.split('/').collect() }
     }
+
+    /// Whether it is compiled for tests only: `tests.rs`, `tests/`, `pods_tests.rs`, `properties.rs`.
+    pub(crate) fn is_test(&self) -> bool {
+        let module = self.module();
+        module.iter().any(|name| *name == "tests" || name.ends_with("_tests") || *name == "properties")
+    }
 }
 
 /// The package's root.

@@ -1,17 +1,15 @@
 //! Handing decisions to the tasks that carry them out, and taking their outcomes back.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-use tokio::sync::mpsc;
 
 use super::super::act::Question;
 use super::super::event::Event;
 use super::super::feed::Order;
 use super::{Reconciler, Until};
-use crate::engine::{Action, Failure, Outcome, Reason, Release};
-use crate::object::{GroupKind, ObjectId};
+use crate::engine::{Action, Failure, Outcome, Reason, Release, SourceId};
+use crate::object::{GroupKind, Hash, ObjectId};
 use crate::queue::Queue;
 use crate::report::Told;
 
@@ -21,6 +19,10 @@ const CONFLICT: Duration = Duration::from_secs(1);
 /// So many conflicts in a row are decided again as soon as the newer view is here: while a workload rolls,
 /// its status alone makes every view old within moments.
 const SWIFT: u32 = 3;
+
+/// After so many conflicts in a row it is no race any more, and the rests get longer.
+const CONFLICTS: u32 = 8;
+const CONFLICTING: Duration = Duration::from_secs(15);
 
 /// Questions that are asked together.
 #[derive(Default)]
@@ -33,31 +35,35 @@ impl Reconciler {
     /// Asks the feeds for older contents that decisions need.
     pub(super) fn resolve(&mut self) {
         for (revision, wanted) in self.engine.unresolved() {
-            let wanted: Vec<_> = wanted.into_iter().filter(|(id, _)| !self.resolving.contains(id)).collect();
-            if wanted.is_empty() {
-                continue;
+            // Several sources may follow the same repository.
+            let mut by_source: BTreeMap<Option<SourceId>, Vec<(ObjectId, Hash)>> = BTreeMap::new();
+            for (id, hash) in wanted.into_iter().filter(|(id, _)| !self.resolving.contains(id)) {
+                by_source.entry(self.accepted_from(&id)).or_default().push((id, hash));
             }
-            let feed = wanted.first().and_then(|(id, _)| self.feed_of(id));
-            match feed {
-                Some(feed) => {
-                    if feed.try_send(Order::Resolve(revision, wanted.clone())).is_ok() {
-                        self.resolving.extend(wanted.into_iter().map(|(id, _)| id));
+            for (source, wanted) in by_source {
+                match source.and_then(|source| self.feeds[source].as_ref()) {
+                    Some(feed) => {
+                        if feed.try_send(Order::Resolve(revision.clone(), wanted.clone())).is_ok() {
+                            self.resolving.extend(wanted.into_iter().map(|(id, _)| id));
+                        }
                     }
-                }
-                // A single reading has no history: what was accepted before is not known.
-                None => {
-                    for (id, hash) in wanted {
-                        self.engine.resolved(&id, &Release { hash, revision: revision.clone() }, None);
+                    // A single reading has no history: what was accepted before is not known.
+                    None => {
+                        for (id, hash) in wanted {
+                            self.engine.resolved(&id, &Release { hash, revision: revision.clone() }, None);
+                        }
                     }
                 }
             }
         }
     }
 
-    fn feed_of(&self, id: &ObjectId) -> Option<mpsc::Sender<Order>> {
-        let wanting = self.engine.entry(id).and_then(|entry| entry.wants.first()).map(|(source, _)| *source);
-        let source = wanting.or_else(|| self.engine.live(id).and_then(|live| self.engine.source_of(live)))?;
-        self.feeds[source].clone()
+    /// The source that brought what an object shows: the one in whose inventory it is, else the one that
+    /// wants it.
+    fn accepted_from(&self, id: &ObjectId) -> Option<SourceId> {
+        let owning = self.engine.shown(id).and_then(|live| self.engine.source_of(live));
+        let wanting = || self.engine.entry(id)?.wants.first().map(|(source, _)| *source);
+        owning.or_else(wanting)
     }
 
     pub(super) fn process(&mut self, id: ObjectId, now: Instant, batch: &mut Batch) {
@@ -194,9 +200,10 @@ impl Reconciler {
                 Failure::Refused(why, rule, wait.map(|wait| wait.max(backoff(&mut self.queue))))
             }
             Failure::Conflict(_) => {
-                let swift = self.queue.failures(id) < SWIFT;
-                let rest = backoff(&mut self.queue).min(CONFLICT);
-                Failure::Conflict(if swift { Duration::ZERO } else { rest })
+                let failures = self.queue.failures(id);
+                let most = if failures < CONFLICTS { CONFLICT } else { CONFLICTING };
+                let rest = backoff(&mut self.queue).min(most);
+                Failure::Conflict(if failures < SWIFT { Duration::ZERO } else { rest })
             }
         }
     }

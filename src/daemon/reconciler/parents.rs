@@ -41,6 +41,11 @@ impl Reconciler {
             Ok(parent) => {
                 let inventory = inventory::read(parent.as_ref(), &self.places[source]);
                 ledger.parent = parent.map_or(Known::Absent, Known::Says);
+                // It may have been deleted or edited, or a write may have failed that named a new kind.
+                let declared = self.engine.source(source).catalog.ids().map(ObjectId::group_kind);
+                if declared.into_iter().any(|kind| !inventory.kinds.contains(&kind)) {
+                    ledger.need = Need::Growth;
+                }
                 self.watched.hold(inventory.kinds.iter().cloned(), &mut self.engine);
                 self.engine.inventory(source, self.visible(source, inventory));
             }
@@ -92,7 +97,7 @@ impl Reconciler {
                 Need::Tidying if self.is_idle() && self.all_synced(source) => Tidy::Exact,
                 Need::Nothing | Need::Tidying
                     if self.read.contains(&source)
-                        && !inventory::tells_pending(
+                        && !inventory::tells_all(
                             &self.engine,
                             source,
                             self.ledgers[source].parent.parent(),

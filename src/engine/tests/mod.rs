@@ -4,6 +4,8 @@
 mod budget;
 mod decisions;
 mod prune;
+mod safety;
 mod simulation;
+mod wakes;
 mod words;
 mod world;

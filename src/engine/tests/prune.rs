@@ -44,7 +44,11 @@ fn each_guard_says_why() {
         &open,
         "keep: not wanted any more; kept, as its annotation asks",
     );
-    check(&[a()], &PruneGuard { closed: Some("it is off".into()), ..open.clone() }, "keep: it is off");
+    check(
+        &[a()],
+        &PruneGuard { closed: Some(Judgement::Keep("it is off".into())), ..open.clone() },
+        "keep: it is off",
+    );
     check(
         &[Pending { unfinished: Some("x is healthy".into()), ..a() }],
         &open,
@@ -61,7 +65,11 @@ fn each_guard_says_why() {
     check(&[a()], &elsewhere, why);
     check(&[a()], &PruneGuard { confirmed: &confirmed, ..elsewhere }, "delete");
     // Confirmation opens no other guard.
-    let closed = PruneGuard { closed: Some("not read".into()), confirmed: &confirmed, ..open.clone() };
+    let closed = PruneGuard {
+        closed: Some(Judgement::Keep("not read".into())),
+        confirmed: &confirmed,
+        ..open.clone()
+    };
     check(&[a()], &closed, "keep: not read");
     let few = inventory(&[("ConfigMap", 3)]);
     let all_three = [a(), pending(config("b")), pending(config("c"))];

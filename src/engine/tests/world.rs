@@ -279,8 +279,8 @@ impl Rig {
                 self.engine.looked(id, looked);
                 None
             }
-            Action::Compare(want, _) | Action::Inspect(want, _) => {
-                self.compare(id, &want);
+            Action::Compare(want, replicas) | Action::Inspect(want, replicas) => {
+                self.compare(id, &want, replicas);
                 None
             }
             Action::Resolve => {
@@ -296,7 +296,7 @@ impl Rig {
         }
     }
 
-    fn compare(&mut self, id: &ObjectId, want: &Shared) {
+    fn compare(&mut self, id: &ObjectId, want: &Shared, replicas: Replicas) {
         let shape = self.engine.shown(id).and_then(|live| live.ours.clone());
         // The verdict is a function of the view: the entry that is not the newest of ours has lost a path.
         let thing = self.world.things.get(id);
@@ -304,7 +304,9 @@ impl Rig {
             thing.is_some_and(|t| !t.drifted && shape.as_deref() == World::live(id, t).ours.as_deref());
         let lost = if is_workload(id) { Lost::Template } else { Lost::InPlace };
         let cover = if same { Cover::Whole } else { Cover::Lost(lost) };
-        self.engine.verified(id, Verified { content: want.hash, shape, cover });
+        let content =
+            if replicas == Replicas::AsWritten { want.hash } else { want.ceded.unwrap_or(want.hash) };
+        self.engine.verified(id, Verified { content, shape, cover });
     }
 
     fn resolve(&mut self) {

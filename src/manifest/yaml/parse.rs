@@ -317,7 +317,7 @@ impl<'a> Parser<'a> {
     fn node(&mut self, place: Place) -> Result<(), Fault> {
         if let Token { what: What::Alias(name), mark } = *self.scanner.peek()? {
             self.scanner.skip();
-            let Some(&target) = self.anchors.get(name) else { return Err(unknown_anchor(name, mark)) };
+            let Some(&target) = self.anchors.get(name) else { return Err(unknown_anchor(mark)) };
             let node = self.tree.push_alias(target, mark);
             return self.add(node, None);
         }
@@ -442,11 +442,8 @@ fn unexpected(token: &Token<'_>, expected: &str) -> Fault {
     Fault::new(token.mark, "yaml-syntax", format!("this is not YAML: expected {expected}, found {found}"))
 }
 
-fn unknown_anchor(name: &str, mark: Mark) -> Fault {
-    Fault::new(
-        mark,
-        "unknown-anchor",
-        format!("no anchor `&{name}` stands before this alias in its document"),
-    )
-    .hint("an anchor reaches no further than its own document: repeat the value here")
+/// Does not repeat the name: a Secret's value that begins with `*` looks like one.
+fn unknown_anchor(mark: Mark) -> Fault {
+    Fault::new(mark, "unknown-anchor", "no anchor of this name stands before this alias in its document")
+        .hint("an anchor reaches no further than its own document: repeat the value here")
 }

@@ -198,7 +198,7 @@ async fn a_kubernetes_volume_is_swapped_as_a_whole() {
 async fn what_is_refused_makes_the_revision_incomplete() {
     let bed = Bed::new(&[("a.yaml", "1"), ("overlay/kustomization.yaml", "x"), ("overlay/b.yaml", "2")]);
     symlink("a.yaml", bed.root().join("link.yaml")).unwrap();
-    fs::File::create(bed.root().join("big.yaml")).unwrap().set_len(17 << 20).unwrap();
+    fs::File::create(bed.root().join("big.yaml")).unwrap().set_len(1 << 30).unwrap();
     let mut source = bed.open();
     let first = seen(&mut source).await;
     let snapshot = source.snapshot(&first).unwrap();
@@ -221,26 +221,30 @@ async fn what_is_refused_makes_the_revision_incomplete() {
 #[tokio::test]
 async fn a_folder_that_never_rests_is_not_taken() {
     let bed = Bed::new(&[("a.yaml", "1")]);
-    let mut source = bed.open();
+    let (root, busy) = (bed.root(), Arc::new(std::sync::atomic::AtomicUsize::new(0)));
+    let (writes, start) = (busy.clone(), Instant::now());
+    let settings = Settings {
+        pause: Duration::from_millis(1),
+        // Each pass asks for the time once: somebody writes then.
+        clock: Arc::new(move || {
+            use std::sync::atomic::Ordering::SeqCst;
+            if writes.load(SeqCst) > 0 {
+                fs::write(root.join("a.yaml"), writes.fetch_add(1, SeqCst).to_string()).unwrap();
+            }
+            start
+        }),
+        ..Settings::default()
+    };
+    let location = Location::Directory(bed.root());
+    let mut source = Source::open_with("test", &location, bed.state.path(), settings).unwrap();
     let first = seen(&mut source).await;
-    let (root, stop) = (bed.root(), Arc::new(std::sync::atomic::AtomicBool::new(false)));
-    let ended = stop.clone();
-    let writer = std::thread::spawn(move || {
-        let mut n = 0_u64;
-        while !ended.load(std::sync::atomic::Ordering::Relaxed) {
-            n += 1;
-            fs::write(root.join("young"), n.to_string()).unwrap();
-            fs::rename(root.join("young"), root.join("a.yaml")).unwrap();
-        }
-        n
-    });
-    let outcome = source.observe().await;
-    stop.store(true, std::sync::atomic::Ordering::Relaxed);
-    writer.join().unwrap();
-    match outcome {
+    busy.store(10, std::sync::atomic::Ordering::SeqCst);
+    bed.put(&[("a.yaml", "2")]);
+    match source.observe().await {
         Err(Error::Moving { .. }) => assert_eq!(source.current(), Some(&first)),
         other => panic!("two passes were equal: {other:?}"),
     }
+    busy.store(0, std::sync::atomic::Ordering::SeqCst);
     assert!(source.observe().await.unwrap().changed, "taken when it rests");
 }
 

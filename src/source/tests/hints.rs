@@ -88,6 +88,55 @@ async fn worktrees_bare_repositories_and_pushes_wake() {
     .await;
 }
 
+#[tokio::test]
+async fn every_way_that_a_host_treats_repositories_wakes() {
+    let (repo, first) = Repo::with(&[("a.yaml", "1")]);
+    let beside = tempfile::tempdir().unwrap();
+    let bare = beside.path().join("shop.git");
+    super::bed::git(beside.path(), &["init", "--quiet", "--bare", "--initial-branch=main", "shop.git"]);
+    let in_bare = |args: &[&str]| drop(super::bed::git(&bare, args));
+    let state = tempfile::tempdir().unwrap();
+    let mut source = Source::open("test", &at(&bare), state.path()).unwrap();
+    let hints = source.hints();
+    tokio::time::timeout(LONG, hints.changed()).await.expect("a first hint");
+    assert!(source.observe().await.is_err());
+    // Waits for the hint after which the revision is there.
+    let arrives = async |source: &mut Source, revision: &crate::object::Revision, what: &str| {
+        let arrived = tokio::time::timeout(LONG, async {
+            while !source.observe().await.is_ok_and(|seen| seen.revision == *revision) {
+                hints.changed().await;
+            }
+        });
+        arrived.await.unwrap_or_else(|_| panic!("no hint: {what}"));
+    };
+    let push = |branch: &str| drop(repo.git(&["push", "--quiet", "--force", bare.to_str().unwrap(), branch]));
+    push("main");
+    arrives(&mut source, &first, "the first push").await;
+    in_bare(&["gc", "--quiet"]);
+    let second = repo.commit(&[("a.yaml", "2")]);
+    push("main");
+    arrives(&mut source, &second, "a push after gc").await;
+    in_bare(&["pack-refs", "--all", "--prune"]);
+    repo.git(&["checkout", "--quiet", "-b", "deep/in/folders"]);
+    let third = repo.commit(&[("a.yaml", "3")]);
+    push("deep/in/folders");
+    in_bare(&["symbolic-ref", "HEAD", "refs/heads/deep/in/folders"]);
+    arrives(&mut source, &third, "another branch").await;
+    let fourth = repo.commit(&[("a.yaml", "4")]);
+    push("deep/in/folders");
+    arrives(&mut source, &fourth, "a push to it").await;
+    // Replaced by another one, by two renames.
+    repo.git(&["checkout", "--quiet", "main"]);
+    let fifth = repo.commit(&[("a.yaml", "5")]);
+    repo.git(&["clone", "--quiet", "--bare", ".", beside.path().join("young.git").to_str().unwrap()]);
+    fs::rename(&bare, beside.path().join("old.git")).unwrap();
+    fs::rename(beside.path().join("young.git"), &bare).unwrap();
+    arrives(&mut source, &fifth, "another repository at its place").await;
+    let sixth = repo.commit(&[("a.yaml", "6")]);
+    push("main");
+    arrives(&mut source, &sixth, "a push to that one").await;
+}
+
 /// Makes changes until one wakes: the watch on what was replaced is set within two seconds.
 async fn wait_for_watch(hints: &Hints, change: impl Fn()) {
     quiet(hints).await;

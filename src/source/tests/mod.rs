@@ -1,12 +1,17 @@
 //! Tests against real repositories, made by the `git` program in temporary folders.
 
+mod awaited;
 mod bed;
 mod directory;
 mod disk;
+mod forms;
 mod hints;
 mod hostile;
+mod http;
+mod identity;
 mod local;
 mod location;
+mod outage;
 mod remote;
 mod server;
 mod state;

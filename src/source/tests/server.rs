@@ -16,6 +16,8 @@ use super::bed::git_command;
 pub(super) enum Manner {
     /// Speaks git, and says no more after so many bytes of an answer.
     Git { most: usize },
+    /// Speaks git over HTTP.
+    Http,
     /// Accepts and says nothing.
     Silent,
     /// Sends this, a byte a second, after the first `fast` bytes.
@@ -85,6 +87,11 @@ impl Server {
         format!("{scheme}://127.0.0.1:{}/repo", self.port)
     }
 
+    /// What tells processes that talk to this server from others.
+    pub(super) fn mark(&self) -> String {
+        self.port.to_string()
+    }
+
     /// What the connections that ended by now had been asked, one text each.
     pub(super) fn ended(&self) -> Vec<String> {
         self.requests.try_iter().collect()
@@ -123,6 +130,7 @@ fn serve(manner: &Manner, folder: &Path, mut stream: TcpStream, requests: &Sende
             speak_git(folder, &stream, *most);
             String::new()
         }
+        Manner::Http => super::http::speak(folder, &mut stream),
         Manner::Silent => read_to_end(&mut stream),
         Manner::Say(text) => {
             let asked = read_request(&mut stream);

@@ -5,8 +5,9 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use super::bed::{Repo, folder, noise, paths, put};
+use super::bed::{Repo, folder, git, noise, paths, put};
 use super::remote::Bed;
+use super::server::Manner;
 use crate::object::{Class, Revision};
 use crate::source::{Error, Location, Settings, Source};
 
@@ -19,6 +20,22 @@ fn spoil(folder: &Path, ending: &str) {
             let size = entry.metadata().unwrap().len() as usize;
             fs::remove_file(entry.path()).unwrap();
             fs::write(entry.path(), vec![b'?'; size / 2]).unwrap();
+            found += 1;
+        }
+    }
+    assert!(found > 0, "nothing ends in {ending}");
+}
+
+/// Overwrites every file that ends so with bytes that mean nothing.
+fn scramble(folder: &Path, ending: &str) {
+    let mut found = 0;
+    for entry in walkdir::WalkDir::new(folder) {
+        let entry = entry.unwrap();
+        if entry.file_type().is_file() && entry.path().to_string_lossy().ends_with(ending) {
+            let size = entry.metadata().unwrap().len() as u32;
+            let bytes: Vec<u8> = (1..=size).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+            fs::remove_file(entry.path()).unwrap();
+            fs::write(entry.path(), bytes).unwrap();
             found += 1;
         }
     }
@@ -89,6 +106,107 @@ async fn a_damaged_store_is_fetched_again() {
         }
     })
     .await;
+}
+
+#[tokio::test]
+async fn random_bytes_in_any_file_of_the_store_heal() {
+    for ending in [".pack", ".idx", "/HEAD", "/config", "/shallow"] {
+        heals(|state| scramble(&state.join("store.git"), ending)).await;
+    }
+    heals(|state| {
+        for entry in walkdir::WalkDir::new(state.join("store.git/refs")).into_iter().flatten() {
+            if entry.file_type().is_file() {
+                scramble(entry.path(), "");
+            }
+        }
+    })
+    .await;
+    heals(|state| {
+        let store = state.join("store.git");
+        git(&store, &["pack-refs", "--all", "--prune"]);
+        scramble(&store, "/packed-refs");
+    })
+    .await;
+    heals(|state| scramble(state, "")).await;
+}
+
+#[tokio::test]
+async fn a_broken_store_whose_remote_is_gone_is_an_error_and_never_empty() {
+    let breaks: [&dyn Fn(&Path); 3] = [
+        &|state| fs::remove_dir_all(state).unwrap(),
+        &|state| scramble(&state.join("store.git"), ".pack"),
+        &|state| scramble(state, ""),
+    ];
+    for damage in breaks {
+        let (bed, first) = Bed::new(&[("a.yaml", "1"), ("b.yaml", "2")]);
+        let open = || bed.open_with(|_, settings| settings.answer = Duration::from_millis(500));
+        let mut source = open();
+        source.observe().await.unwrap();
+        damage(bed.state.path());
+        bed.server.set(Manner::Silent);
+        for mut source in [source, open()] {
+            assert!(source.observe().await.is_err());
+            assert!(source.snapshot(&first).is_err(), "an error, not an empty list");
+            assert!(matches!(source.changes(&first, &first), Ok(changed) if changed.is_empty()));
+        }
+        bed.server.set(Manner::git());
+        let mut source = open();
+        assert_eq!(source.observe().await.unwrap().revision, first, "recovers by itself");
+        read_all(&source, &first);
+    }
+}
+
+#[test]
+fn what_the_disk_says_is_told_apart_from_damage() {
+    let store = crate::source::store::Store::new(Path::new("/state"), Settings::default());
+    let check = |text: &str, class: Class, expected: &str| {
+        let error = git2::Error::new(git2::ErrorCode::GenericError, git2::ErrorClass::Os, text);
+        let error = store.judged(&error);
+        assert_eq!(error.class(), class, "{error}");
+        assert!(error.to_string().contains(expected), "{error}");
+    };
+    check("failed to write data: No space left on device", Class::Transient, "free space there");
+    check("failed to write chunk: Disk quota exceeded", Class::Transient, "free space there");
+    check("could not create: Permission denied", Class::Config, "--state-directory");
+    check("could not create: Read-only file system", Class::Config, "--state-directory");
+    check("object not found", Class::Source, "damaged repository");
+}
+
+#[tokio::test]
+async fn a_store_of_another_user_is_a_clear_error() {
+    // Only root may give files away.
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let (bed, _) = Bed::new(&[("a.yaml", "1")]);
+    let mut source = bed.open();
+    source.observe().await.unwrap();
+    let give = |user: u32| {
+        let user = rustix::fs::Uid::from_raw(user);
+        rustix::fs::chown(bed.state.path().join("store.git"), Some(user), None).unwrap();
+    };
+    give(12345);
+    let error = source.observe().await.unwrap_err();
+    assert!(error.to_string().contains("not owned by current user"), "{error}");
+    assert!(error.to_string().contains("--state-directory"), "{error}");
+    give(0);
+    source.observe().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_child_that_outlives_its_process_keeps_the_store_to_itself() {
+    let (bed, _) = Bed::new(&[("a.yaml", "1")]);
+    let mut source = bed.open_with(|_, settings| settings.lock = Duration::from_millis(50));
+    let lock = source.store.lock().await.unwrap();
+    let mut child =
+        std::process::Command::new("sleep").arg("600").stdin(lock.share().unwrap()).spawn().unwrap();
+    drop(lock);
+    let error = source.observe().await.unwrap_err();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(matches!(error, Error::Busy { .. }), "{error}");
+    assert!(error.to_string().contains("another rhumb holds"), "{error}");
+    source.observe().await.unwrap();
 }
 
 #[tokio::test]
@@ -221,6 +339,28 @@ async fn two_processes_take_turns() {
     assert!(matches!(error, Error::Busy { .. }), "{error}");
     drop(lock);
     source.observe().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_lock_on_a_folder_that_is_no_more_locks_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let state = dir.path().join("state");
+    let patience = Duration::from_secs(20);
+    let take = || crate::source::lock::take(&state, patience);
+    let old = take().await.unwrap();
+    let waiting = take();
+    tokio::pin!(waiting);
+    assert!(futures::poll!(waiting.as_mut()).is_pending());
+    fs::remove_dir_all(&state).unwrap();
+    let young = take().await.unwrap();
+    drop(old);
+    // The one who waited for the old one must wait for the young one now.
+    for _ in 0..3 {
+        let turn = tokio::time::timeout(Duration::from_millis(50), waiting.as_mut()).await;
+        assert!(turn.is_err());
+    }
+    drop(young);
+    waiting.await.unwrap();
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 mod api;
 mod audit;
 mod daemon;
+mod own;
 mod repo;
 mod site;
 mod wait;
@@ -15,8 +16,9 @@ use controlplane::Cluster;
 pub(crate) use api::{Api, at};
 pub(crate) use audit::Window;
 pub(crate) use daemon::Daemon;
+pub(crate) use own::Own;
 pub(crate) use repo::{Folder, Repo};
-pub(crate) use site::Site;
+pub(crate) use site::{Run, Site, run, source};
 pub(crate) use wait::{SOON, eventually, until};
 
 /// The control plane that all tests share that stop none of its parts.

@@ -5,14 +5,15 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, also in its own functions")]
 
+mod informers;
+
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use controlplane::{Answer, Ending, Fault as Broken, FaultProxy, Requests, Rule};
 use rhumb::cluster::{
-    Cluster, Connection, Deleted, Denial, Fault, Force, Informer, InformerEvent, Kind, Kinds, Looked, Lookup,
-    News, Parent, Propagation, Reclaimed, Retry, Selector, applyset_id,
+    Cluster, Connection, Deleted, Denial, Fault, Force, InformerEvent, Kind, Kinds, Looked, Lookup, News,
+    Parent, Propagation, Reclaimed, Retry, Selector, applyset_id,
 };
 use rhumb::engine::Guard;
 use rhumb::engine::{Owner, Rv, Uid};
@@ -496,125 +497,4 @@ async fn autoscalers_tell_their_targets() {
             break;
         }
     }
-}
-
-fn members(stand: &Stand, set: &str) -> (Informer, mpsc::Receiver<InformerEvent>) {
-    let (sink, events) = mpsc::channel(64);
-    let selector = Selector::PartOf([Arc::<str>::from(set)].into());
-    (stand.cluster.informer(&stand.config_maps(), selector, sink), events)
-}
-
-async fn make_member(stand: &Stand, name: &str, set: &str) -> Uid {
-    let mut body = stand.body(name, &json!({}));
-    body["metadata"]["labels"] = json!({ "applyset.kubernetes.io/part-of": set });
-    let id = stand.id(name);
-    stand.cluster.apply(&stand.config_maps(), &id, &body, &Guard::Absent, Force::No).await.unwrap().live.uid
-}
-
-#[tokio::test]
-async fn an_informer_tells_what_happens_to_members() {
-    let stand = Stand::new("informers").await;
-    let set = "applyset-informers-v1";
-    make_member(&stand, "a", set).await;
-    let (informer, mut events) = members(&stand, set);
-    let ours = |name: &str| format!("seen {name} Ours(\"{set}\")");
-    assert_eq!(until(&mut events, "synced").await, ["started".to_owned(), ours("a"), "synced".to_owned()]);
-    make_member(&stand, "b", set).await;
-    assert_eq!(until(&mut events, &ours("b")).await, [ours("b")]);
-    // A stripped label looks like an end.
-    stand.kubectl(&["label", "configmap", "a", "applyset.kubernetes.io/part-of-"], "");
-    assert_eq!(until(&mut events, "gone a").await, ["gone a"]);
-    stand.kubectl(&["delete", "configmap", "b"], "");
-    assert_eq!(until(&mut events, "gone b").await, ["gone b"]);
-    informer.relist();
-    assert_eq!(until(&mut events, "synced").await, ["started", "synced"]);
-    assert!(!informer.is_finished());
-}
-
-/// A stand whose calls go through a proxy that does what it is told.
-async fn faulty(stand: &mut Stand) -> FaultProxy {
-    let proxy = plane().fault_proxy(7).unwrap();
-    let connection = Connection {
-        kubeconfig: Some(proxy.kubeconfig("rhumb").unwrap()),
-        timeout: Duration::from_secs(2),
-        ..Connection::default()
-    };
-    stand.cluster = Cluster::connect(&connection).await.unwrap();
-    proxy
-}
-
-#[tokio::test]
-async fn an_answer_that_is_lost_is_no_word_about_the_write() {
-    let mut stand = Stand::new("lost").await;
-    let proxy = faulty(&mut stand).await;
-    for (name, ending) in [("closed", Ending::Close), ("reset", Ending::Reset), ("silent", Ending::Silence)] {
-        proxy.add(Rule::new(Requests::any().method("PATCH"), Broken::DropAnswer(ending)).times(1));
-        let fault = stand.apply(name, json!({ "a": "1" }), Guard::Absent, Force::No).await.unwrap_err();
-        assert_eq!(fault.retry(), Retry::Soon, "{fault}");
-        assert!(matches!(fault, Fault::Unreachable { .. } | Fault::Timeout { .. }), "{fault}");
-        // It was done.
-        assert_eq!(stand.data(name).await, json!({ "a": "1" }));
-    }
-    proxy.add(Rule::new(Requests::any().method("GET"), Broken::Truncate(20)).times(1));
-    let error = stand.cluster.get(&stand.config_maps(), &stand.id("closed")).await.unwrap_err();
-    assert!(matches!(error.fault(), Fault::Garbled { .. }), "{error}");
-    let slow = Answer::error(429, "TooManyRequests").header("Retry-After", "1");
-    proxy.add(Rule::new(Requests::any(), Broken::Replace(slow)).times(1));
-    let error = stand.cluster.get(&stand.config_maps(), &stand.id("closed")).await.unwrap_err();
-    assert_eq!(error.retry_after(), Some(Duration::from_secs(1)));
-}
-
-#[tokio::test]
-async fn an_informer_misses_nothing_when_watches_break() {
-    let mut stand = Stand::new("cuts").await;
-    let proxy = faulty(&mut stand).await;
-    let set = "applyset-cuts-v1";
-    let ours = |name: &str| format!("seen {name} Ours(\"{set}\")");
-    let (_informer, mut events) = members(&stand, set);
-    until(&mut events, "synced").await;
-    for (name, ending) in [("a", Ending::Close), ("b", Ending::Reset)] {
-        proxy.end_open(&Requests::any().watches(), ending);
-        make_member(&stand, name, set).await;
-        let told = until(&mut events, &ours(name)).await;
-        assert!(!told.contains(&"started".to_owned()), "it resumes: {told:?}");
-    }
-    // Too old: listed again.
-    proxy.add(
-        Rule::new(Requests::any().watches(), Broken::Replace(Answer::watch_error(410, "Expired"))).times(1),
-    );
-    proxy.end_open(&Requests::any().watches(), Ending::Close);
-    let told = until(&mut events, "synced").await;
-    assert!(told.contains(&ours("a")) && told.contains(&ours("b")), "{told:?}");
-    // A kind that is forbidden for a while.
-    let rule =
-        proxy.add(Rule::new(Requests::any().watches(), Broken::Replace(Answer::error(403, "Forbidden"))));
-    proxy.end_open(&Requests::any().watches(), Ending::Close);
-    until(&mut events, "failed forbidden").await;
-    make_member(&stand, "c", set).await;
-    proxy.remove(rule);
-    until(&mut events, &ours("c")).await;
-}
-
-#[tokio::test]
-async fn an_informer_outlives_the_server() {
-    let stand = Stand::new("restart").await;
-    let set = "applyset-restart-v1";
-    make_member(&stand, "a", set).await;
-    let (_informer, mut events) = members(&stand, set);
-    until(&mut events, "synced").await;
-    let Stand { cluster, kinds, namespace, together } = stand;
-    drop(together);
-    let _alone = ALONE.write().await;
-    plane().kill_apiserver().unwrap();
-    assert_eq!(until(&mut events, "failed transient").await.len(), 1);
-    plane().start_apiserver().unwrap();
-    let back = Instant::now();
-    let body = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": {
-        "name": "b", "namespace": namespace, "labels": { "applyset.kubernetes.io/part-of": set } } });
-    let id = ObjectId::new(&GroupKind::new("", "ConfigMap"), Some(&namespace), "b");
-    let kind = served(&kinds, "v1", "ConfigMap");
-    cluster.apply(&kind, &id, &body, &Guard::Absent, Force::No).await.unwrap();
-    let told = until(&mut events, &format!("seen b Ours(\"{set}\")")).await;
-    assert!(back.elapsed() < Duration::from_secs(30), "{:?}", back.elapsed());
-    assert!(!told.contains(&"gone a".to_owned()), "{told:?}");
 }

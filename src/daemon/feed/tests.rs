@@ -1,0 +1,111 @@
+//! What a feed tells of a source, and what it does not tell twice.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use super::super::reading::Names;
+use super::*;
+use crate::source::{GitLocation, Location};
+
+/// A repository with one manifest, and a feed that has told nothing yet.
+struct Bed {
+    dir: TempDir,
+    _state: TempDir,
+    feed: Feed,
+    told: mpsc::Receiver<Event>,
+}
+
+const MANIFEST: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n";
+
+fn git(folder: &Path, args: &[&str]) {
+    let command = Command::new("git")
+        .current_dir(folder)
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .args(["-c", "user.name=A Person", "-c", "user.email=person@example.com"])
+        .args(args)
+        .status();
+    assert!(command.unwrap().success(), "{args:?}");
+}
+
+fn make(folder: &Path) {
+    fs::create_dir_all(folder).unwrap();
+    git(folder, &["init", "--quiet", "--initial-branch=main", "."]);
+    fs::write(folder.join("a.yaml"), MANIFEST).unwrap();
+    git(folder, &["add", "."]);
+    git(folder, &["commit", "--quiet", "--message=x"]);
+}
+
+impl Bed {
+    fn new() -> Self {
+        let (dir, state) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+        let path = dir.path().join("repo");
+        let location = Location::Git(GitLocation::new(path.to_str().unwrap())).awaited();
+        let source = Source::open("test", &location, state.path()).unwrap();
+        let dialect = Dialect {
+            source: 0,
+            applyset: "set".into(),
+            namespace: "default".into(),
+            names: Names::default(),
+        };
+        let (events, told) = mpsc::channel(8);
+        Self { dir, _state: state, feed: Feed::new(source, dialect, Scopes::builtin(), events), told }
+    }
+
+    fn path(&self) -> std::path::PathBuf {
+        self.dir.path().join("repo")
+    }
+
+    /// One look: what it told, in a few words.
+    async fn look(&mut self) -> String {
+        let last = self.feed.look().await;
+        let first = std::iter::from_fn(|| self.told.try_recv().ok());
+        let words: Vec<String> = first.collect::<Vec<_>>().into_iter().chain(last).map(said).collect();
+        words.join(", ")
+    }
+}
+
+fn said(event: Event) -> String {
+    match event {
+        Event::Read(_, reading, _) => {
+            let whole = reading.incomplete.map_or_else(|| "whole".to_owned(), |why| format!("without {why}"));
+            format!("read {} files {whole}", reading.files.len())
+        }
+        Event::Unreadable(_, why) => format!("unreadable: {why}"),
+        Event::Place(_, place) => format!("at {place}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn trouble_is_told_once_and_so_is_its_end() {
+    let mut bed = Bed::new();
+    let path = bed.path();
+    let missing = bed.look().await;
+    assert!(missing.starts_with("unreadable: ") && missing.contains("no such file or folder"), "{missing}");
+    assert_eq!(bed.look().await, "", "no news");
+    make(&path);
+    assert_eq!(bed.look().await, "read 1 files whole");
+    assert_eq!(bed.look().await, "");
+
+    let aside = bed.dir.path().join("aside");
+    fs::rename(&path, &aside).unwrap();
+    let gone = bed.look().await;
+    assert!(gone.contains("in force: ") && gone.contains("last seen 2"), "its age is told: {gone}");
+    assert_eq!(bed.look().await, "", "no news");
+    fs::rename(&aside, &path).unwrap();
+    // The same revision as before, and it is complete again: without this nothing would ever be pruned.
+    assert_eq!(bed.look().await, "read 0 files whole");
+    assert_eq!(bed.look().await, "");
+}
+
+#[tokio::test]
+async fn a_place_is_told_before_what_was_read_there() {
+    let mut bed = Bed::new();
+    bed.look().await;
+    make(&bed.path());
+    git(&bed.path(), &["remote", "add", "origin", "https://me:hunter2@example.com/shop.git"]);
+    assert_eq!(bed.look().await, "at example.com/shop, read 1 files whole");
+}

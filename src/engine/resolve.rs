@@ -1,0 +1,41 @@
+//! Contents of older revisions: which are needed, and what came of reading them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::state::Engine;
+use super::{Accepted, Release, Shared};
+use crate::object::{Hash, ObjectId, Revision};
+
+impl Engine {
+    /// The contents of older revisions that decisions need, by revision.
+    pub fn unresolved(&self) -> BTreeMap<Revision, Vec<(ObjectId, Hash)>> {
+        let mut found: BTreeMap<Revision, Vec<(ObjectId, Hash)>> = BTreeMap::new();
+        for id in &self.named {
+            let accepted = self.entries.get(id).map(|entry| &entry.accepted);
+            if let Some(Accepted::Named(Release { hash, revision })) = accepted {
+                found.entry(revision.clone()).or_default().push((id.clone(), *hash));
+            }
+        }
+        found
+    }
+
+    /// An older revision was read: the content of an object there, or nothing when it cannot be had.
+    pub fn resolved(&mut self, id: &ObjectId, release: &Release, content: Option<Shared>) {
+        if let Some(entry) = self.entries.get_mut(id)
+            && entry.accepted == Accepted::Named(release.clone())
+        {
+            entry.accepted = match content.filter(|desired| desired.is_release(release.hash)) {
+                Some(desired) => Accepted::Known(desired),
+                None => Accepted::Lost(release.clone()),
+            };
+            self.named.remove(id);
+            self.dirty.push(id.clone());
+        }
+    }
+
+    /// The revisions that contents in force were brought by: they must stay readable.
+    pub fn revisions(&self) -> BTreeSet<Revision> {
+        let live = self.live.values().filter_map(|live| live.release.as_ref()).map(|r| r.revision.clone());
+        live.chain(self.sources.iter().filter_map(|source| source.head.clone())).collect()
+    }
+}

@@ -1,0 +1,230 @@
+//! What must never be deleted, whoever errs: each case is one that looked like "not wanted any more".
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::world::{Rig, SET, Thing, World, Wrote, config, desired, gvk, id, reading, workload};
+use crate::engine::*;
+use crate::health::{Health, Status};
+use crate::object::{GroupKind, Hash, ObjectId, Revision};
+
+const OTHER: &str = "applyset-other-v1";
+
+fn thing(rv: u64, wanted: &Desired) -> Thing {
+    Thing {
+        uid: rv,
+        rv,
+        release: Some(Release { hash: wanted.hash, revision: Revision::new("r1") }),
+        labelled: true,
+        drifted: false,
+        shape: rv,
+        foreign: false,
+        phase: RollPhase::Settled,
+    }
+}
+
+fn with(id: &ObjectId, content: u32, change: impl FnOnce(&mut Desired)) -> Shared {
+    let mut wanted = (*desired(id, content, id.name())).clone();
+    change(&mut wanted);
+    Arc::new(wanted)
+}
+
+/// An engine that watches these kinds and shows nothing yet.
+fn engine(sets: &[&str], kinds: &[GroupKind]) -> Engine {
+    let mut engine = Engine::new(3);
+    for set in sets {
+        let radius = BlastRadius { count: 100, percent: 100 };
+        let number = engine.add_source(Source::new(set, set, Adopt::IfUnowned, Prune::On, radius));
+        let kinds = kinds.iter().cloned().collect();
+        engine.inventory(number, Inventory { kinds, ..Inventory::default() });
+    }
+    for kind in kinds {
+        engine.served(crate::object::Gvk::new(&kind.group, "v1", &kind.kind), Served::Yes);
+        engine.list_complete(kind);
+    }
+    engine
+}
+
+fn judged(engine: &mut Engine, source: SourceId, id: &ObjectId) -> String {
+    engine.settle();
+    let found = engine.judgements(source).find(|(other, _)| *other == id).map(|(_, judged)| judged.clone());
+    match found {
+        None => "wanted".to_owned(),
+        Some(Judgement::Delete) => "delete".to_owned(),
+        Some(Judgement::Later(why) | Judgement::Confirm(why) | Judgement::Keep(why)) => why.to_string(),
+    }
+}
+
+#[test]
+fn an_object_that_moves_to_another_source_in_one_commit_is_not_pruned_before_that_one_was_looked_at() {
+    let a = config("a");
+    let mut engine = engine(&[SET, OTHER], &[a.group_kind()]);
+    engine.read(0, reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
+    engine.read(1, reading("r1", &[("b", Some(desired(&config("b"), 1, "b")))]));
+    engine.checked(1, engine.dropped());
+    engine.seen(&a, World::live(&a, &thing(1, &desired(&a, 1, "a"))));
+    assert_eq!(judged(&mut engine, 0, &a), "wanted");
+    engine.read(0, reading("r2", &[("a", None)]));
+    let why = format!("pruned when source {OTHER}, which may want it, was looked at again");
+    assert_eq!(judged(&mut engine, 0, &a), why);
+    // The other one has a look that began before: it says nothing.
+    engine.read(1, reading("r1b", &[]));
+    assert_eq!(judged(&mut engine, 0, &a), why);
+    let dropped = engine.dropped();
+    let mut takes_over =
+        reading("r2", &[("moved", Some(with(&a, 1, |wanted| wanted.hash = Hash::of_bytes(b"o"))))]);
+    for (_, facts) in &mut takes_over.files {
+        let facts = facts.as_mut().unwrap();
+        let mut wanted = (*facts.objects[0]).clone();
+        wanted.origin.file = "moved".into();
+        facts.objects = vec![wanted.into()];
+    }
+    engine.read(1, takes_over);
+    engine.checked(1, dropped);
+    assert_eq!(judged(&mut engine, 0, &a), "wanted");
+    let action = engine.decide(&a, Instant::now()).action;
+    assert!(
+        matches!(action, Action::Apply(Apply { purpose: Purpose::Transfer, source: 1, .. })),
+        "{action:?}"
+    );
+}
+
+#[test]
+fn an_object_that_no_source_takes_goes_once_all_were_looked_at() {
+    let a = config("a");
+    let mut engine = engine(&[SET, OTHER], &[a.group_kind()]);
+    engine.read(0, reading("r1", &[("b", Some(desired(&config("b"), 1, "b")))]));
+    engine.seen(&a, World::live(&a, &thing(1, &desired(&a, 1, "a"))));
+    assert!(judged(&mut engine, 0, &a).contains("looked at again"), "the other one was never read");
+    engine.checked(1, engine.dropped());
+    assert_eq!(judged(&mut engine, 0, &a), "delete");
+}
+
+#[test]
+fn nothing_goes_while_it_is_not_known_who_is_meant() {
+    let widget = |namespace| id("example.com", "Widget", namespace, "w");
+    let kind = widget("").group_kind();
+    let mut engine = engine(&[SET], &[kind.clone()]);
+    let mut before = reading("r1", &[("w", Some(desired(&widget(""), 1, "w")))]);
+    before.files[0].1.as_mut().unwrap().unscoped = BTreeSet::from([kind]);
+    engine.read(0, before);
+    engine.seen(&widget("shop"), World::live(&widget("shop"), &thing(1, &desired(&widget("shop"), 1, "w"))));
+    let why = "nothing is pruned before w is read again: where Widget.example.com lives is not known";
+    assert_eq!(judged(&mut engine, 0, &widget("shop")), why);
+    engine.read(0, reading("r1", &[("w", Some(desired(&widget("shop"), 1, "w")))]));
+    assert_eq!(judged(&mut engine, 0, &widget("shop")), "wanted");
+}
+
+#[test]
+fn what_holds_others_goes_after_them_confirmed_or_not() {
+    let namespace = id("", "Namespace", "", "shop");
+    let crd = id("apiextensions.k8s.io", "CustomResourceDefinition", "", "widgets.example.com");
+    let widget = id("example.com", "Widget", "shop", "w");
+    let kinds = [namespace.group_kind(), crd.group_kind(), widget.group_kind()];
+    for kept in [&namespace, &crd] {
+        let mut engine = engine(&[SET], &kinds);
+        let uids = [Uid("1".into()), Uid("2".into()), Uid("3".into())];
+        let kinds = kinds.iter().cloned().collect();
+        engine.inventory(0, Inventory { kinds, confirmed: uids.into(), ..Inventory::default() });
+        for (n, id) in (1..).zip([&namespace, &crd, &widget]) {
+            engine.seen(id, World::live(id, &thing(n, &desired(id, 1, id.name()))));
+        }
+        engine.read(0, reading("r1", &[("w", Some(desired(&widget, 1, "w")))]));
+        let why = "pruned after Widget shop/w, which uses it";
+        assert_eq!(judged(&mut engine, 0, kept), why, "a wanted object would go along");
+        engine.read(0, reading("r2", &[("w", None)]));
+        assert_eq!(judged(&mut engine, 0, kept), why, "first the one, then the other");
+        engine.gone(&widget);
+        assert_eq!(judged(&mut engine, 0, kept), "delete");
+    }
+}
+
+/// `web` used the old settings and is given new ones in the same commit that takes the old ones away.
+fn replaced(restarted: bool) -> (Rig, ObjectId) {
+    let (old, new, web) = (config("old"), config("new"), workload("web"));
+    let needing =
+        |need: &ObjectId, content| with(&web, content, |wanted| wanted.needs = [need.clone()].into());
+    let mut rig = Rig::new(3);
+    let other = |name| (name, Some(desired(&config(name), 1, name)));
+    rig.read(reading("r1", &[other("old"), other("x"), ("web", Some(needing(&old, 1)))]));
+    rig.settle();
+    rig.world.log.clear();
+    if restarted {
+        rig.engine = rig.fresh(3);
+        rig.read(reading("r2", &[other("new"), other("x"), ("web", Some(needing(&new, 2)))]));
+    } else {
+        rig.read(reading("r2", &[("old", None), other("new"), ("web", Some(needing(&new, 2)))]));
+    }
+    (rig, old)
+}
+
+#[test]
+fn what_a_workload_used_goes_only_when_its_new_pods_are_healthy() {
+    for restarted in [false, true] {
+        let (mut rig, old) = replaced(restarted);
+        let web = workload("web");
+        for _ in 0..10 {
+            for id in rig.engine.take_dirty() {
+                rig.step(&id);
+            }
+            // The rollout goes on.
+            for (id, thing) in rig.world.events.drain(..).collect::<Vec<_>>() {
+                let Some(thing) = thing else { continue };
+                let health = Health::new(Status::InProgress, "rolls");
+                let live = World::live(&id, &thing);
+                rig.engine.seen(&id, if id == web { Live { health, ..live } } else { live });
+            }
+        }
+        let expected = [Wrote::Created(config("new")), Wrote::Changed(web.clone())];
+        assert_eq!(rig.world.log, expected, "restarted: {restarted}");
+        rig.settle();
+        assert!(matches!(&rig.world.log[2..], [Wrote::Deleted(id, _)] if *id == old), "{:?}", rig.world.log);
+    }
+}
+
+#[test]
+fn a_job_that_has_ended_is_not_run_again_whatever_becomes_of_the_parent() {
+    let job = id("batch", "Job", "shop", "migrate");
+    let wanted = with(&job, 1, |wanted| wanted.traits.ends = Ends::AfterFinish);
+    let mut engine = engine(&[SET], &[job.group_kind()]);
+    engine.read(0, reading("r1", &[("migrate", Some(wanted.clone()))]));
+    engine.seen(&job, Live { finished: true, ..World::live(&job, &thing(1, &wanted)) });
+    // Its time is over before anybody wrote down that it has ended.
+    engine.gone(&job);
+    engine.looked(&job, Looked::Absent);
+    let now = Instant::now();
+    assert_eq!(engine.decide(&job, now).action, Action::Nothing);
+    let kinds = [job.group_kind()].into();
+    engine.inventory(0, Inventory { kinds, ..Inventory::default() });
+    assert_eq!(engine.decide(&job, now).action, Action::Nothing, "an older parent does not count");
+    let other = with(&job, 2, |wanted| wanted.traits.ends = Ends::AfterFinish);
+    engine.read(0, reading("r2", &[("migrate", Some(other))]));
+    assert!(matches!(engine.decide(&job, now).action, Action::Apply(_)), "another content runs");
+    assert_eq!(gvk(&job).api_version(), "batch/v1");
+}
+
+#[test]
+fn letting_a_held_rollout_go_is_a_restart() {
+    let object = |spec: serde_json::Value| {
+        let body = serde_json::json!({"metadata": {"name": "web", "namespace": "shop"}, "spec": spec});
+        let id = workload("web");
+        let object = crate::object::Object {
+            gvk: gvk(&id),
+            id,
+            body: body.into(),
+            origin: crate::object::Origin { file: "a".into(), line: 1, column: 1 },
+        };
+        Desired::of(&object, Place::default(), SET).template
+    };
+    let template = serde_json::json!({"spec": {"containers": [{"name": "c", "image": "i"}]}});
+    let plain = object(serde_json::json!({"template": template, "replicas": 3}));
+    assert_eq!(plain, object(serde_json::json!({"template": template, "replicas": 5})));
+    for held in [
+        serde_json::json!({"template": template, "paused": true}),
+        serde_json::json!({"template": template, "updateStrategy": {"type": "OnDelete"}}),
+        serde_json::json!({"template": template, "updateStrategy": {"rollingUpdate": {"partition": 2}}}),
+    ] {
+        assert_ne!(plain, object(held.clone()), "{held}");
+    }
+}

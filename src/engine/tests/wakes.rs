@@ -1,0 +1,312 @@
+//! Nobody waits longer than what he waits for, and nobody goes before it.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::world::{Rig, World, Wrote, config, desired, id, reading, workload};
+use crate::engine::*;
+use crate::health::{Health, Status};
+use crate::object::ObjectId;
+
+/// A wanted object with some of its facts changed.
+fn with(id: &ObjectId, content: u32, change: impl FnOnce(&mut Desired)) -> Shared {
+    let mut wanted = (*desired(id, content, id.name())).clone();
+    change(&mut wanted);
+    Arc::new(wanted)
+}
+
+/// Goes on until the engine asks for nothing more, without any news from the cluster.
+fn drain(rig: &mut Rig) {
+    for _ in 0..50 {
+        let dirty = rig.engine.take_dirty();
+        if dirty.is_empty() {
+            return;
+        }
+        for id in dirty {
+            rig.step(&id);
+        }
+    }
+    panic!("it never comes to rest: {:#?}", rig.world.log);
+}
+
+fn reason(rig: &mut Rig, id: &ObjectId) -> String {
+    let now = rig.now;
+    rig.engine.decide(id, now).reason.map(|reason| reason.to_string()).unwrap_or_default()
+}
+
+/// What an object looks like while its controller works on its newest content.
+fn unhealthy(id: &ObjectId, thing: &super::world::Thing) -> Live {
+    Live { health: Health::new(Status::InProgress, "rolls"), ..World::live(id, thing) }
+}
+
+/// Answers a decided write as the world would, but with an object that is not healthy yet.
+fn apply_unhealthily(rig: &mut Rig, id: &ObjectId) {
+    let action = rig.engine.decide(id, rig.now).action;
+    assert!(matches!(action, Action::Apply(_)), "{action:?}");
+    rig.engine.dispatched(id, &action);
+    assert!(matches!(rig.world.perform(id, &action), Outcome::Applied(_)));
+    let live = unhealthy(id, &rig.world.things[id]);
+    rig.engine.outcome(id, &action, Outcome::Applied(Written { live }), rig.now);
+}
+
+#[test]
+fn what_depends_on_a_change_waits_for_its_health_and_not_for_that_of_the_view_before() {
+    for order in ["annotation", "wave"] {
+        let (first, second) = (workload("first"), config("second"));
+        let later = |content| {
+            with(&second, content, |wanted| match order {
+                "wave" => wanted.wave = 1,
+                _ => wanted.after = [first.clone()].into(),
+            })
+        };
+        let files =
+            |content| [("first", Some(desired(&first, content, "first"))), ("second", Some(later(content)))];
+        let mut rig = Rig::new(3);
+        rig.read(reading("r1", &files(1)));
+        rig.settle();
+        rig.read(reading("r2", &files(2)));
+        apply_unhealthily(&mut rig, &first);
+        rig.world.events.clear();
+        rig.world.log.clear();
+        drain(&mut rig);
+        assert_eq!(rig.world.log, [], "{order}");
+        // An event that is older than our write changes nothing.
+        let old = Live {
+            rv: Rv(rig.world.things[&first].rv - 1),
+            ..World::live(&first, &rig.world.things[&first])
+        };
+        rig.engine.seen(&first, old);
+        drain(&mut rig);
+        assert_eq!(rig.world.log, [], "{order}");
+        let rv = rig.world.tick();
+        rig.world.things.get_mut(&first).unwrap().rv = rv;
+        rig.world.announce(&first);
+        rig.settle();
+        let why = reason(&mut rig, &second);
+        assert_eq!(rig.world.log, [Wrote::Changed(second.clone())], "{order}: {why}");
+    }
+}
+
+#[test]
+fn a_wave_goes_on_when_its_last_open_object_is_taken_out_or_a_newer_revision_leaves_it_behind() {
+    let (early, late) = (config("early"), config("late"));
+    let wave = |id: &ObjectId, wave| with(id, 1, |wanted| wanted.wave = wave);
+    for ending in ["removed", "moved"] {
+        let mut rig = Rig::new(3);
+        rig.read(reading("r1", &[("early", Some(wave(&early, 0))), ("late", Some(wave(&late, 1)))]));
+        refuse(&mut rig, &early);
+        drain(&mut rig);
+        assert!(reason(&mut rig, &late).contains("wave 0 is not finished"), "{}", reason(&mut rig, &late));
+        rig.engine.take_dirty();
+        let change = if ending == "removed" { None } else { Some(wave(&early, 2)) };
+        rig.read(reading("r2", &[("early", change)]));
+        drain(&mut rig);
+        let why = reason(&mut rig, &late);
+        assert_eq!(rig.world.log, [Wrote::Created(late.clone())], "{ending}: {why}");
+    }
+    let (first, second) = (workload("first"), config("second"));
+    let mut rig = Rig::new(3);
+    rig.read(reading("r1", &[("first", Some(wave(&first, 0))), ("second", Some(wave(&second, 1)))]));
+    rig.step(&first);
+    apply_unhealthily(&mut rig, &first);
+    rig.engine.seen(&first, unhealthy(&first, &rig.world.things[&first]));
+    rig.world.events.clear();
+    drain(&mut rig);
+    assert!(reason(&mut rig, &second).contains("wave 0 is not finished"));
+    rig.read(reading("r2", &[("c", Some(desired(&config("c"), 1, "c")))]));
+    drain(&mut rig);
+    assert!(rig.world.log.contains(&Wrote::Created(second)), "{:?}", rig.world.log);
+}
+
+/// The server refuses an object's content.
+fn refuse(rig: &mut Rig, id: &ObjectId) {
+    let action = loop {
+        match rig.engine.decide(id, rig.now).action {
+            action @ Action::Apply(_) => break action,
+            _ => drop(rig.step(id)),
+        }
+    };
+    let why = Failure::Refused("no".into(), Rule::Other, Some(Duration::from_mins(5)));
+    rig.engine.outcome(id, &action, Outcome::Failed(why), rig.now);
+}
+
+#[test]
+fn a_look_ends_the_wait_for_our_own_write_whatever_version_it_shows() {
+    let a = config("a");
+    let mut rig = Rig::new(3);
+    rig.read(reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
+    rig.settle();
+    rig.read(reading("r2", &[("a", Some(desired(&a, 2, "a")))]));
+    let action = rig.engine.decide(&a, rig.now).action;
+    // A quota, or a webhook, has a conflict of its own: the object is as it was.
+    rig.engine.outcome(&a, &action, Outcome::Failed(Failure::Conflict(Duration::ZERO)), rig.now);
+    drain(&mut rig);
+    assert_eq!(reason(&mut rig, &a), "our own last write has not come back yet");
+    rig.pass_time(ECHO);
+    rig.engine.mark(&a);
+    rig.settle();
+    assert_eq!(rig.world.log.len(), 2, "{:?}", rig.world.log);
+}
+
+#[test]
+fn a_recreated_workload_gives_its_token_back_though_nobody_told_that_it_was_gone() {
+    let a = workload("a");
+    let mut rig = Rig::new(3);
+    let wanted = |content| with(&a, content, |wanted| wanted.traits.recreate = Recreate::Allowed);
+    rig.read(reading("r1", &[("a", Some(wanted(1)))]));
+    rig.settle();
+    rig.read(reading("r2", &[("a", Some(wanted(2)))]));
+    let action = rig.engine.decide(&a, rig.now).action;
+    let why = Failure::Refused("the field is immutable".into(), Rule::Immutable, None);
+    rig.engine.outcome(&a, &action, Outcome::Failed(why), rig.now);
+    let step = rig.step(&a);
+    assert!(
+        matches!(step, Some(Action::Delete(_, _, Removal::Recreate))),
+        "{step:?} {}",
+        reason(&mut rig, &a)
+    );
+    rig.world.events.clear();
+    rig.pass_time(ECHO);
+    rig.engine.mark(&a);
+    rig.settle();
+    assert!(rig.world.things.contains_key(&a));
+    assert_eq!(rig.engine.in_flight(), [].into());
+}
+
+#[test]
+fn a_restart_whose_answer_was_lost_keeps_its_token_until_the_cluster_tells() {
+    let [a, b] = ["a", "b"].map(workload);
+    let mut rig = Rig::new(1);
+    let files = |content| [&a, &b].map(|id| (id.name(), Some(desired(id, content, id.name()))));
+    rig.read(reading("r1", &files(1)));
+    rig.settle();
+    rig.world.log.clear();
+    rig.read(reading("r2", &files(2)));
+    let action = rig.engine.decide(&a, rig.now).action;
+    rig.engine.dispatched(&a, &action);
+    rig.world.perform(&a, &action);
+    let lost = Failure::Unknown("no answer".into(), Duration::from_secs(1));
+    rig.engine.outcome(&a, &action, Outcome::Failed(lost), rig.now);
+    let events = std::mem::take(&mut rig.world.events);
+    drain(&mut rig);
+    assert_eq!(rig.world.log, [Wrote::Changed(a.clone())], "b must wait: a may be rolling");
+    rig.world.events = events;
+    rig.settle();
+    assert_eq!(rig.world.log, [Wrote::Changed(a), Wrote::Changed(b)]);
+}
+
+#[test]
+fn a_restart_that_was_never_carried_out_holds_no_token_for_ever() {
+    let [a, b] = ["a", "b"].map(workload);
+    let mut rig = Rig::new(1);
+    let files = |content| [&a, &b].map(|id| (id.name(), Some(desired(id, content, id.name()))));
+    rig.read(reading("r1", &files(1)));
+    rig.settle();
+    rig.world.log.clear();
+    rig.read(reading("r2", &files(2)));
+    let action = rig.engine.decide(&a, rig.now).action;
+    rig.engine.dispatched(&a, &action);
+    let lost = Failure::Unknown("no answer".into(), Duration::from_secs(1));
+    rig.engine.outcome(&a, &action, Outcome::Failed(lost), rig.now);
+    rig.pass_time(Duration::from_secs(1));
+    rig.engine.mark(&a);
+    rig.settle();
+    assert_eq!(rig.world.log, [Wrote::Changed(a), Wrote::Changed(b)]);
+}
+
+#[test]
+fn a_count_that_an_autoscaler_may_own_is_not_sent_before_the_autoscalers_are_known() {
+    let a = workload("a");
+    let wanted = with(&a, 1, |wanted| wanted.ceded = Some(crate::object::Hash::of_bytes(b"without")));
+    let mut rig = Rig::new(3);
+    let release = Release { hash: wanted.ceded.unwrap(), revision: crate::object::Revision::new("r1") };
+    let thing = super::world::Thing {
+        uid: 1,
+        rv: 1,
+        release: Some(release),
+        labelled: true,
+        drifted: false,
+        shape: 1,
+        foreign: false,
+        phase: RollPhase::Settled,
+    };
+    rig.read(reading("r1", &[("a", Some(wanted))]));
+    rig.engine.seen(&a, Live { replicas_ceded: true, ..World::live(&a, &thing) });
+    (rig.world.clock, _) = (1, rig.world.things.insert(a.clone(), thing));
+    drain(&mut rig);
+    assert_eq!(rig.world.log, []);
+    rig.engine.autoscaled(HashSet::from([a.clone()]));
+    drain(&mut rig);
+    assert_eq!(rig.world.log, []);
+    rig.engine.autoscaled(HashSet::new());
+    drain(&mut rig);
+    assert_eq!(rig.world.log, [Wrote::Changed(a)], "no autoscaler: the manifest's count");
+}
+
+#[test]
+fn an_annotation_that_the_server_does_not_keep_is_sent_once() {
+    let a = config("a");
+    let mut rig = Rig::new(3);
+    rig.read(reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
+    let stripped = |rv| Live {
+        uid: Uid("1".into()),
+        rv: Rv(rv),
+        release: None,
+        ours: Some("f:rhumb.dev/release".into()),
+        owner: Owner::Ours(super::world::SET.into()),
+        ..World::live(
+            &a,
+            &super::world::Thing {
+                uid: 1,
+                rv,
+                release: None,
+                labelled: true,
+                drifted: false,
+                shape: 1,
+                foreign: false,
+                phase: RollPhase::Settled,
+            },
+        )
+    };
+    rig.engine.seen(&a, stripped(5));
+    let mut sent = 0;
+    for _ in 0..20 {
+        for id in rig.engine.take_dirty() {
+            let action = rig.engine.decide(&id, rig.now).action;
+            if let Action::Apply(_) = action {
+                sent += 1;
+                rig.engine.outcome(&id, &action, Outcome::Applied(Written { live: stripped(5) }), rig.now);
+            }
+        }
+    }
+    assert_eq!(sent, 1);
+    assert!(reason(&mut rig, &a).contains("does not keep"), "{}", reason(&mut rig, &a));
+}
+
+#[test]
+fn a_claim_that_waits_for_its_pod_holds_nobody_up() {
+    let claim = id("", "PersistentVolumeClaim", "shop", "disk");
+    let waits = crate::health::of(&serde_json::json!({
+        "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "disk"}, "status": {"phase": "Pending"}}));
+    assert!(crate::health::waits_for_consumer(&waits));
+    for order in ["annotation", "wave"] {
+        let web = workload("web");
+        let mut rig = Rig::new(3);
+        let kind = claim.group_kind();
+        rig.engine.served(super::world::gvk(&claim), Served::Yes);
+        rig.engine.list_complete(&kind);
+        let kinds = [kind, web.group_kind()].into();
+        rig.engine.inventory(0, Inventory { kinds, finished: BTreeMap::new(), ..Inventory::default() });
+        let web_wanted = with(&web, 1, |wanted| match order {
+            "wave" => wanted.wave = 1,
+            _ => wanted.after = [claim.clone()].into(),
+        });
+        rig.read(reading("r1", &[("disk", Some(desired(&claim, 1, "disk"))), ("web", Some(web_wanted))]));
+        drain(&mut rig);
+        let live = Live { health: waits.clone(), ..World::live(&claim, &rig.world.things[&claim]) };
+        rig.engine.seen(&claim, Live { rv: Rv(live.rv.0 + 1), ..live });
+        drain(&mut rig);
+        assert!(rig.world.things.contains_key(&web), "{order}: {}", reason(&mut rig, &web));
+    }
+}

@@ -1,0 +1,179 @@
+//! Sources that are not there when they are opened.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use super::bed::{Repo, git, paths, put};
+use crate::object::Class;
+use crate::source::{Error, GitLocation, Location, Settings, Source};
+
+struct Bed {
+    dir: TempDir,
+    state: TempDir,
+}
+
+impl Bed {
+    fn new() -> Self {
+        Self { dir: tempfile::tempdir().unwrap(), state: tempfile::tempdir().unwrap() }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.dir.path().join("there")
+    }
+
+    fn open(&self, inside: Option<&str>) -> Source {
+        let git = GitLocation {
+            path: inside.map(str::to_owned),
+            ..GitLocation::new(self.path().to_str().unwrap())
+        };
+        open(&Location::Git(git).awaited(), self.state.path())
+    }
+
+    /// Puts a repository there.
+    fn clone_of(&self, repo: &Repo) {
+        repo.git(&["clone", "--quiet", ".", self.path().to_str().unwrap()]);
+    }
+}
+
+fn open(location: &Location, state: &Path) -> Source {
+    let settings = Settings {
+        pause: Duration::from_millis(1),
+        quiet: Duration::from_millis(20),
+        settle: Duration::ZERO,
+        ..Settings::default()
+    };
+    Source::open_with("test", location, state, settings).unwrap()
+}
+
+#[tokio::test]
+async fn what_comes_is_taken_for_what_it_is() {
+    let (repo, head) = Repo::with(&[("deploy/a.yaml", "1")]);
+    let bed = Bed::new();
+    let mut source = bed.open(Some("deploy"));
+    assert!(matches!(source.observe().await, Err(Error::Missing { .. })));
+    fs::create_dir(bed.path()).unwrap();
+    assert!(matches!(source.observe().await, Err(Error::Empty { .. })), "nothing is mounted yet");
+    assert_eq!(source.current(), None);
+    let reader = source.reader();
+    bed.clone_of(&repo);
+    put(&bed.path(), &[("deploy/b.yaml", "not committed")]);
+    assert_eq!(source.observe().await.unwrap().revision, head);
+    let snapshot = source.snapshot(&head).unwrap();
+    assert_eq!(paths(&snapshot), ["a.yaml"]);
+    assert_eq!(reader.read(snapshot.files[0].blob).unwrap(), b"1", "handles from before go on");
+
+    let bed = Bed::new();
+    let mut source = bed.open(Some("deploy"));
+    assert!(source.observe().await.is_err());
+    put(&bed.path(), &[("deploy/a.yaml", "1"), ("b.yaml", "1")]);
+    let seen = source.observe().await.unwrap();
+    assert_eq!(paths(&source.snapshot(&seen.revision).unwrap()), ["a.yaml"]);
+
+    let bed = Bed::new();
+    let mut source = bed.open(None);
+    fs::write(bed.path(), "a file").unwrap();
+    assert!(source.observe().await.unwrap_err().to_string().contains("it is a file"));
+}
+
+#[tokio::test]
+async fn what_comes_is_a_hint_and_is_watched_then() {
+    let (repo, _) = Repo::with(&[("a.yaml", "1")]);
+    let bed = Bed::new();
+    let mut source = bed.open(None);
+    let hints = source.hints();
+    let look = async |source: &mut Source, expected: &crate::object::Revision| {
+        let seen = tokio::time::timeout(Duration::from_secs(20), async {
+            loop {
+                hints.changed().await;
+                if let Ok(seen) = source.observe().await
+                    && seen.revision == *expected
+                {
+                    return;
+                }
+            }
+        });
+        seen.await.expect("a hint");
+    };
+    bed.clone_of(&repo);
+    look(&mut source, &repo.head()).await;
+    let next = repo.commit(&[("a.yaml", "2")]);
+    git(&bed.path(), &["pull", "--quiet"]);
+    look(&mut source, &next).await;
+}
+
+#[tokio::test]
+async fn what_was_accepted_is_readable_while_its_source_is_gone() {
+    let (repo, head) = Repo::with(&[("deploy/a.yaml", "1")]);
+    let bed = Bed::new();
+    bed.clone_of(&repo);
+    let mut source = bed.open(Some("deploy"));
+    source.observe().await.unwrap();
+    source.pin(&BTreeSet::from([head.clone()])).await.unwrap();
+    fs::remove_dir_all(bed.path()).unwrap();
+    // A repository left copies of its commits.
+    let mut source = bed.open(Some("deploy"));
+    assert!(matches!(source.observe().await, Err(Error::Missing { .. })));
+    assert_eq!(paths(&source.snapshot(&head).unwrap()), ["a.yaml"]);
+    assert_eq!(source.pin(&BTreeSet::from([head.clone()])).await.unwrap(), []);
+    assert_eq!(paths(&source.snapshot(&head).unwrap()), ["a.yaml"]);
+
+    // A folder left its snapshot, which is still in force.
+    let bed = Bed::new();
+    put(&bed.path(), &[("deploy/a.yaml", "1")]);
+    let first = bed.open(Some("deploy")).observe().await.unwrap().revision;
+    fs::remove_dir_all(bed.path()).unwrap();
+    let mut source = bed.open(Some("deploy"));
+    assert_eq!(source.current(), Some(&first));
+    assert!(source.observe().await.is_err());
+    assert_eq!(source.pin(&BTreeSet::new()).await.unwrap(), []);
+    assert_eq!(paths(&source.snapshot(&first).unwrap()), ["a.yaml"]);
+    put(&bed.path(), &[("deploy/a.yaml", "1")]);
+    assert_eq!(source.observe().await.unwrap().revision, first);
+}
+
+#[tokio::test]
+async fn its_place_is_known_when_it_is_there() {
+    let (repo, _) = Repo::with(&[("a.yaml", "1")]);
+    let bed = Bed::new();
+    let mut source = bed.open(None);
+    assert_eq!(source.identity(), bed.path().to_str().unwrap());
+    bed.clone_of(&repo);
+    git(&bed.path(), &["remote", "set-url", "origin", "git@example.com:org/shop.git"]);
+    source.observe().await.unwrap();
+    assert_eq!(source.identity(), "example.com/org/shop");
+}
+
+#[tokio::test]
+async fn opening_waits_for_what_can_come_and_fails_for_what_cannot() {
+    let dir = tempfile::tempdir().unwrap();
+    let there = dir.path().join("there");
+    let text = there.to_str().unwrap();
+    let locations = [Location::Git(GitLocation::new(text)), Location::Directory(there.clone())];
+    for (location, in_the_way) in locations.into_iter().zip(["one", "two"]) {
+        let state = dir.path().join(in_the_way).join("state");
+        let mut source = open(&location, &state);
+        fs::write(dir.path().join(in_the_way), "x").unwrap();
+        assert!(source.observe().await.is_err());
+        let (repo, _) = Repo::with(&[("a.yaml", "1")]);
+        repo.git(&["clone", "--quiet", ".", text]);
+        let own_store = matches!(location, Location::Directory(_));
+        assert_eq!(source.observe().await.is_err(), own_store, "the state directory cannot be made");
+        fs::remove_file(dir.path().join(in_the_way)).unwrap();
+        assert!(source.observe().await.is_ok(), "recovers by itself");
+        fs::remove_dir_all(&there).unwrap();
+    }
+    let refuses = |location: GitLocation| {
+        let error = Source::open("test", &Location::Git(location), dir.path()).unwrap_err();
+        assert_eq!(error.class(), Class::Config, "{error}");
+    };
+    refuses(GitLocation::new("nonsense://example.com/a"));
+    refuses(GitLocation::new("https:///a"));
+    refuses(GitLocation::new("git://example.com/a"));
+    refuses(GitLocation { path: Some("../a".to_owned()), ..GitLocation::new(text) });
+    let reference = Some("a..b".to_owned());
+    refuses(GitLocation { reference, ..GitLocation::new("https://example.com/a") });
+}

@@ -1,0 +1,238 @@
+//! The forms that a repository on this host can have, and that none of them is ever written to.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, symlink};
+use std::path::Path;
+
+use super::bed::{Repo, git, git_command, paths};
+use crate::object::Revision;
+use crate::source::{Error, GitLocation, Location, Source};
+
+fn at(path: &Path) -> GitLocation {
+    GitLocation::new(path.to_str().unwrap())
+}
+
+async fn look(location: GitLocation) -> Result<Revision, Error> {
+    let state = tempfile::tempdir().unwrap();
+    let mut source = Source::open("test", &Location::Git(location), state.path())?;
+    source.observe().await.map(|observed| observed.revision)
+}
+
+async fn refuses(location: GitLocation, expected: &str) {
+    let error = look(location).await.unwrap_err();
+    assert!(error.to_string().contains(expected), "{error}");
+}
+
+#[tokio::test]
+async fn a_submodule_is_a_repository_of_its_own() {
+    let (inner, revision) = Repo::with(&[("a.yaml", "1")]);
+    let (outer, _) = Repo::with(&[("b.yaml", "1")]);
+    outer.git(&["submodule", "--quiet", "add", inner.path().to_str().unwrap(), "sub"]);
+    outer.commit(&[]);
+    assert_eq!(look(at(&outer.path().join("sub"))).await.unwrap(), revision);
+    // Cloned without it, its folder is empty.
+    let clone = outer.path().join("clone");
+    outer.git(&["clone", "--quiet", ".", clone.to_str().unwrap()]);
+    refuses(at(&clone.join("sub")), "no git repository").await;
+}
+
+#[tokio::test]
+async fn objects_lent_by_another_repository_are_read() {
+    let (lender, _) = Repo::with(&[("a.yaml", "1")]);
+    let borrower = Repo::new();
+    let objects = lender.path().join(".git/objects");
+    fs::write(borrower.path().join(".git/objects/info/alternates"), format!("{}\n", objects.display()))
+        .unwrap();
+    borrower.git(&["fetch", "--quiet", lender.path().to_str().unwrap(), "main"]);
+    borrower.git(&["reset", "--quiet", "--hard", "FETCH_HEAD"]);
+    let revision = borrower.commit(&[("b.yaml", "2")]);
+    let state = tempfile::tempdir().unwrap();
+    let mut source = Source::open("test", &borrower.location(), state.path()).unwrap();
+    assert_eq!(source.observe().await.unwrap().revision, revision);
+    let snapshot = source.snapshot(&revision).unwrap();
+    assert_eq!(source.read(snapshot.files[0].blob).unwrap(), b"1", "out of the other one");
+    // A copy holds all of it.
+    source.pin(&BTreeSet::from([revision.clone()])).await.unwrap();
+    fs::remove_dir_all(lender.path().join(".git")).unwrap();
+    fs::remove_dir_all(borrower.path().join(".git")).unwrap();
+    let snapshot = source.snapshot(&revision).unwrap();
+    assert_eq!(paths(&snapshot), ["a.yaml", "b.yaml"]);
+    assert_eq!(source.read(snapshot.files[0].blob).unwrap(), b"1");
+}
+
+#[tokio::test]
+async fn every_form_of_head_is_followed_or_named() {
+    let (repo, first) = Repo::with(&[("a.yaml", "1")]);
+    let second = repo.commit(&[("a.yaml", "2")]);
+    repo.git(&["pack-refs", "--all"]);
+    assert_eq!(look(repo.git_location()).await.unwrap(), second, "packed");
+    repo.git(&["checkout", "--quiet", "--detach", first.as_str()]);
+    assert_eq!(look(repo.git_location()).await.unwrap(), first, "detached");
+    repo.git(&["symbolic-ref", "HEAD", "refs/heads/none"]);
+    refuses(repo.git_location(), "no branch, tag or commit none, which HEAD names").await;
+    repo.git(&["symbolic-ref", "HEAD", "refs/heads/main"]);
+    fs::write(repo.path().join(".git/HEAD"), "nonsense").unwrap();
+    assert!(look(repo.git_location()).await.is_err());
+    let unborn = Repo::new();
+    refuses(unborn.git_location(), "no commit yet").await;
+}
+
+#[tokio::test]
+async fn names_that_could_mean_something_else() {
+    let (repo, first) = Repo::with(&[("main.yaml", "1"), ("v1", "a file")]);
+    repo.git(&["tag", "--annotate", "--message=one", "v1"]);
+    repo.git(&["tag", "--annotate", "--message=a tag of a tag", "v2", "v1"]);
+    let blob = repo.git(&["rev-parse", "HEAD:v1"]);
+    repo.git(&["tag", "a-blob", &blob]);
+    let second = repo.commit(&[("main.yaml", "2")]);
+    // A branch that looks like a commit, and one that is called like a file.
+    repo.git(&["branch", "deadbeef"]);
+    repo.git(&["branch", "main.yaml", first.as_str()]);
+    repo.git(&["branch", "v1", second.as_str()]);
+    let check = async |name: &str, expected: &Revision| {
+        let location = GitLocation { reference: Some(name.to_owned()), ..repo.git_location() };
+        assert_eq!(look(location).await.unwrap(), *expected, "{name}");
+    };
+    check("deadbeef", &second).await;
+    check("main.yaml", &first).await;
+    check("v1", &second).await;
+    check("refs/tags/v1", &first).await;
+    check("v2", &first).await;
+    check(&first.as_str()[..7], &first).await;
+    check(&first.as_str().to_uppercase(), &first).await;
+    let named = |name: &str| GitLocation { reference: Some(name.to_owned()), ..repo.git_location() };
+    refuses(named("a-blob"), "a-blob (it leads to no commit)").await;
+    refuses(named(&blob), "(it leads to no commit)").await;
+    refuses(named("deadbee"), "no branch, tag or commit deadbee").await;
+}
+
+#[tokio::test]
+async fn what_the_path_inside_may_be() {
+    let (repo, _) = Repo::with(&[("deploy/a.yaml", "1"), ("file", "1")]);
+    symlink("deploy", repo.path().join("link")).unwrap();
+    let (other, _) = Repo::with(&[("x.yaml", "x")]);
+    repo.git(&["submodule", "--quiet", "add", other.path().to_str().unwrap(), "sub"]);
+    repo.commit(&[]);
+    let inside = |path: &str| GitLocation { path: Some(path.to_owned()), ..repo.git_location() };
+    assert!(look(inside("deploy/")).await.is_ok());
+    refuses(inside("none"), "no folder none in revision").await;
+    refuses(inside("deploy/none/deeper"), "no folder deploy/none in revision").await;
+    refuses(inside("file"), "a file, not a folder, is at file in revision").await;
+    refuses(inside("deploy/a.yaml"), "a file, not a folder, is at deploy/a.yaml").await;
+    refuses(inside("link"), "a symbolic link, which is not followed, is at link").await;
+    refuses(inside("link/x"), "a symbolic link, which is not followed, is at link").await;
+    refuses(inside("sub"), "a submodule, which is not read, is at sub").await;
+    refuses(inside("../x"), "may not lead out of the repository").await;
+    refuses(inside("deploy/../../x"), "may not lead out of the repository").await;
+}
+
+#[tokio::test]
+async fn long_names_are_read_and_shown() {
+    let name = format!("{}/{}.yaml", "d".repeat(250), "f".repeat(250));
+    let deep = format!("{}x.yaml", "deeper/".repeat(90));
+    let (repo, revision) = Repo::with(&[(&name, "1"), (&deep, "2")]);
+    let state = tempfile::tempdir().unwrap();
+    let source = Source::open("test", &repo.location(), state.path()).unwrap();
+    assert_eq!(paths(&source.snapshot(&revision).unwrap()), [name.as_str(), deep.as_str()]);
+    let disk = crate::source::read_disk(repo.path()).unwrap();
+    assert_eq!(paths(&disk.snapshot), [name.as_str(), deep.as_str()]);
+}
+
+/// Everything that is to be known of a folder's entries but when they were read.
+fn print_of(folder: &Path) -> BTreeMap<String, String> {
+    let entry = |entry: walkdir::DirEntry| {
+        let metadata = entry.metadata().unwrap();
+        let content = if metadata.is_file() { fs::read(entry.path()).unwrap() } else { Vec::new() };
+        let facts = format!(
+            "{:o} {}:{} {} {}.{} {}.{} {}",
+            metadata.mode(),
+            metadata.uid(),
+            metadata.ino(),
+            metadata.size(),
+            metadata.mtime(),
+            metadata.mtime_nsec(),
+            metadata.ctime(),
+            metadata.ctime_nsec(),
+            crate::source::Blob::of(&content),
+        );
+        (entry.path().display().to_string(), facts)
+    };
+    walkdir::WalkDir::new(folder).into_iter().map(|found| entry(found.unwrap())).collect()
+}
+
+#[tokio::test]
+async fn a_repository_is_never_written_to() {
+    let (repo, first) = Repo::with(&[("deploy/a.yaml", "1")]);
+    repo.git(&["gc", "--quiet"]);
+    let second = repo.commit(&[("deploy/a.yaml", "2")]);
+    let beside = tempfile::tempdir().unwrap();
+    let path = |name: &str| beside.path().join(name).to_str().unwrap().to_owned();
+    repo.git(&["clone", "--quiet", "--bare", ".", &path("bare.git")]);
+    repo.git(&["worktree", "add", "--quiet", "--detach", &path("tree")]);
+    repo.git(&["clone", "--quiet", "--shared", ".", &path("shared")]);
+    // What a person left in the middle of their work.
+    fs::write(repo.path().join(".git/index.lock"), "").unwrap();
+    fs::write(repo.path().join(".git/shallow.lock"), "").unwrap();
+    fs::write(repo.path().join("deploy/b.yaml"), "not committed").unwrap();
+    let print = || (print_of(repo.path()), print_of(beside.path()));
+    let before = print();
+    let bare = beside.path().join("bare.git");
+    for path in [repo.path(), &bare, &beside.path().join("tree"), &beside.path().join("shared")] {
+        let state = tempfile::tempdir().unwrap();
+        let mut source = Source::open("test", &Location::Git(at(path)), state.path()).unwrap();
+        let hints = source.hints();
+        hints.changed().await;
+        assert_eq!(source.observe().await.unwrap().revision, second);
+        assert_eq!(source.changes(&first, &second).unwrap().len(), 1);
+        source.commit(&second).unwrap();
+        let snapshot = source.snapshot(&second).unwrap();
+        source.read(snapshot.files[0].blob).unwrap();
+        assert_eq!(source.pin(&BTreeSet::from([first.clone(), second.clone()])).await.unwrap(), []);
+        source.observe().await.unwrap();
+        crate::source::read_disk(path).map_or_else(|_| assert_eq!(path, bare), drop);
+        Location::Git(at(path)).identity();
+    }
+    assert_eq!(print(), before);
+}
+
+#[tokio::test]
+async fn a_repository_of_another_user_is_read_and_copied() {
+    let (repo, revision) = Repo::with(&[("a.yaml", "1")]);
+    let beside = tempfile::tempdir().unwrap();
+    let path = |name: &str| beside.path().join(name).to_str().unwrap().to_owned();
+    repo.git(&["clone", "--quiet", "--bare", ".", &path("bare.git")]);
+    repo.git(&["worktree", "add", "--quiet", "--detach", &path("tree")]);
+    repo.git(&["clone", "--quiet", "--separate-git-dir", &path("apart.git"), ".", &path("apart")]);
+    // Only root may give files away; for others the rest holds too.
+    if rustix::process::geteuid().is_root() {
+        let (user, group) = (rustix::fs::Uid::from_raw(12345), rustix::fs::Gid::from_raw(12345));
+        for folder in [repo.path(), beside.path()] {
+            for entry in walkdir::WalkDir::new(folder) {
+                rustix::fs::chown(entry.unwrap().path(), Some(user), Some(group)).unwrap();
+            }
+        }
+        let status = git_command(repo.path()).args(["status"]).output().unwrap();
+        assert!(!status.status.success(), "git itself asks for safe.directory");
+    }
+    for path in [repo.path().to_str().unwrap().to_owned(), path("bare.git"), path("tree"), path("apart")] {
+        let state = tempfile::tempdir().unwrap();
+        let location = Location::Git(GitLocation::new(path.as_str()));
+        let mut source = Source::open("test", &location, state.path()).unwrap();
+        assert_eq!(source.observe().await.unwrap().revision, revision, "{path}");
+        assert_eq!(paths(&source.snapshot(&revision).unwrap()), ["a.yaml"], "{path}");
+        assert_eq!(source.pin(&BTreeSet::from([revision.clone()])).await.unwrap(), [], "{path}");
+        let hints = source.hints();
+        hints.changed().await;
+    }
+    // What is not supported is named all the same.
+    let sha256 = tempfile::tempdir().unwrap();
+    git(sha256.path(), &["init", "--quiet", "--object-format=sha256", "."]);
+    if rustix::process::geteuid().is_root() {
+        for entry in walkdir::WalkDir::new(sha256.path()) {
+            let user = rustix::fs::Uid::from_raw(12345);
+            rustix::fs::chown(entry.unwrap().path(), Some(user), None).unwrap();
+        }
+    }
+    refuses(at(sha256.path()), "a repository with SHA-256 ids is not supported").await;
+}

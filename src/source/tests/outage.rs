@@ -1,0 +1,211 @@
+//! A source that worked, and then its remote does every kind of wrong.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use super::bed::{noise, paths};
+use super::remote::Bed;
+use super::server::{Manner, Server};
+use crate::object::Revision;
+use crate::source::{Error, GitLocation, Location, Settings, Source, Transports};
+
+const LONG: Duration = Duration::from_secs(20);
+
+/// The command lines of the processes that name one of these texts in theirs or in their environment.
+fn processes(marks: &[String]) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc").unwrap().flatten() {
+        let number = entry.file_name().to_string_lossy().parse::<u32>();
+        if number.is_err() || number == Ok(std::process::id()) {
+            continue;
+        }
+        let text = |name: &str| {
+            let bytes = fs::read(entry.path().join(name)).unwrap_or_default();
+            String::from_utf8_lossy(&bytes).replace('\0', " ")
+        };
+        let line = text("cmdline");
+        let environment = text("environ");
+        if marks.iter().any(|mark| line.contains(mark) || environment.contains(mark)) {
+            found.push(line);
+        }
+    }
+    found
+}
+
+/// Records the processes that name one of these texts until it is dropped.
+struct Witness {
+    marks: Vec<String>,
+    stop: Arc<AtomicBool>,
+    seen: std::thread::JoinHandle<BTreeSet<String>>,
+}
+
+impl Witness {
+    fn new(marks: Vec<String>) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (ended, text) = (stop.clone(), marks.clone());
+        let seen = std::thread::spawn(move || {
+            let mut seen = BTreeSet::new();
+            while !ended.load(Ordering::SeqCst) {
+                seen.extend(processes(&text));
+            }
+            seen
+        });
+        Self { marks, stop, seen }
+    }
+
+    /// Waits until all are gone; gives those that there were.
+    fn all_gone(self) -> BTreeSet<String> {
+        let start = Instant::now();
+        loop {
+            let left = processes(&self.marks);
+            if left.is_empty() {
+                break;
+            }
+            assert!(start.elapsed() < LONG, "left behind: {left:?}");
+            std::thread::yield_now();
+        }
+        self.stop.store(true, Ordering::SeqCst);
+        self.seen.join().unwrap()
+    }
+}
+
+#[tokio::test]
+async fn no_process_outlives_the_deadline() {
+    let check = async |scheme: &str, expected: &[&str]| {
+        let state = tempfile::tempdir().unwrap();
+        let server = Server::start(state.path(), Manner::Silent);
+        let location = Location::Git(GitLocation::new(server.url(scheme)));
+        let answer = Duration::from_millis(1500);
+        let settings = Settings { transports: Transports::Any, answer, ..Settings::default() };
+        let mut source = Source::open_with("test", &location, state.path(), settings).unwrap();
+        let folder = state.path().to_str().unwrap().to_owned();
+        let (url, option) = (format!(":{}/", server.mark()), format!(" -p {} ", server.mark()));
+        let (witness, start) = (Witness::new(vec![folder, url, option]), Instant::now());
+        let error = source.observe().await.unwrap_err();
+        assert!(matches!(error, Error::Silent { .. }), "{scheme}: {error}");
+        assert!(start.elapsed() < LONG, "{scheme}");
+        server.wait_idle();
+        let seen = witness.all_gone();
+        for name in expected {
+            assert!(seen.iter().any(|line| line.contains(name)), "{scheme}: no {name} in {seen:?}");
+        }
+    };
+    check("git", &["git --git-dir="]).await;
+    check("http", &["git --git-dir=", "git-remote-http "]).await;
+    // The client waits for the server's part of the TLS handshake.
+    check("https", &["git --git-dir=", "git-remote-https "]).await;
+    if std::process::Command::new("ssh").arg("-V").output().is_ok() {
+        check("ssh", &["git --git-dir=", "ssh -F /dev/null"]).await;
+    }
+}
+
+#[tokio::test]
+async fn no_process_outlives_a_fetch_that_stalls() {
+    let (bed, first) = Bed::new(&[("a.yaml", "1")]);
+    bed.open().observe().await.unwrap();
+    let mut source = bed.open_with(|_, settings| settings.fetch = Duration::from_secs(8));
+    let second = bed.repo.commit(&[("noise.txt", &noise()), ("a.yaml", "2")]);
+    bed.server.set(Manner::Git { most: 300_000 });
+    let witness = Witness::new(vec![bed.state.path().to_str().unwrap().to_owned()]);
+    let error = source.observe().await.unwrap_err();
+    assert!(matches!(error, Error::Silent { .. }), "{error}");
+    assert_eq!(source.current(), Some(&first));
+    let seen = witness.all_gone();
+    assert!(seen.iter().any(|line| line.contains("index-pack")), "{seen:?}");
+    bed.server.set(Manner::git());
+    assert_eq!(source.observe().await.unwrap().revision, second, "recovers by itself");
+}
+
+/// All that a look may not change.
+fn in_force(source: &Source, revision: &Revision) {
+    assert_eq!(source.current(), Some(revision));
+    let snapshot = source.snapshot(revision).unwrap();
+    assert_eq!(paths(&snapshot), ["a.yaml"]);
+    assert_eq!(source.read(snapshot.files[0].blob).unwrap(), b"1");
+}
+
+#[tokio::test]
+async fn over_http_the_last_revision_stays_in_force_with_its_age_and_recovers() {
+    let (bed, first) = Bed::new(&[("a.yaml", "1")]);
+    bed.server.set(Manner::Http);
+    let mut source = bed.open_with(|location, settings| {
+        location.url = bed.server.url("http").replace("://", "://user:hunter2@");
+        settings.answer = Duration::from_millis(1500);
+    });
+    assert_eq!(source.observe().await.unwrap().revision, first);
+    let html = "<!DOCTYPE html>\n<html>\n<body>Please log in</body>\n</html>\n";
+    let http = |status: &str, body: &str| Manner::http(status, "text/html", body);
+    let advertised = "001e# service=git-upload-pack\n0000";
+    let smart = |body: &str| Manner::http("200 OK", "application/x-git-upload-pack-advertisement", body);
+    let drip = "HTTP/1.1 200 OK\r\n\r\n".to_owned() + &"x".repeat(99);
+    for manner in [
+        Manner::Silent,
+        Manner::Drip { text: drip.clone(), fast: 1 },
+        Manner::Drip { text: drip, fast: 19 },
+        http("200 OK", ""),
+        http("200 OK", html),
+        http("200 OK", "<html>"),
+        http("302 Found\r\nLocation: /login", html),
+        http("401 Unauthorized", ""),
+        http("404 Not Found", html),
+        http("500 Internal Server Error", ""),
+        smart(""),
+        smart(advertised),
+        smart(&format!("{advertised}0000")),
+        smart("001e# service=git-upload-pack\n00"),
+        smart("zzzz"),
+        Manner::Say(String::new()),
+        Manner::Say("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n00".to_owned()),
+    ] {
+        let before = source.reached();
+        bed.server.set(manner.clone());
+        let error = source.observe().await.expect_err(&format!("{manner:?}"));
+        assert!(!matches!(error, Error::Gone { .. } | Error::Empty { .. }), "{manner:?}: {error}");
+        let text = format!("{error} {error:?} {source:?}");
+        assert!(!text.contains("hunter2") && !text.contains("dXNlcjpodW50ZXIy"), "{text}");
+        in_force(&source, &first);
+        assert!(before.is_some() && source.reached() == before, "its age is known");
+        bed.server.set(Manner::Http);
+        assert!(!source.observe().await.unwrap().changed, "{manner:?}: recovers by itself");
+        assert!(source.reached() > before);
+    }
+    let second = bed.repo.commit(&[("a.yaml", "2")]);
+    assert_eq!(source.observe().await.unwrap().revision, second);
+}
+
+#[tokio::test]
+async fn a_query_of_an_address_is_a_secret_too() {
+    let server = Server::start(std::path::Path::new("/nonexistent"), Manner::http("404 Not Found", "", ""));
+    let state = tempfile::tempdir().unwrap();
+    let location = Location::Git(GitLocation::new(server.url("http") + "?private_token=hunter2"));
+    let settings = Settings { transports: Transports::Any, ..Settings::default() };
+    let mut source = Source::open_with("test", &location, state.path(), settings).unwrap();
+    let error = source.observe().await.unwrap_err();
+    assert!(server.wait_end().contains("hunter2"), "the server gets it");
+    for text in [error.to_string(), format!("{error:?}{source:?}{location:?}"), location.to_string()] {
+        assert!(!text.contains("hunter2"), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn pins_do_not_wait_for_a_silent_remote_one_after_the_other() {
+    let (bed, first) = Bed::new(&[("a.yaml", "1")]);
+    let second = bed.repo.commit(&[("a.yaml", "2")]);
+    let mut source = bed.open_with(|_, settings| settings.fetch = Duration::from_secs(2));
+    source.observe().await.unwrap();
+    bed.server.set(Manner::Silent);
+    let strangers = (0..9).map(|n| Revision::new(&n.to_string().repeat(40)));
+    let pins: BTreeSet<_> = strangers.chain([first.clone(), second.clone()]).collect();
+    bed.server.ended();
+    assert!(matches!(source.pin(&pins).await, Err(Error::Silent { .. })));
+    bed.server.wait_idle();
+    assert_eq!(bed.server.ended().len(), 1, "asked once");
+    assert!(source.observe().await.is_err());
+    // When it answers again, a look brings what could not be had.
+    bed.server.set(Manner::git());
+    source.observe().await.unwrap();
+    assert_eq!(source.snapshot(&first).unwrap().files.len(), 1);
+}

@@ -1,0 +1,89 @@
+//! Objects that are there already and nobody's: taken over by policy, and told so.
+
+use serde_json::{Value, json};
+
+use crate::support::{Folder, Site, yaml};
+
+/// An object that somebody made by hand, with a key that the manifest does not have.
+fn by_hand(site: &Site<'_>, name: &str, metadata: &Value) {
+    let mut object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata,
+        "data": {"key": "theirs", "extra": "theirs"}});
+    object["metadata"]["name"] = name.into();
+    site.api.create(&site.at("ConfigMap", ""), "kubectl-create", &object);
+}
+
+#[test]
+fn an_object_of_nobody_is_taken_over_by_default_and_the_diff_says_so() {
+    let site = Site::new("adopt-default");
+    by_hand(&site, "env", &json!({}));
+    let folder = Folder::new(&[("env.yaml", yaml::config_map("env", "key", "ours"))]);
+    site.diff(folder.path(), &[]).ends(1).says(&["it exists and is taken over"]);
+    site.apply(folder.path(), &[]).ends(0).says(&["configmap/env", "configured"]);
+    assert_eq!(site.data("env", "key"), "ours");
+    // What it does not say is not its business.
+    assert_eq!(site.data("env", "extra"), "theirs");
+    let window = site.window();
+    site.apply(folder.path(), &[]).ends(0);
+    window.assert_silent();
+}
+
+#[test]
+fn the_policy_never_takes_nothing_over() {
+    let site = Site::new("adopt-never");
+    by_hand(&site, "env", &json!({}));
+    let folder = Folder::new(&[
+        ("env.yaml", yaml::config_map("env", "key", "ours")),
+        ("new.yaml", yaml::config_map("new", "key", "ours")),
+    ]);
+    let window = site.window();
+    site.diff(folder.path(), &["--adopt", "never"]).ends(1).says(&["adopt is `never`"]);
+    let apply = site.apply(folder.path(), &["--adopt", "never"]).ends(1);
+    apply.says(&["configmap/env", "refused", "adopt is `never`"]);
+    assert_eq!((site.data("env", "key"), site.data("new", "key")), ("theirs".to_owned(), "ours".to_owned()));
+    assert_eq!(window.to("configmaps", "env").len(), 0);
+    // Its own objects are not taken over but its own.
+    site.apply(folder.path(), &["--adopt", "never"]).ends(1);
+    folder.write("new.yaml", &yaml::config_map("new", "key", "newer"));
+    site.apply(folder.path(), &["--adopt", "never"]).ends(1);
+    assert_eq!(site.data("new", "key"), "newer");
+}
+
+#[test]
+fn the_policy_always_takes_over_what_carries_another_owners_mark() {
+    let site = Site::new("adopt-always");
+    by_hand(&site, "env", &json!({"labels": {"argocd.argoproj.io/instance": "shop"}}));
+    let folder = Folder::new(&[("env.yaml", yaml::config_map("env", "key", "ours"))]);
+    site.apply(folder.path(), &[]).ends(1).says(&["Argo CD Application shop"]);
+    site.apply(folder.path(), &["--adopt", "always"]).ends(0);
+    assert_eq!(site.data("env", "key"), "ours");
+    let window = site.window();
+    site.apply(folder.path(), &["--adopt", "always"]).ends(0);
+    window.assert_silent();
+}
+
+#[test]
+fn fields_that_kubectl_apply_owned_leave_with_the_manifest() {
+    let site = Site::new("adopt-kubectl");
+    let old = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: env}\ndata: {key: theirs, extra: theirs}\n";
+    let file = site.state.path().join("old.yaml");
+    std::fs::write(&file, old).unwrap();
+    site.kubectl(&["apply", "-f", file.to_str().unwrap()]);
+    let folder = Folder::new(&[("env.yaml", yaml::config_map("env", "key", "ours"))]);
+    site.apply(folder.path(), &[]).ends(0);
+    assert_eq!(site.data("env", "key"), "ours");
+    assert_eq!(site.data("env", "extra"), "");
+    let window = site.window();
+    site.apply(folder.path(), &[]).ends(0);
+    window.assert_silent();
+}
+
+#[test]
+fn an_object_that_a_look_did_not_see_is_never_overwritten_by_a_creation() {
+    let site = Site::new("adopt-race");
+    by_hand(&site, "env", &json!({}));
+    // With the policy `never` not even a field that both agree on is taken.
+    let folder = Folder::new(&[("env.yaml", yaml::config_map("env", "key", "theirs"))]);
+    site.apply(folder.path(), &["--adopt", "never"]).ends(1);
+    let managers = site.value("ConfigMap", "env", "/metadata/managedFields").to_string();
+    assert!(!managers.contains("rhumb"), "{managers}");
+}

@@ -1,0 +1,204 @@
+//! The commands' outputs and exit codes as scripts rely on them.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::support::{Folder, Repo, Site, yaml};
+
+/// Fails unless a value has exactly these members.
+#[track_caller]
+fn members(value: &Value, expected: &[&str]) {
+    let shown: BTreeSet<&str> = value.as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(shown, expected.iter().copied().collect(), "{value:#}");
+}
+
+/// Fails unless a plan has the form that the schema promises.
+#[track_caller]
+fn is_a_plan(plan: &Value) {
+    members(plan, &["schema", "source", "revision", "complete", "objects", "diagnostics", "summary"]);
+    assert_eq!(plan["schema"], "rhumb.dev/plan/v1");
+    assert!(plan["revision"].is_string() && plan["complete"].is_boolean(), "{plan:#}");
+    let actions = ["create", "configure", "unchanged", "delete", "recreate", "wait", "refuse"];
+    let objects = plan["objects"].as_array().unwrap();
+    for object in objects {
+        members(
+            object,
+            &[
+                "group",
+                "version",
+                "kind",
+                "namespace",
+                "name",
+                "file",
+                "line",
+                "action",
+                "impact",
+                "fields",
+                "reason",
+            ],
+        );
+        assert!(actions.contains(&object["action"].as_str().unwrap()), "{object:#}");
+        members(&object["impact"], &["kind", "pods"]);
+        let impacts = ["none", "in-place", "scale", "restart", "recreate"];
+        assert!(impacts.contains(&object["impact"]["kind"].as_str().unwrap()), "{object:#}");
+        for field in object["fields"].as_array().unwrap() {
+            members(field, &["path", "before", "after"]);
+        }
+    }
+    for diagnostic in plan["diagnostics"].as_array().unwrap() {
+        members(diagnostic, &["file", "line", "column", "severity", "code", "message", "hint"]);
+    }
+    members(&plan["summary"], &actions);
+    for action in actions {
+        let count = objects.iter().filter(|object| object["action"] == action).count();
+        assert_eq!(plan["summary"][action], json!(count), "{action} in {plan:#}");
+    }
+}
+
+fn object<'a>(plan: &'a Value, name: &str) -> &'a Value {
+    plan["objects"].as_array().unwrap().iter().find(|object| object["name"] == name).unwrap()
+}
+
+#[test]
+fn the_json_of_diff_and_apply_has_the_form_of_its_schema() {
+    let site = Site::new("json");
+    let folder = Folder::new(&[
+        ("env.yaml", yaml::config_map("env", "a", "one")),
+        ("gone.yaml", yaml::config_map("gone", "a", "one")),
+        ("same.yaml", yaml::config_map("same", "a", "one")),
+        ("web.yaml", yaml::deployment("web", 2, "nginx:1")),
+        ("scaled.yaml", yaml::deployment("scaled", 2, "nginx:1")),
+    ]);
+    let first = site.apply(folder.path(), &["-o", "json", "--wait"]).ends(0);
+    is_a_plan(&first.json());
+    assert_eq!(first.json()["summary"]["create"], json!(5));
+    folder.write("env.yaml", &yaml::config_map("env", "a", "two"));
+    folder.write("web.yaml", &yaml::deployment("web", 2, "nginx:2"));
+    folder.write("scaled.yaml", &yaml::deployment("scaled", 3, "nginx:1"));
+    folder.write("new.yaml", &yaml::config_map("new", "a", "one"));
+    folder.write("odd.yaml", "apiVersion: example.org/v1\nkind: Odd\nmetadata: {name: odd}\n");
+    folder.write("wrong.yaml", &yaml::config_map("wrong", "a", "one").replace("data:", "dataa:"));
+    folder.remove("gone.yaml");
+    let diff = site.diff(folder.path(), &["-o", "json"]).ends(1).json();
+    is_a_plan(&diff);
+    assert_eq!((&diff["source"], &diff["complete"]), (&json!("json"), &json!(true)));
+    let expected = [
+        ("env", "configure", "in-place", 0),
+        ("web", "configure", "restart", 2),
+        ("scaled", "configure", "scale", 0),
+        ("new", "create", "none", 0),
+        ("gone", "delete", "none", 0),
+        ("same", "unchanged", "none", 0),
+        ("odd", "wait", "none", 0),
+        ("wrong", "refuse", "none", 0),
+    ];
+    for (name, action, impact, pods) in expected {
+        let shown = object(&diff, name);
+        assert_eq!(shown["action"], action, "{shown:#}");
+        if !matches!(name, "scaled" | "new" | "gone") {
+            assert_eq!(shown["impact"], json!({"kind": impact, "pods": pods}), "{shown:#}");
+        }
+    }
+    assert_eq!(object(&diff, "env")["fields"], json!([{"path": "data.a", "before": "one", "after": "two"}]));
+    assert_eq!(
+        (&object(&diff, "web")["file"], &object(&diff, "web")["line"]),
+        (&json!("web.yaml"), &json!(1))
+    );
+    assert_eq!(object(&diff, "scaled")["impact"]["kind"], "scale");
+    let apply = site.apply(folder.path(), &["-o", "json", "--prune"]).ends(1).json();
+    is_a_plan(&apply);
+    for (name, action) in
+        [("env", "configure"), ("new", "create"), ("gone", "delete"), ("odd", "wait"), ("wrong", "refuse")]
+    {
+        assert_eq!(object(&apply, name)["action"], action, "{apply:#}");
+    }
+}
+
+#[test]
+fn a_dry_run_writes_nothing_and_shows_the_plan() {
+    let site = Site::new("dry-run");
+    let folder = Folder::new(&[
+        ("env.yaml", yaml::config_map("env", "a", "one")),
+        ("b.yaml", yaml::config_map("b", "a", "one")),
+    ]);
+    let window = site.window();
+    site.apply(folder.path(), &["--dry-run"]).ends(0).says(&["+ ConfigMap dry-run/env", "env.yaml:1"]);
+    let json = site.apply(folder.path(), &["--dry-run", "-o", "json"]).ends(0).json();
+    is_a_plan(&json);
+    assert!(!site.has("ConfigMap", "env") && site.parent().is_none());
+    site.diff(folder.path(), &[]).ends(1);
+    assert!(site.parent().is_none());
+    window.assert_silent();
+    site.apply(folder.path(), &[]).ends(0);
+    folder.remove("b.yaml");
+    let window = site.window();
+    site.apply(folder.path(), &["--dry-run", "--prune"]).ends(0).says(&["- ConfigMap dry-run/b"]);
+    window.assert_silent();
+    assert!(site.has("ConfigMap", "b"));
+}
+
+#[test]
+fn health_counts_only_where_it_is_waited_for() {
+    let site = Site::new("wait");
+    let sick = yaml::workload("Deployment", "web", 1, "nginx:1", "{controlplane/never-ready: \"true\"}");
+    let folder = Folder::new(&[("web.yaml", sick)]);
+    site.apply(folder.path(), &[]).ends(0);
+    let late = site.apply(folder.path(), &["--wait=2s"]).ends(5);
+    late.says(&["deployment.apps/web", "not healthy"]);
+    folder.write(
+        "web.yaml",
+        &yaml::workload("Deployment", "web", 2, "nginx:1", "{controlplane/ready-delay: 1s}"),
+    );
+    site.apply(folder.path(), &["--wait=2m"]).ends(0);
+    assert_eq!(site.value("Deployment", "web", "/status/availableReplicas"), json!(2));
+}
+
+#[test]
+fn exit_codes_tell_what_happened() {
+    let site = Site::new("codes");
+    let folder = Folder::new(&[("env.yaml", yaml::config_map("env", "a", "one"))]);
+    let missing = folder.path().join("nowhere");
+    site.diff(folder.path(), &[]).ends(1);
+    site.apply(folder.path(), &[]).ends(0);
+    site.diff(folder.path(), &[]).ends(0);
+    site.apply(&missing, &[]).ends(2);
+    site.apply(folder.path(), &["--no-such-flag"]).ends(2);
+    site.diff(&missing, &[]).ends(2);
+    // Nobody listens on this port.
+    let nobody = site.state.path().join("nobody.kubeconfig");
+    let text = std::fs::read_to_string(site.kubeconfig()).unwrap();
+    let server = text.lines().find(|line| line.trim_start().starts_with("server:")).unwrap();
+    let elsewhere =
+        format!("{}server: https://127.0.0.1:1", &server[..server.len() - server.trim_start().len()]);
+    std::fs::write(&nobody, text.replace(server, &elsewhere)).unwrap();
+    for command in ["diff", "apply"] {
+        let path = folder.path().to_str().unwrap();
+        let run = site.rhumb(&[command, path, "--kubeconfig", nobody.to_str().unwrap()]).ends(3);
+        run.says(&["error", "127.0.0.1:1"]);
+        run.says(&["hint"]);
+    }
+    folder.write("odd.yaml", "apiVersion: example.org/v1\nkind: Odd\nmetadata: {name: odd}\n");
+    site.apply(folder.path(), &[]).ends(1);
+    folder.write("odd.yaml", "kind: [");
+    site.apply(folder.path(), &[]).ends(1);
+    site.diff(folder.path(), &[]).ends(2);
+}
+
+#[test]
+fn a_revision_is_applied_by_its_name_and_a_work_tree_as_it_is() {
+    let site = Site::new("revision");
+    let repo = Repo::new(&[("env.yaml", yaml::config_map("env", "a", "one"))]);
+    let first = repo.head();
+    repo.change("env.yaml", &yaml::config_map("env", "a", "two"));
+    repo.write("env.yaml", &yaml::config_map("env", "a", "uncommitted"));
+    let check = |flags: &[&str], expected: &str| {
+        site.apply(repo.path(), flags).ends(0);
+        assert_eq!(site.data("env", "a"), expected);
+    };
+    check(&[], "uncommitted");
+    check(&["--ref", "main"], "two");
+    check(&["--ref", &first], "one");
+    site.diff(repo.path(), &["--ref", &first]).ends(0);
+    site.diff(repo.path(), &["--ref", "main"]).ends(1).says(&["two"]);
+}

@@ -1,0 +1,135 @@
+//! Sources that hold nothing, or are gone: nothing is pruned, and the accepted state stays defended.
+
+use serde_json::json;
+
+use crate::support::{Daemon, Folder, Repo, Site, yaml};
+
+fn three() -> [(&'static str, String); 3] {
+    [
+        ("a.yaml", yaml::config_map("a", "key", "one")),
+        ("b.yaml", yaml::config_map("b", "key", "one")),
+        ("sub/c.yaml", yaml::config_map("c", "key", "one")),
+    ]
+}
+
+/// What was accepted is still repaired and made again, and nothing was deleted since the window began.
+fn is_defended(site: &Site<'_>, daemon: &mut Daemon) {
+    let window = site.window();
+    site.api.merge(&site.at("ConfigMap", "a"), "somebody", &json!({"data": {"key": "foreign"}}));
+    site.await_data("a", "key", "one");
+    site.api.delete(&site.at("ConfigMap", "b"));
+    site.await_data("b", "key", "one");
+    assert!(site.has("ConfigMap", "c"));
+    window.assert_no_deletes();
+    assert!(daemon.is_running());
+}
+
+#[test]
+fn a_directory_that_is_emptied_prunes_nothing_and_is_still_defended() {
+    let site = Site::new("empty-directory");
+    let folder = Folder::new(&three());
+    let mut daemon = site.daemon(folder.path());
+    site.await_data("c", "key", "one");
+    let window = site.window();
+    for (name, _) in three() {
+        folder.remove(name);
+    }
+    daemon.says(&["WARN", "no *.yaml"]);
+    is_defended(&site, &mut daemon);
+    window.assert_no_deletes();
+}
+
+#[test]
+fn a_directory_that_is_gone_prunes_nothing_and_is_still_defended() {
+    let site = Site::new("missing-directory");
+    let folder = Folder::new(&three());
+    let mut daemon = site.daemon(folder.path());
+    site.await_data("c", "key", "one");
+    std::fs::rename(folder.path(), folder.path().with_extension("away")).unwrap();
+    daemon.says(&["WARN", "no such file or folder"]);
+    is_defended(&site, &mut daemon);
+    std::fs::rename(folder.path().with_extension("away"), folder.path()).unwrap();
+    folder.write("a.yaml", &yaml::config_map("a", "key", "two"));
+    site.await_data("a", "key", "two");
+}
+
+#[test]
+fn a_commit_without_any_file_prunes_nothing_and_is_still_defended() {
+    let site = Site::new("empty-tree");
+    let repo = Repo::new(&three());
+    let mut daemon = site.daemon(repo.path());
+    site.await_data("c", "key", "one");
+    repo.git(&["rm", "--quiet", "-r", "."]);
+    repo.commit("Remove all");
+    daemon.says(&["WARN", "no *.yaml"]);
+    is_defended(&site, &mut daemon);
+    repo.change("a.yaml", &yaml::config_map("a", "key", "two"));
+    site.await_data("a", "key", "two");
+}
+
+#[test]
+fn a_branch_that_is_deleted_prunes_nothing_and_is_still_defended() {
+    let site = Site::new("deleted-branch");
+    let repo = Repo::new(&three());
+    repo.git(&["branch", "live"]);
+    let mut daemon = site.daemon_with(repo.path(), &["--ref", "live"]);
+    site.await_data("c", "key", "one");
+    repo.git(&["branch", "--quiet", "-D", "live"]);
+    daemon.says(&["WARN", "live is gone"]);
+    is_defended(&site, &mut daemon);
+    repo.change("a.yaml", &yaml::config_map("a", "key", "two"));
+    repo.git(&["branch", "live"]);
+    site.await_data("a", "key", "two");
+}
+
+#[test]
+fn a_path_that_a_commit_removes_prunes_nothing_and_is_still_defended() {
+    let site = Site::new("missing-path");
+    let repo = Repo::new(&three().map(|(name, text)| (format!("deploy/{name}"), text)));
+    repo.change("README", "Not a manifest.\n");
+    let mut daemon = site.daemon_with(repo.path(), &["--path", "deploy"]);
+    site.await_data("c", "key", "one");
+    repo.git(&["mv", "deploy", "elsewhere"]);
+    repo.commit("Move");
+    daemon.says(&["WARN", "no folder deploy"]);
+    is_defended(&site, &mut daemon);
+}
+
+#[test]
+fn a_new_process_prunes_nothing_for_a_source_that_is_empty() {
+    let site = Site::new("empty-cold");
+    let repo = Repo::new(&three());
+    site.apply(repo.path(), &["--ref", "HEAD"]).ends(0);
+    repo.git(&["rm", "--quiet", "-r", "."]);
+    repo.commit("Remove all");
+    let window = site.window();
+    let mut daemon = site.with_empty_state().daemon(repo.path());
+    daemon.says(&["WARN", "no *.yaml"]);
+    // Nothing says what was accepted before but the revision on the objects themselves.
+    is_defended(&site, &mut daemon);
+    window.assert_no_deletes();
+}
+
+#[test]
+fn one_shot_commands_refuse_a_source_that_holds_nothing() {
+    let site = Site::new("empty-one-shot");
+    let folder = Folder::new(&three());
+    site.apply(folder.path(), &[]).ends(0);
+    let window = site.window();
+    for (name, _) in three() {
+        folder.remove(name);
+    }
+    let missing = folder.path().join("nowhere");
+    for flags in [&["--prune"][..], &["--prune", "--yes"]] {
+        site.apply(folder.path(), flags).ends(2).says(&["error", "no *.yaml"]);
+        site.apply(&missing, flags).ends(2).says(&["error", "no such file or directory"]);
+    }
+    site.diff(folder.path(), &[]).ends(2).says(&["error", "no *.yaml"]);
+    site.diff(&missing, &[]).ends(2).says(&["error", "no such file or directory"]);
+    let repo = Repo::new(&three());
+    site.apply(repo.path(), &["--ref", "nowhere", "--prune"]).ends(2).says(&["error", "nowhere"]);
+    site.apply(repo.path(), &["--ref", "main", "--path", "nowhere", "--prune"])
+        .ends(2)
+        .says(&["error", "nowhere"]);
+    window.assert_silent();
+}

@@ -1,0 +1,131 @@
+//! Jobs, which end, and whose templates never change.
+
+use serde_json::json;
+
+use crate::support::{Folder, Repo, Site, until, yaml};
+
+/// A Job that ends at once, with an annotation on it and lines in its spec.
+fn job(name: &str, image: &str, annotations: &str, spec: &str) -> String {
+    format!(
+        "apiVersion: batch/v1
+kind: Job
+metadata:
+  name: {name}
+  annotations: {{{annotations}}}
+spec:
+{spec}  template:
+    spec:
+      restartPolicy: Never
+      containers:
+      - name: main
+        image: {image}
+"
+    )
+}
+
+fn await_end(site: &Site<'_>, name: &str) {
+    until(&format!("{name} has ended"), || site.value("Job", name, "/status/succeeded") == json!(1));
+}
+
+fn uid(site: &Site<'_>, name: &str) -> String {
+    site.value("Job", name, "/metadata/uid").as_str().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn a_job_with_another_template_is_refused_with_the_rule() {
+    let site = Site::new("job-changed");
+    let folder = Folder::new(&[
+        ("job.yaml", job("migrate", "migrate:1", "", "")),
+        ("env.yaml", yaml::config_map("env", "a", "one")),
+    ]);
+    site.apply(folder.path(), &["--wait"]).ends(0);
+    let before = uid(&site, "migrate");
+    folder.write("job.yaml", &job("migrate", "migrate:2", "", ""));
+    folder.write("env.yaml", &yaml::config_map("env", "a", "two"));
+    site.diff(folder.path(), &[]).ends(1).says(&["immutable"]);
+    let apply = site.apply(folder.path(), &[]).ends(1);
+    apply.says(&["job.batch/migrate", "refused", "immutable", "rhumb.dev/recreate"]);
+    assert_eq!(uid(&site, "migrate"), before);
+    assert_eq!(site.data("env", "a"), "two");
+}
+
+#[test]
+fn a_job_that_allows_it_is_deleted_and_created_again() {
+    let site = Site::new("job-again");
+    let allowed = |image: &str| job("migrate", image, "rhumb.dev/recreate: \"true\"", "");
+    let repo = Repo::new(&[("job.yaml", allowed("migrate:1"))]);
+    let _daemon = site.daemon(repo.path());
+    site.await_object("Job", "migrate");
+    await_end(&site, "migrate");
+    let (before, window) = (uid(&site, "migrate"), site.window());
+    site.diff(repo.path(), &[]).ends(0);
+    repo.change("job.yaml", &allowed("migrate:2"));
+    until("the Job is another one", || {
+        let now = uid(&site, "migrate");
+        !now.is_empty() && now != before
+    });
+    await_end(&site, "migrate");
+    let image = site.value("Job", "migrate", "/spec/template/spec/containers/0/image");
+    assert_eq!(image, json!("migrate:2"));
+    assert_eq!(window.deletes().len(), 1);
+    // One try in place that the server refused, and the creation.
+    assert_eq!(window.to("jobs", "migrate").iter().filter(|event| event.verb == "patch").count(), 2);
+}
+
+#[test]
+fn a_job_that_has_ended_is_as_wanted() {
+    let site = Site::new("job-ended");
+    let folder = Folder::new(&[("job.yaml", job("migrate", "migrate:1", "", ""))]);
+    site.apply(folder.path(), &["--wait"]).ends(0);
+    let window = site.window();
+    site.with_empty_state().apply(folder.path(), &[]).ends(0).says(&["job.batch/migrate", "unchanged"]);
+    site.diff(folder.path(), &[]).ends(0);
+    window.assert_silent();
+}
+
+#[test]
+fn a_job_that_ended_and_went_away_by_itself_is_not_created_again() {
+    let site = Site::new("job-ttl");
+    let mortal = |image: &str| job("migrate", image, "", "  ttlSecondsAfterFinished: 2\n");
+    let repo =
+        Repo::new(&[("job.yaml", mortal("migrate:1")), ("env.yaml", yaml::config_map("env", "a", "one"))]);
+    let mut daemon = site.configured(&site.configuration(repo.path(), "resync: 1s"));
+    let window = site.window();
+    await_end(&site, "migrate");
+    site.await_absence("Job", "migrate");
+    // A commit and some resyncs later it is still gone.
+    for value in ["two", "three"] {
+        let mark = daemon.mark();
+        repo.change("env.yaml", &yaml::config_map("env", "a", value));
+        site.await_data("env", "a", value);
+        daemon.says_since(mark, &["read"]);
+    }
+    assert!(!site.has("Job", "migrate"));
+    assert_eq!(window.to("jobs", "migrate").len(), 1);
+    daemon.stop();
+    // A new process without a state directory knows it as well.
+    let new = site.with_empty_state();
+    new.diff(repo.path(), &[]).ends(0);
+    new.apply(repo.path(), &[]).ends(0);
+    assert_eq!(window.to("jobs", "migrate").len(), 1);
+    // Another content is another Job.
+    repo.change("job.yaml", &mortal("migrate:2"));
+    new.apply(repo.path(), &[]).ends(0);
+    assert_eq!(window.to("jobs", "migrate").len(), 2);
+}
+
+#[test]
+fn a_job_that_somebody_deletes_before_it_ended_is_created_again() {
+    let site = Site::new("job-deleted");
+    let long = job("migrate", "migrate:1", "", "  ttlSecondsAfterFinished: 100\n")
+        .replace("    spec:\n", "    metadata: {annotations: {controlplane/run-for: 100s}}\n    spec:\n");
+    let repo = Repo::new(&[("job.yaml", long)]);
+    let _daemon = site.daemon(repo.path());
+    site.await_object("Job", "migrate");
+    let before = uid(&site, "migrate");
+    site.api.delete(&format!("{}?propagationPolicy=Background", site.at("Job", "migrate")));
+    until("it is there again", || {
+        let now = uid(&site, "migrate");
+        !now.is_empty() && now != before
+    });
+}

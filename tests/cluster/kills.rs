@@ -1,0 +1,203 @@
+//! Killed with SIGKILL after any of its writes, the next run finishes the work, and makes and deletes nothing twice.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use controlplane::{AuditEvent, Ending, Fault, FaultProxy, Requests, Rule};
+
+use crate::support::{Daemon, Folder, Repo, SOON, Site, Window, eventually, yaml};
+
+/// Runs at once; they wait for each other's processes and the server most of the time.
+const AT_ONCE: usize = 3;
+
+/// When the process is killed: the server has carried out the write, and the process does or does not know.
+#[derive(Clone, Copy, Debug)]
+enum Moment {
+    /// The answer to the n-th write never reached it.
+    BeforeAnswer,
+    /// The answer reached it, and the next write did not reach the server.
+    AfterAnswer,
+}
+
+const MOMENTS: [Moment; 2] = [Moment::BeforeAnswer, Moment::AfterAnswer];
+
+/// Twenty objects of five kinds.
+fn objects() -> Vec<(String, String)> {
+    let named = |number: usize| {
+        let name = format!("o{number:02}");
+        let text = match number % 5 {
+            0 => yaml::config_map(&name, "a", "1"),
+            1 => yaml::secret(&name, "token", "1"),
+            2 => yaml::service(&name, "web"),
+            3 => format!("apiVersion: v1\nkind: ServiceAccount\nmetadata: {{name: {name}}}\n"),
+            _ => yaml::deployment(&name, 1, "app:1"),
+        };
+        (format!("{name}.yaml"), text)
+    };
+    (0..20).map(named).collect()
+}
+
+fn writes() -> Requests {
+    ["POST", "PUT", "PATCH", "DELETE"]
+        .into_iter()
+        .fold(Requests::any(), Requests::method)
+        .query_lacks("dryRun")
+}
+
+/// A proxy that lets so many writes take effect and no more.
+struct Stop {
+    proxy: FaultProxy,
+    most: usize,
+    moment: Moment,
+}
+
+impl Stop {
+    fn new(site: &mut Site<'static>, requests: &Requests, most: usize, moment: Moment) -> Self {
+        let proxy = site.cluster.fault_proxy(1).unwrap();
+        let passed = match moment {
+            Moment::AfterAnswer => most,
+            Moment::BeforeAnswer => most - 1,
+        };
+        proxy.add(Rule::new(requests.clone(), Fault::Pass).times(passed as u64));
+        if passed < most {
+            proxy.add(Rule::new(requests.clone(), Fault::DropAnswer(Ending::Silence)).times(1));
+        }
+        proxy.add(Rule::new(requests.clone(), Fault::Refuse(Ending::Silence)));
+        site.through(&proxy);
+        Self { proxy, most, moment }
+    }
+
+    /// Waits until the server has carried out all the writes that it gets, and their answers are delivered.
+    fn await_writes(&self, window: &Window<'_>, counts: impl Fn(&AuditEvent) -> bool) {
+        eventually(&format!("{} writes, {:?}", self.most, self.moment), SOON, || {
+            let done = window.all_writes().into_iter().filter(&counts).count();
+            let open = self.proxy.open(&writes());
+            if done >= self.most && open == 0 { Ok(()) } else { Err(format!("{done} done, {open} open")) }
+        });
+    }
+}
+
+fn start(site: &Site<'_>, folder: &Path, flags: &[&str]) -> Child {
+    let mut command = site.command(&[&["apply", folder.to_str().unwrap()], flags].concat());
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+}
+
+fn kill(mut child: Child) {
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+/// How often each object was made, and how often deleted.
+fn births_and_deaths(window: &Window<'_>) -> (BTreeMap<String, usize>, BTreeMap<String, usize>) {
+    let (mut births, mut deaths) = (BTreeMap::new(), BTreeMap::new());
+    for event in window.writes() {
+        if event.verb.starts_with("delete") {
+            *deaths.entry(event.name).or_default() += usize::from(event.code < 300);
+        } else {
+            *births.entry(event.name).or_default() += usize::from(event.code == 201);
+        }
+    }
+    (births, deaths)
+}
+
+/// Works through all the cases, a few at once.
+fn each_case(most: usize, case: impl Fn(usize, Moment) + Sync) {
+    let next = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(|| {
+                loop {
+                    let number = next.fetch_add(1, Ordering::SeqCst);
+                    let (count, moment) = (number / MOMENTS.len() + 1, MOMENTS[number % MOMENTS.len()]);
+                    if count > most {
+                        return;
+                    }
+                    case(count, moment);
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn after_each_write_of_an_apply() {
+    let folder = Folder::new(&objects());
+    // 20 objects, and the inventory first.
+    each_case(21, |count, moment| {
+        let name = format!("kill-{count:02}-{}", matches!(moment, Moment::AfterAnswer) as u8);
+        let mut site = Site::new(&name);
+        let direct = site.with_empty_state();
+        let window = site.window();
+        let stop = Stop::new(&mut site, &writes(), count, moment);
+        let child = start(&site, folder.path(), &[]);
+        stop.await_writes(&window, |_| true);
+        kill(child);
+        direct.apply(folder.path(), &[]).ends(0);
+        let (births, deaths) = births_and_deaths(&window);
+        assert_eq!(births.len(), 20, "{name}: {births:?}");
+        assert!(births.values().all(|births| *births == 1), "{name}: {births:?}");
+        assert!(deaths.is_empty(), "{name}: {deaths:?}");
+        let silence = direct.window();
+        direct.apply(folder.path(), &[]).ends(0);
+        silence.assert_silent();
+    });
+}
+
+#[test]
+fn after_each_deletion_of_a_prune() {
+    let removed: BTreeSet<String> = (0..6).map(|number| format!("o{number:02}")).collect();
+    each_case(removed.len(), |count, moment| {
+        let name = format!("killprune-{count}-{}", matches!(moment, Moment::AfterAnswer) as u8);
+        let mut site = Site::new(&name);
+        let direct = site.with_empty_state();
+        let folder = Folder::new(&objects());
+        direct.apply(folder.path(), &[]).ends(0);
+        removed.iter().for_each(|name| folder.remove(&format!("{name}.yaml")));
+        let window = site.window();
+        let stop = Stop::new(&mut site, &Requests::any().method("DELETE"), count, moment);
+        let child = start(&site, folder.path(), &["--prune", "--yes"]);
+        stop.await_writes(&window, |event| event.verb == "delete");
+        kill(child);
+        direct.apply(folder.path(), &["--prune", "--yes"]).ends(0);
+        let (births, deaths) = births_and_deaths(&window);
+        assert_eq!(deaths.keys().cloned().collect::<BTreeSet<_>>(), removed, "{name}");
+        assert!(deaths.values().all(|deaths| *deaths == 1), "{name}: {deaths:?}");
+        assert!(births.values().all(|births| *births == 0), "{name}: {births:?}");
+    });
+}
+
+/// A daemon that is killed after some writes, and the one that comes after it.
+fn daemon_after(site: &mut Site<'static>, repo: &Repo, stop: &Stop, window: &Window<'_>) -> Daemon {
+    let direct = site.kubeconfig().to_owned();
+    let mut daemon = site.daemon(repo.path());
+    stop.await_writes(window, |_| true);
+    daemon.kill();
+    assert_eq!(direct, site.kubeconfig());
+    let mut command = site.command(&["run", repo.path().to_str().unwrap()]);
+    command.env("KUBECONFIG", site.cluster.kubeconfig_for(&site.user).unwrap());
+    Daemon::start(command)
+}
+
+#[test]
+fn after_some_writes_of_the_daemon() {
+    let repo = Repo::new(&objects());
+    for (count, moment) in
+        [(1, MOMENTS[0]), (2, MOMENTS[1]), (8, MOMENTS[0]), (15, MOMENTS[1]), (21, MOMENTS[0])]
+    {
+        let name = format!("killrun-{count}");
+        let mut site = Site::new(&name);
+        let window = site.window();
+        let stop = Stop::new(&mut site, &writes(), count, moment);
+        let _daemon = daemon_after(&mut site, &repo, &stop, &window);
+        eventually("all are there, once", SOON, || {
+            let (births, deaths) = births_and_deaths(&window);
+            assert!(deaths.is_empty(), "{name}: {deaths:?}");
+            assert!(births.values().all(|births| *births <= 1), "{name}: {births:?}");
+            let there = births.values().sum::<usize>();
+            if there == 20 { Ok(()) } else { Err(format!("{there}")) }
+        });
+    }
+}

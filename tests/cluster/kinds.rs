@@ -1,0 +1,212 @@
+//! Kinds and namespaces that come with the commit, come later, or never come.
+
+use serde_json::json;
+
+use crate::support::{Folder, Repo, SOON, Site, at, eventually, until, yaml};
+
+/// A definition of a namespaced kind `<Word>` in the group `<site>.example.org`.
+fn definition(site: &Site<'_>, word: &str, short: &str) -> String {
+    let (group, plural, kind) = (group(site), format!("{word}s"), kind(word));
+    format!(
+        "apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {{name: {plural}.{group}}}
+spec:
+  group: {group}
+  names: {{kind: {kind}, plural: {plural}, singular: {word}, shortNames: [{short}]}}
+  scope: Namespaced
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec: {{type: object, properties: {{size: {{type: integer}}}}}}
+"
+    )
+}
+
+fn group(site: &Site<'_>) -> String {
+    format!("{}.example.org", site.name)
+}
+
+fn kind(word: &str) -> String {
+    word[..1].to_uppercase() + &word[1..]
+}
+
+fn custom(site: &Site<'_>, word: &str, name: &str, size: &str) -> String {
+    format!(
+        "apiVersion: {}/v1\nkind: {}\nmetadata: {{name: {name}}}\nspec: {{size: {size}}}\n",
+        group(site),
+        kind(word)
+    )
+}
+
+fn path(site: &Site<'_>, word: &str, name: &str) -> String {
+    format!("/apis/{}/v1/namespaces/{}/{word}s/{name}", group(site), site.name)
+}
+
+#[test]
+fn a_definition_and_its_objects_come_in_one_commit_whatever_the_order_of_files() {
+    let site = Site::new("crd-apply");
+    let folder = Folder::new(&[
+        ("a-object.yaml", custom(&site, "widget", "one", "1")),
+        ("b-definition.yaml", definition(&site, "widget", "wdg")),
+        ("c-object.yaml", custom(&site, "widget", "two", "2")),
+    ]);
+    site.diff(folder.path(), &[]).ends(1).says(&["its definition is applied first"]);
+    site.apply(folder.path(), &[]).ends(0);
+    assert_eq!(site.api.value(&path(&site, "widget", "one"), "/spec/size"), json!(1));
+    assert_eq!(site.api.value(&path(&site, "widget", "two"), "/spec/size"), json!(2));
+    let window = site.window();
+    site.with_empty_state().apply(folder.path(), &[]).ends(0);
+    window.assert_silent();
+}
+
+#[test]
+fn the_daemon_brings_a_definition_and_its_objects_and_repairs_them() {
+    let site = Site::new("crd-run");
+    let repo = Repo::new(&[("env.yaml", yaml::config_map("env", "a", "b"))]);
+    let _daemon = site.daemon(repo.path());
+    site.await_data("env", "a", "b");
+    repo.write("a-object.yaml", &custom(&site, "widget", "one", "1"));
+    repo.change("b-definition.yaml", &definition(&site, "widget", "wdr"));
+    until("the object is there", || site.api.get(&path(&site, "widget", "one")).is_some());
+    site.api.merge(&path(&site, "widget", "one"), "somebody", &json!({"spec": {"size": 9}}));
+    until("it is repaired", || site.api.value(&path(&site, "widget", "one"), "/spec/size") == json!(1));
+    repo.change("a-object.yaml", &custom(&site, "widget", "one", "wide"));
+    repo.change("c-object.yaml", &custom(&site, "widget", "two", "2"));
+    until("the good one is there", || site.api.get(&path(&site, "widget", "two")).is_some());
+    assert_eq!(site.api.value(&path(&site, "widget", "one"), "/spec/size"), json!(1));
+}
+
+#[test]
+fn the_objects_of_a_definition_that_is_never_established_wait_with_the_reason() {
+    let site = Site::new("crd-never");
+    // Its short name is another definition's, so the server does not accept its names.
+    let taken = Folder::new(&[("taken.yaml", definition(&site, "gadget", "taken"))]);
+    let mut command = site.bare_command();
+    command.args(["apply", "--wait", "--name", "crd-never-other"]).arg(taken.path());
+    assert_eq!(crate::support::run(command).code, 0);
+    let folder = Folder::new(&[
+        ("definition.yaml", definition(&site, "gizmo", "taken")),
+        ("object.yaml", custom(&site, "gizmo", "one", "1")),
+        ("env.yaml", yaml::config_map("env", "a", "b")),
+    ]);
+    let apply = site.apply(folder.path(), &[]).ends(1);
+    apply.says(&["one", "waiting"]);
+    assert_eq!(site.data("env", "a"), "b");
+    site.apply(folder.path(), &["--wait=5s"]).ends(1);
+}
+
+#[test]
+fn an_object_of_an_unknown_kind_waits_and_comes_when_its_kind_does() {
+    let site = Site::new("crd-later");
+    let repo = Repo::new(&[
+        ("object.yaml", custom(&site, "widget", "one", "1")),
+        ("env.yaml", yaml::config_map("env", "a", "b")),
+    ]);
+    let apply = site.apply(repo.path(), &[]).ends(1);
+    apply.says(&["one", "waiting", "the server has no kind"]);
+    site.diff(repo.path(), &[]).ends(1).says(&["waits", "the server has no kind"]);
+    let _daemon = site.daemon(repo.path());
+    site.await_data("env", "a", "b");
+    let other = Folder::new(&[("definition.yaml", definition(&site, "widget", "wdl"))]);
+    let mut command = site.bare_command();
+    command.args(["apply", "--wait", "--name", "crd-later-other"]).arg(other.path());
+    assert_eq!(crate::support::run(command).code, 0);
+    eventually("the object is there", SOON * 2, || {
+        site.api.get(&path(&site, "widget", "one")).ok_or("it is not")
+    });
+}
+
+#[test]
+fn an_object_in_a_version_that_is_not_served_waits_and_the_served_ones_are_named() {
+    let site = Site::new("version");
+    let old = yaml::deployment("web", 1, "nginx:1").replace("apps/v1", "apps/v1beta1");
+    let folder = Folder::new(&[("web.yaml", old)]);
+    site.apply(folder.path(), &[]).ends(1).says(&["web", "the server has no kind", "it has v1"]);
+}
+
+#[test]
+fn namespaces_come_first() {
+    let site = Site::without_namespace(crate::support::shared(), "namespace-first");
+    let folder = Folder::new(&[
+        ("a.yaml", yaml::config_map("a", "key", "one")),
+        ("web.yaml", yaml::deployment("web", 1, "nginx:1")),
+        ("z.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: namespace-first}\n".to_owned()),
+    ]);
+    let window = site.window();
+    site.diff(folder.path(), &[]).ends(1).says(&["its namespace is made first"]);
+    site.apply(folder.path(), &[]).ends(0);
+    let writes = window.writes();
+    assert_eq!(writes.len(), 3, "{writes:#?}");
+    assert_eq!(writes[0].resource, "namespaces");
+    assert!(writes.iter().all(|write| write.code < 400), "{writes:#?}");
+}
+
+#[test]
+fn objects_in_a_namespace_that_nobody_made_wait_for_it() {
+    let site = Site::without_namespace(crate::support::shared(), "namespace-later");
+    let elsewhere =
+        yaml::config_map("there", "key", "one").replace("  name:", "  namespace: default\n  name:");
+    let repo = Repo::new(&[
+        ("a.yaml", yaml::config_map("a", "key", "one")),
+        ("there.yaml", elsewhere.replace("there", "namespace-later-there")),
+    ]);
+    let apply = site.apply(repo.path(), &[]).ends(1);
+    apply.says(&["configmap/a", "namespace", "namespace-later"]);
+    let there = at("ConfigMap", "default", "namespace-later-there");
+    assert_eq!(site.api.value(&there, "/data/key"), json!("one"));
+    let _daemon = site.daemon(repo.path());
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": site.name}});
+    site.api.create("/api/v1/namespaces", "setup", &namespace);
+    site.await_data("a", "key", "one");
+    site.api.delete(&there);
+}
+
+#[test]
+fn waves_go_one_after_the_other_and_a_sick_one_holds_up_the_next() {
+    let site = Site::new("waves");
+    let waved = |name: &str, wave: i32| {
+        let line = format!("  name: {name}\n  annotations: {{rhumb.dev/wave: \"{wave}\"}}\n");
+        yaml::config_map(name, "key", "one").replace(&format!("  name: {name}\n"), &line)
+    };
+    let sick = yaml::workload("Deployment", "sick", 1, "nginx:1", "{controlplane/never-ready: \"true\"}")
+        .replace("  name: sick\nspec", "  name: sick\n  annotations: {rhumb.dev/wave: \"1\"}\nspec");
+    let folder = Folder::new(&[
+        ("a.yaml", waved("third", 2)),
+        ("b.yaml", waved("second", 1)),
+        ("c.yaml", waved("first", -1)),
+        ("d.yaml", sick),
+    ]);
+    let window = site.window();
+    let apply = site.apply(folder.path(), &["--wait=5s"]);
+    apply.says(&["configmap/third", "waiting", "wave 1 is not finished"]);
+    assert!(site.has("ConfigMap", "second") && !site.has("ConfigMap", "third"));
+    let names: Vec<String> = window.writes().into_iter().map(|event| event.name).collect();
+    assert_eq!(names[0], "first", "{names:?}");
+}
+
+#[test]
+fn what_depends_on_a_workload_waits_until_it_is_healthy() {
+    let site = Site::new("depends-on");
+    let after = yaml::config_map("after", "key", "one").replace(
+        "  name: after\n",
+        "  name: after\n  annotations: {rhumb.dev/depends-on: \"apps/namespaces/depends-on/Deployment/web\"}\n",
+    );
+    let folder = Folder::new(&[
+        ("after.yaml", after),
+        ("web.yaml", yaml::workload("Deployment", "web", 1, "nginx:1", "{controlplane/ready-delay: 2s}")),
+    ]);
+    site.apply(folder.path(), &["--wait"]).ends(0);
+    let created =
+        |kind: &str, name: &str, pointer: &str| site.value(kind, name, pointer).as_str().unwrap().to_owned();
+    let pods = site.api.list(&site.at("Pod", ""));
+    let conditions = pods[0]["status"]["conditions"].as_array().unwrap();
+    let ready = conditions.iter().find(|condition| condition["type"] == "Ready").unwrap();
+    let after = created("ConfigMap", "after", "/metadata/creationTimestamp");
+    assert!(after.as_str() >= ready["lastTransitionTime"].as_str().unwrap(), "{after} {ready}");
+}

@@ -1,0 +1,184 @@
+//! How a daemon starts, ends, and gets along with a second one.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use controlplane::{Ending, Fault, Requests, Rule};
+use serde_json::json;
+
+use crate::support::{Daemon, Repo, SOON, Site, eventually, yaml};
+
+/// How long an end may take that has nothing to wait for.
+const PROMPT: Duration = Duration::from_secs(2);
+
+/// The same with an answer that does not come.
+const PATIENT: Duration = Duration::from_secs(6);
+
+fn shop() -> Repo {
+    let scaler = "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: web}\nspec:\n  maxReplicas: 9\n  \
+                  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}\n";
+    let job = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: once}\nspec:\n  ttlSecondsAfterFinished: 1\n  template:\n    \
+               spec:\n      restartPolicy: Never\n      containers: [{name: main, image: \"app:1\"}]\n";
+    Repo::new(&[
+        ("env.yaml", yaml::config_map("env", "a", "1")),
+        ("key.yaml", yaml::secret("key", "token", "right")),
+        ("web.yaml", yaml::documents(&[yaml::deployment("web", 2, "app:1"), yaml::service("web", "web")])),
+        ("scaler.yaml", scaler.to_owned()),
+        ("agent.yaml", yaml::workload("DaemonSet", "agent", 0, "app:1", "{}")),
+        ("db.yaml", yaml::workload("StatefulSet", "db", 2, "app:1", "{}")),
+        ("job.yaml", job.to_owned()),
+        ("last.yaml", yaml::config_map("last", "a", "1")),
+    ])
+}
+
+#[test]
+fn a_restart_on_an_unchanged_cluster_sends_nothing() {
+    let site = Site::new("restart");
+    let repo = shop();
+    let mut daemon = site.daemon(repo.path());
+    site.await_rollout("web");
+    site.await_object("StatefulSet", "db");
+    site.await_object("HorizontalPodAutoscaler", "web");
+    site.await_object("ConfigMap", "last");
+    // It has gone by itself, which is its end and no drift.
+    eventually("the finished Job is noted", SOON, || {
+        let noted = site.parent().is_some_and(|parent| parent["data"]["finished-jobs"].is_string());
+        if noted && !site.has("Job", "once") { Ok(()) } else { Err("it is not") }
+    });
+    assert_eq!(daemon.stop().code(), Some(0));
+    let bare = site.with_empty_state();
+    for (turn, site) in [&site, &bare].into_iter().enumerate() {
+        let window = site.window();
+        let mut daemon = site.daemon(repo.path());
+        // The only write is the one that a commit asks for after all has been looked at.
+        daemon.says(&["read", "files=8"]);
+        let wanted = format!("{}", turn + 2);
+        repo.change("last.yaml", &yaml::config_map("last", "a", &wanted));
+        site.await_data("last", "a", &wanted);
+        assert_eq!(daemon.stop().code(), Some(0));
+        let sent: Vec<_> = window.all_writes().into_iter().map(|event| event.name).collect();
+        assert_eq!(sent, ["last"]);
+    }
+}
+
+#[test]
+fn a_daemon_at_rest_ends_at_once_when_it_is_told_to() {
+    let site = Site::new("stop-rest");
+    let repo = Repo::new(&[("env.yaml", yaml::config_map("env", "a", "1"))]);
+    for signal in ["TERM", "INT"] {
+        let mut daemon = site.daemon(repo.path());
+        daemon.says(&["read"]);
+        site.await_object("ConfigMap", "env");
+        let told = Instant::now();
+        daemon.signal(signal);
+        assert_eq!(daemon.ended(SOON).code(), Some(0));
+        assert!(told.elapsed() < PROMPT, "it took {:?}", told.elapsed());
+    }
+}
+
+#[test]
+fn a_daemon_in_the_middle_of_its_work_ends_with_the_writes_that_are_on_their_way() {
+    let mut site = Site::new("stop-work");
+    let proxy = site.cluster.fault_proxy(5).unwrap();
+    site.through(&proxy);
+    let files: Vec<_> = (0..200)
+        .map(|number| (format!("{number}.yaml"), yaml::config_map(&format!("m{number}"), "a", "1")))
+        .collect();
+    let repo = Repo::new(&files);
+    let pause = Duration::from_millis(200);
+    proxy.add(Rule::new(Requests::any().method("PATCH"), Fault::Delay(pause, pause)));
+    let window = site.window();
+    let mut daemon = site.daemon(repo.path());
+    daemon.says(&["created"]);
+    let told = Instant::now();
+    assert_eq!(daemon.stop().code(), Some(0));
+    assert!(told.elapsed() < PROMPT, "it took {:?}", told.elapsed());
+    let made = site.api.list(&site.at("ConfigMap", "")).len();
+    assert!((1..100).contains(&made), "{made} of 200 were made");
+    // All that was sent was also waited for.
+    let told = daemon.log().lines().filter(|line| line.contains("created")).count();
+    assert_eq!(window.writes().len(), told);
+}
+
+#[test]
+fn a_daemon_whose_writes_are_never_answered_ends_all_the_same() {
+    let mut site = Site::new("stop-silent");
+    let proxy = site.cluster.fault_proxy(5).unwrap();
+    site.through(&proxy);
+    let rule = proxy.add(Rule::new(Requests::any().method("PATCH"), Fault::Refuse(Ending::Silence)));
+    let repo = Repo::new(&[("env.yaml", yaml::config_map("env", "a", "1"))]);
+    let mut daemon = site.daemon(repo.path());
+    eventually("a write is on its way", SOON, || {
+        if proxy.hits(rule).fired > 0 { Ok(()) } else { Err("none is") }
+    });
+    let told = Instant::now();
+    assert_eq!(daemon.stop().code(), Some(0));
+    assert!(told.elapsed() < PATIENT, "it took {:?}", told.elapsed());
+}
+
+#[test]
+fn two_daemons_of_the_same_source_do_not_fight() {
+    let site = Site::new("two-daemons");
+    let names: Vec<String> = (0..12).map(|number| format!("m{number}")).collect();
+    let file = |name: &String| format!("{name}.yaml");
+    let files: Vec<_> = names.iter().map(|name| (file(name), yaml::config_map(name, "a", "1"))).collect();
+    let repo = Repo::new(&files);
+    let window = site.window();
+    let twin = site.with_empty_state();
+    let mut daemons: Vec<Daemon> = vec![site.daemon(repo.path()), twin.daemon(repo.path())];
+    names.iter().for_each(|name| site.await_data(name, "a", "1"));
+    daemons.iter().for_each(|daemon| drop(daemon.says(&["read"])));
+    for turn in 2..5 {
+        let wanted = turn.to_string();
+        names.iter().for_each(|name| repo.write(&file(name), &yaml::config_map(name, "a", &wanted)));
+        repo.commit("Change all");
+        names.iter().for_each(|name| site.await_data(name, "a", &wanted));
+        site.api.merge(&site.at("ConfigMap", "m1"), "them", &json!({"data": {"a": "theirs"}}));
+        site.await_data("m1", "a", &wanted);
+        site.api.delete(&site.at("ConfigMap", "m2"));
+        site.await_data("m2", "a", &wanted);
+    }
+    window.assert_no_deletes();
+    repo.remove(&file(&names[11]));
+    repo.commit("Remove one");
+    site.await_absence("ConfigMap", "m11");
+    // Each of them sends each change once at most: 4 contents, and 6 repairs of two of the objects.
+    for name in &names {
+        let repaired = ["m1", "m2"].contains(&name.as_str());
+        let most = 2 * if repaired { 7 } else { 4 };
+        let sent = window.to("configmaps", name);
+        let sent: Vec<_> = sent.iter().filter(|event| event.verb != "delete").collect();
+        assert!(sent.len() <= most, "{} writes to {name}: {sent:#?}", sent.len());
+        let made = sent.iter().filter(|event| event.code == 201).count();
+        assert_eq!(made, if name == "m2" { 4 } else { 1 }, "{name}");
+    }
+    let deleted: Vec<_> = window.deletes().into_iter().filter(|event| event.code < 300).collect();
+    assert_eq!(deleted.iter().map(|event| event.name.as_str()).collect::<Vec<_>>(), ["m11"]);
+    // And then both are at rest.
+    let rest = site.window();
+    thread::sleep(Duration::from_secs(3));
+    rest.assert_silent();
+    assert!(daemons.iter_mut().all(Daemon::is_running));
+}
+
+#[test]
+fn a_change_that_the_watch_never_told_is_found_by_the_audit() {
+    let mut site = Site::new("audit");
+    let proxy = site.cluster.fault_proxy(5).unwrap();
+    site.through(&proxy);
+    let repo = Repo::new(&[
+        ("env.yaml", yaml::config_map("env", "a", "1")),
+        ("gone.yaml", yaml::config_map("gone", "a", "1")),
+    ]);
+    let _daemon = site.configured(&site.configuration(repo.path(), "resync: 3s"));
+    site.await_data("env", "a", "1");
+    site.await_object("ConfigMap", "gone");
+    let window = site.window();
+    let watches = Requests::any().watches().path_suffix("/configmaps");
+    assert_eq!(proxy.end_open(&watches, Ending::Silence), 1);
+    site.api.merge(&site.at("ConfigMap", "env"), "them", &json!({"data": {"a": "theirs"}}));
+    site.api.delete(&site.at("ConfigMap", "gone"));
+    site.await_data_within(Duration::from_secs(15), "env", "a", "1");
+    site.await_object("ConfigMap", "gone");
+    assert_eq!(window.all_writes().len(), 2);
+}

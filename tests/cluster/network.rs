@@ -1,0 +1,253 @@
+//! What lies between rhumb and the API server fails in every way: it converges soon after, deletes nothing, and does
+//! not ask in a loop meanwhile.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use controlplane::{Answer, Ending, Fault, FaultProxy, Requests, Rule};
+use serde_json::json;
+
+use crate::support::{Daemon, Repo, SOON, Site, Window, eventually, yaml};
+
+/// How long after the end of an outage everything must be as wanted.
+const RETURN: Duration = Duration::from_secs(30);
+
+/// How long the outages last.
+const OUTAGE: Duration = Duration::from_secs(3);
+
+/// So many calls are no hot loop: two objects and three kinds that are tried again with growing pauses.
+const CALM: u64 = 60;
+
+const WRITES: [&str; 4] = ["POST", "PUT", "PATCH", "DELETE"];
+
+fn writes() -> Requests {
+    WRITES.into_iter().fold(Requests::any(), Requests::method)
+}
+
+struct Bed {
+    site: Site<'static>,
+    repo: Repo,
+    proxy: FaultProxy,
+    daemon: Daemon,
+    /// What is sent after the beginning.
+    sent: Window<'static>,
+}
+
+/// A daemon behind a proxy, at rest.
+fn bed(name: &str) -> Bed {
+    let mut site = Site::new(name);
+    let proxy = site.cluster.fault_proxy(7).unwrap();
+    site.through(&proxy);
+    let repo = Repo::new(&[
+        ("follows.yaml", yaml::config_map("follows", "a", "1")),
+        ("defended.yaml", yaml::config_map("defended", "a", "1")),
+        ("key.yaml", yaml::secret("key", "token", "right")),
+        ("web.yaml", yaml::service("web", "web")),
+    ]);
+    let daemon = site.configured(&site.configuration(repo.path(), "api: {timeout: 2s}"));
+    site.await_object("Service", "web");
+    site.await_object("Secret", "key");
+    site.await_data("defended", "a", "1");
+    let sent = site.window();
+    Bed { site, repo, proxy, daemon, sent }
+}
+
+impl Bed {
+    /// A commit and a foreign write.
+    fn disturb(&self) {
+        self.repo.change("follows.yaml", &yaml::config_map("follows", "a", "2"));
+        self.site.api.merge(
+            &self.site.at("ConfigMap", "defended"),
+            "them",
+            &json!({"data": {"a": "theirs"}}),
+        );
+    }
+
+    /// All that a daemon at rest must bring about after it was disturbed.
+    #[track_caller]
+    fn converges(&mut self, since: Instant) {
+        let left = || RETURN.saturating_sub(since.elapsed());
+        self.site.await_data_within(left(), "follows", "a", "2");
+        self.site.await_data_within(left(), "defended", "a", "1");
+        // The watches are there again too.
+        self.site.api.delete(&self.site.at("Secret", "key"));
+        let look = || if self.site.has("Secret", "key") { Ok(()) } else { Err("it is gone") };
+        eventually("the deleted Secret is there again", left(), look);
+        assert!(self.daemon.is_running());
+    }
+}
+
+/// Spoils these requests for a while, with a commit and a foreign write in the middle of it.
+fn survives(name: &str, requests: &Requests, fault: Fault) -> Bed {
+    let mut bed = bed(name);
+    let rule = bed.proxy.add(Rule::new(requests.clone(), fault));
+    bed.proxy.end_open(&Requests::any().watches(), Ending::Close);
+    bed.disturb();
+    thread::sleep(OUTAGE);
+    let hits = bed.proxy.remove(rule);
+    assert!(hits.fired > 0, "the fault met nothing");
+    assert!(hits.fired <= CALM, "{hits:?} calls within {OUTAGE:?}");
+    bed.converges(Instant::now());
+    bed.sent.assert_no_deletes();
+    bed
+}
+
+#[test]
+fn a_connection_that_is_refused() {
+    survives("net-refused", &Requests::any(), Fault::Refuse(Ending::Reset));
+}
+
+#[test]
+fn watches_that_are_cut_again_and_again() {
+    survives("net-cut", &Requests::any().watches(), Fault::Cut(100, Ending::Reset));
+}
+
+#[test]
+fn watches_that_end_at_once() {
+    survives("net-end", &Requests::any().watches(), Fault::Truncate(0));
+}
+
+#[test]
+fn watches_whose_version_is_gone() {
+    let expired = Answer::watch_error(410, "Expired");
+    survives(
+        "net-expired",
+        &Requests::any().watches().query_lacks("sendInitialEvents"),
+        Fault::Replace(expired),
+    );
+}
+
+#[test]
+fn credentials_that_are_not_accepted() {
+    let mut bed = survives("net-401", &Requests::any(), Fault::Replace(Answer::error(401, "Unauthorized")));
+    bed.daemon.says(&["does not accept the credentials (401)"]);
+    assert!(bed.daemon.is_running());
+}
+
+#[test]
+fn a_server_that_asks_to_slow_down_is_given_the_time_that_it_asks_for() {
+    let busy = Answer::error(429, "TooManyRequests").header("Retry-After", "2");
+    let bed = bed("net-429");
+    let rule = bed.proxy.add(Rule::new(writes(), Fault::Replace(busy)));
+    bed.disturb();
+    thread::sleep(OUTAGE);
+    let hits = bed.proxy.remove(rule);
+    // Two objects, each at 0 and 2 seconds.
+    assert!((1..=4).contains(&hits.fired), "{hits:?}");
+    let mut bed = bed;
+    bed.converges(Instant::now());
+    bed.sent.assert_no_deletes();
+}
+
+#[test]
+fn an_error_after_the_write_took_effect_repeats_nothing() {
+    let mut bed = bed("net-500");
+    let broken = Answer::error(500, "InternalError");
+    let rule = bed.proxy.add(Rule::new(writes(), Fault::ReplaceAfter(broken)).times(3));
+    bed.disturb();
+    bed.repo.change("new.yaml", &yaml::config_map("new", "a", "1"));
+    bed.site.await_data("new", "a", "1");
+    bed.converges(Instant::now());
+    assert!(bed.proxy.remove(rule).fired >= 2);
+    bed.sent.assert_no_deletes();
+    for name in ["follows", "defended", "new"] {
+        let sent = bed.sent.to("configmaps", name);
+        assert!(sent.len() <= 2, "{name}: {sent:#?}");
+    }
+    let created: Vec<_> = bed.sent.to("configmaps", "new").into_iter().filter(|e| e.code == 201).collect();
+    assert_eq!(created.len(), 1, "{created:#?}");
+}
+
+#[test]
+fn an_answer_that_never_comes() {
+    survives("net-silent", &Requests::any(), Fault::Refuse(Ending::Silence));
+}
+
+#[test]
+fn an_answer_that_is_lost_after_the_write_took_effect() {
+    let bed = survives("net-lost", &writes(), Fault::DropAnswer(Ending::Silence));
+    let sent = bed.sent.to("configmaps", "defended");
+    // One that repaired it, and one at most that could not know that.
+    assert!(sent.len() <= 2, "{sent:#?}");
+}
+
+#[test]
+fn a_write_that_reaches_the_server_twice() {
+    survives("net-twice", &writes(), Fault::Duplicate);
+}
+
+#[test]
+fn a_slow_server() {
+    let slow = Fault::Delay(Duration::from_millis(300), Duration::from_millis(1500));
+    survives("net-slow", &Requests::any(), slow);
+}
+
+#[test]
+fn one_kind_that_fails_holds_up_only_its_own_objects() {
+    let mut bed = bed("net-kind");
+    let secrets = Requests::any().path_suffix("/secrets");
+    let of_one = Requests::any().path_suffix("/secrets/key");
+    let forbidden = || Fault::Replace(Answer::error(403, "Forbidden"));
+    let (list, one) =
+        (bed.proxy.add(Rule::new(secrets, forbidden())), bed.proxy.add(Rule::new(of_one, forbidden())));
+    bed.proxy.end_open(&Requests::any().watches().path_suffix("/secrets"), Ending::Close);
+    bed.site.api.merge(&bed.site.at("Secret", "key"), "them", &json!({"data": {"token": "eA=="}}));
+    let since = Instant::now();
+    bed.disturb();
+    bed.site.await_data_within(Duration::from_secs(5), "follows", "a", "2");
+    bed.site.await_data_within(Duration::from_secs(5), "defended", "a", "1");
+    thread::sleep(OUTAGE.saturating_sub(since.elapsed()));
+    assert!(bed.proxy.remove(list).fired + bed.proxy.remove(one).fired <= CALM);
+    let back = Instant::now();
+    eventually("the Secret is repaired", RETURN, || {
+        let token = bed.site.value("Secret", "key", "/data/token");
+        if token == "cmlnaHQ=" { Ok(()) } else { Err(token.to_string()) }
+    });
+    bed.converges(back);
+    bed.sent.assert_no_deletes();
+}
+
+fn grant(site: &Site<'_>, name: &str, group: &str, resources: &[&str]) {
+    let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": name},
+        "rules": [{"apiGroups": [group], "resources": resources, "verbs": ["*"]}]});
+    site.api.create("/apis/rbac.authorization.k8s.io/v1/clusterroles", "setup", &role);
+    let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+        "metadata": {"name": name}, "subjects": [{"kind": "User", "name": site.user, "apiGroup": "rbac.authorization.k8s.io"}],
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}});
+    site.api.create("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", "setup", &binding);
+}
+
+#[test]
+fn a_kind_that_the_user_may_not_touch_waits_with_the_reason_and_is_taken_up_when_it_may() {
+    let mut site = Site::new("net-rbac");
+    site.limited();
+    grant(&site, "net-rbac-basic", "", &["configmaps", "namespaces", "services"]);
+    let repo = Repo::new(&[
+        ("env.yaml", yaml::config_map("env", "a", "1")),
+        ("old.yaml", yaml::config_map("old", "a", "1")),
+        ("key.yaml", yaml::secret("key", "token", "right")),
+        ("web.yaml", yaml::service("web", "web")),
+    ]);
+    let daemon = site.daemon(repo.path());
+    site.await_data("env", "a", "1");
+    site.await_object("Service", "web");
+    let window = site.window();
+    daemon.says(&["Secret", "the user may not do this"]);
+    // The rest is followed and defended; nothing is pruned while not everything can be seen.
+    repo.remove("old.yaml");
+    repo.change("env.yaml", &yaml::config_map("env", "a", "2"));
+    site.await_data("env", "a", "2");
+    site.api.delete(&site.at("Service", "web"));
+    site.await_object("Service", "web");
+    assert!(!site.has("Secret", "key"));
+    assert!(site.has("ConfigMap", "old"));
+    window.assert_no_deletes();
+    grant(&site, "net-rbac-secrets", "", &["secrets"]);
+    eventually("the Secret is there", RETURN, || site.get("Secret", "key").ok_or("it is not"));
+    // Now it is known that only one of four objects is to go.
+    eventually("what was removed is pruned", SOON, || {
+        if site.has("ConfigMap", "old") { Err("it is there") } else { Ok(()) }
+    });
+    let deletes = window.deletes();
+    assert_eq!(deletes.iter().filter(|event| event.code == 200).count(), 1, "{deletes:#?}");
+}

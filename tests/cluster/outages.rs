@@ -1,0 +1,120 @@
+//! The API server itself goes away and comes back. Each test has a control plane of its own.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use controlplane::{Ending, Fault, Requests, Rule};
+use serde_json::json;
+
+use crate::support::{Own, Repo, Site, eventually, yaml};
+
+/// How long after the server's return everything must be as wanted.
+const RETURN: Duration = Duration::from_secs(30);
+
+/// A long outage: all backoffs have grown.
+const LONG: Duration = Duration::from_mins(1);
+
+fn repo() -> Repo {
+    Repo::new(&[
+        ("follows.yaml", yaml::config_map("follows", "a", "1")),
+        ("defended.yaml", yaml::config_map("defended", "a", "1")),
+        ("key.yaml", yaml::secret("key", "token", "right")),
+        ("web.yaml", yaml::service("web", "web")),
+    ])
+}
+
+fn await_all(site: &Site<'_>) {
+    site.await_data("follows", "a", "1");
+    site.await_data("defended", "a", "1");
+    site.await_object("Secret", "key");
+    site.await_object("Service", "web");
+}
+
+#[track_caller]
+fn await_secret(site: &Site<'_>, left: Duration) {
+    eventually("the Secret is there", left, || site.get("Secret", "key").ok_or("it is not"));
+}
+
+/// Seconds of processor time that a process has used.
+fn processor_time(pid: u32) -> f64 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
+    // utime and stime are fields 14 and 15 of proc(5), in hundredths.
+    (fields[11].parse::<f64>().unwrap() + fields[12].parse::<f64>().unwrap()) / 100.0
+}
+
+#[test]
+fn an_api_server_that_is_killed_and_restarted_at_once() {
+    let own = Own::bare();
+    let site = Site::on(&own, "outage-short");
+    let repo = repo();
+    let mut daemon = site.daemon(repo.path());
+    await_all(&site);
+    let window = site.window();
+    for turn in 2..4_u32 {
+        own.kill_apiserver().unwrap();
+        let wanted = turn.to_string();
+        repo.change("follows.yaml", &yaml::config_map("follows", "a", &wanted));
+        own.start_apiserver().unwrap();
+        let back = Instant::now();
+        site.api.merge(&site.at("ConfigMap", "defended"), "them", &json!({"data": {"a": "theirs"}}));
+        site.api.delete(&site.at("Secret", "key"));
+        let left = || RETURN.saturating_sub(back.elapsed());
+        site.await_data_within(left(), "follows", "a", &wanted);
+        site.await_data_within(left(), "defended", "a", "1");
+        await_secret(&site, left());
+        assert!(daemon.is_running());
+    }
+    window.assert_no_deletes();
+    for (resource, name) in [("configmaps", "follows"), ("configmaps", "defended"), ("secrets", "key")] {
+        let sent = window.to(resource, name).into_iter().filter(|event| event.code < 300).count();
+        assert_eq!(sent, 2, "{name}: once for each time");
+    }
+}
+
+#[test]
+fn an_api_server_that_is_away_for_a_minute() {
+    let own = Own::bare();
+    let mut site = Site::on(&own, "outage-long");
+    let proxy = own.fault_proxy(3).unwrap();
+    site.through(&proxy);
+    let repo = repo();
+    let mut daemon = site.daemon(repo.path());
+    await_all(&site);
+    let other = Site::on(&own, "outage-stop");
+    let mut stopped = other.daemon(repo.path());
+    await_all(&other);
+    let late = Site::on(&own, "outage-late");
+    let window = site.window();
+
+    own.kill_apiserver().unwrap();
+    let gone = Instant::now();
+    let calls = proxy.add(Rule::new(Requests::any(), Fault::Refuse(Ending::Close)));
+    let before = processor_time(daemon.pid());
+    repo.change("follows.yaml", &yaml::config_map("follows", "a", "2"));
+    // One that is told to end meanwhile does, and one that is started meanwhile waits.
+    let told = Instant::now();
+    assert_eq!(stopped.stop().code(), Some(0));
+    assert!(told.elapsed() < Duration::from_secs(5), "it took {:?}", told.elapsed());
+    let mut early = late.daemon(repo.path());
+    early.says(&["cannot be reached", "asked again"]);
+    thread::sleep(LONG.saturating_sub(gone.elapsed()));
+    assert!(daemon.is_running() && early.is_running());
+    let used = processor_time(daemon.pid()) - before;
+    assert!(used < 3.0, "{used} s of processor time while nothing could be done");
+    let hits = proxy.remove(calls);
+    assert!((5..150).contains(&hits.fired), "{hits:?} calls in {LONG:?}");
+
+    own.start_apiserver().unwrap();
+    let back = Instant::now();
+    site.api.merge(&site.at("ConfigMap", "defended"), "them", &json!({"data": {"a": "theirs"}}));
+    site.api.delete(&site.at("Secret", "key"));
+    let left = || RETURN.saturating_sub(back.elapsed());
+    site.await_data_within(left(), "follows", "a", "2");
+    site.await_data_within(left(), "defended", "a", "1");
+    await_secret(&site, left());
+    late.await_data_within(left(), "follows", "a", "2");
+    await_secret(&late, left());
+    window.assert_no_deletes();
+    assert_eq!(window.writes().iter().filter(|event| event.code < 300).count(), 3, "{:#?}", window.writes());
+}

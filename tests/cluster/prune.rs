@@ -1,0 +1,297 @@
+//! Deletion of what is not wanted any more, and its guards.
+
+use serde_json::json;
+
+use crate::support::{Folder, Repo, SOON, Site, eventually, yaml};
+
+fn many(count: u32) -> Vec<(String, String)> {
+    (0..count)
+        .map(|n| (format!("c{n:03}.yaml"), yaml::config_map(&format!("c{n:03}"), "key", "one")))
+        .collect()
+}
+
+/// How many ConfigMaps of the source are there.
+fn count(site: &Site<'_>) -> usize {
+    site.api.list(&format!("{}?labelSelector=applyset.kubernetes.io/part-of", site.at("ConfigMap", ""))).len()
+}
+
+fn listed(site: &Site<'_>) -> Vec<String> {
+    let list = site.rhumb(&["prune", "list", "-o", "name"]).ends(0);
+    list.stdout.lines().map(str::to_owned).collect()
+}
+
+fn confirm(site: &Site<'_>, names: &[String]) {
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    site.rhumb(&[&["prune", "confirm"], &names[..]].concat()).ends(0);
+}
+
+#[test]
+fn half_of_a_hundred_files_removed_by_a_commit_waits_for_a_person() {
+    let site = Site::new("half");
+    let repo = Repo::new(&many(100));
+    let _daemon = site.daemon(repo.path());
+    eventually("all are there", SOON, || match count(&site) {
+        100 => Ok(()),
+        other => Err(other.to_string()),
+    });
+    let window = site.window();
+    for n in 0..50 {
+        repo.remove(&format!("c{n:03}.yaml"));
+    }
+    repo.change("c099.yaml", &yaml::config_map("c099", "key", "two"));
+    site.await_data("c099", "key", "two");
+    let names = eventually("the deletions are listed", SOON, || match listed(&site) {
+        names if names.len() == 50 => Ok(names),
+        names => Err(format!("{} names", names.len())),
+    });
+    assert!(names.contains(&"half/configmap/c000".to_owned()), "{names:?}");
+    let list = site.rhumb(&["prune", "list"]).ends(0);
+    list.says(&["half/configmap/c049", "50 of 100 objects", "blast radius"]);
+    assert_eq!(count(&site), 100);
+    window.assert_no_deletes();
+    // One confirmed, one deletion; its fellows still wait, and are still defended.
+    confirm(&site, &names[..1]);
+    site.await_absence("ConfigMap", "c000");
+    site.api.merge(&site.at("ConfigMap", "c001"), "somebody", &json!({"data": {"key": "foreign"}}));
+    site.await_data("c001", "key", "one");
+    assert_eq!(window.deletes().len(), 1);
+    confirm(&site, &names[1..]);
+    eventually("all confirmed are gone", SOON, || match count(&site) {
+        50 => Ok(()),
+        other => Err(other.to_string()),
+    });
+    assert_eq!(window.deletes().len(), 50);
+    eventually(
+        "nothing waits",
+        SOON,
+        || if listed(&site).is_empty() { Ok(()) } else { Err("something does") },
+    );
+}
+
+#[test]
+fn apply_leaves_what_a_guard_holds_and_says_so_by_its_exit_code() {
+    let site = Site::new("half-apply");
+    let folder = Folder::new(&many(20));
+    site.apply(folder.path(), &[]).ends(0);
+    for n in 0..10 {
+        folder.remove(&format!("c{n:03}.yaml"));
+    }
+    let window = site.window();
+    site.apply(folder.path(), &[]).ends(0);
+    site.apply(folder.path(), &["--prune"]).ends(4).says(&[
+        "configmap/c003",
+        "10 of 20 objects",
+        "rhumb prune list",
+    ]);
+    window.assert_no_deletes();
+    assert_eq!(listed(&site).len(), 10);
+    confirm(&site, &listed(&site)[..4]);
+    site.apply(folder.path(), &["--prune"]).ends(4).says(&["configmap/c000", "pruned"]);
+    assert_eq!(count(&site), 16);
+    site.apply(folder.path(), &["--prune", "--yes"]).ends(0);
+    assert_eq!(count(&site), 10);
+    assert_eq!(listed(&site), Vec::<String>::new());
+}
+
+#[test]
+fn a_confirmation_names_what_waits() {
+    let site = Site::new("confirm-unknown");
+    let folder = Folder::new(&many(4));
+    site.rhumb(&["prune", "list"]).ends(2).says(&["there is no source confirm-unknown"]);
+    site.apply(folder.path(), &[]).ends(0);
+    site.rhumb(&["prune", "list"]).ends(0).says(&["no deletion waits"]);
+    let wrong = site.rhumb(&["prune", "confirm", "confirm-unknown/configmap/c000"]).ends(2);
+    wrong.says(&["no deletion of confirm-unknown/configmap/c000 waits"]);
+}
+
+#[test]
+fn few_objects_go_at_once() {
+    let site = Site::new("few");
+    let repo = Repo::new(&many(20));
+    let _daemon = site.daemon(repo.path());
+    site.await_data("c019", "key", "one");
+    repo.remove("c000.yaml");
+    repo.remove("c001.yaml");
+    repo.commit("Remove two of twenty");
+    site.await_absence("ConfigMap", "c000");
+    site.await_absence("ConfigMap", "c001");
+    assert_eq!(count(&site), 18);
+}
+
+#[test]
+fn another_repository_under_the_same_name_prunes_nothing_until_it_is_confirmed() {
+    let site = Site::new("other-place");
+    let one = Repo::new(&[
+        ("a.yaml", yaml::config_map("a", "key", "one")),
+        ("b.yaml", yaml::config_map("b", "key", "one")),
+    ]);
+    let mut daemon = site.daemon(one.path());
+    site.await_data("b", "key", "one");
+    daemon.stop();
+    let other = Repo::new(&[
+        ("b.yaml", yaml::config_map("b", "key", "two")),
+        ("c.yaml", yaml::config_map("c", "key", "two")),
+    ]);
+    let window = site.window();
+    let _daemon = site.with_empty_state().daemon(other.path());
+    site.await_data("c", "key", "two");
+    site.await_data("b", "key", "two");
+    let names = eventually("the deletion is listed", SOON, || match listed(&site) {
+        names if names.is_empty() => Err("it is not"),
+        names => Ok(names),
+    });
+    assert_eq!(names, ["other-place/configmap/a"]);
+    site.rhumb(&["prune", "list"]).ends(0).says(&["was made from", one.path().to_str().unwrap()]);
+    assert!(site.has("ConfigMap", "a"));
+    window.assert_no_deletes();
+    confirm(&site, &names);
+    site.await_absence("ConfigMap", "a");
+    // From now on the new place is the source's own.
+    eventually("the place is the new one", SOON, || {
+        let parent = site.parent().unwrap_or_default().to_string();
+        if parent.contains(other.path().to_str().unwrap()) { Ok(()) } else { Err(parent) }
+    });
+}
+
+#[test]
+fn another_directory_under_the_same_name_is_a_guard_for_apply() {
+    let site = Site::new("other-directory");
+    let one = Folder::new(&many(3));
+    site.apply(one.path(), &[]).ends(0);
+    let other = Folder::new(&[("d.yaml", yaml::config_map("d", "key", "two"))]);
+    site.apply(other.path(), &["--prune"]).ends(4).says(&["configmap/c000", "was made from"]);
+    site.apply(other.path(), &["--prune", "--yes"]).ends(4);
+    assert_eq!(count(&site), 4);
+}
+
+#[test]
+fn an_object_that_asks_to_be_kept_is_kept() {
+    let site = Site::new("kept");
+    let kept = |name: &str, annotation: &str| {
+        let line = format!("  name: {name}\n  annotations: {{{annotation}}}\n");
+        yaml::config_map(name, "key", "one").replace(&format!("  name: {name}\n"), &line)
+    };
+    let folder = Folder::new(&[
+        ("ours.yaml", kept("ours", "rhumb.dev/prune: never")),
+        ("flux.yaml", kept("flux", "kustomize.toolkit.fluxcd.io/prune: disabled")),
+        ("argo.yaml", kept("argo", "argocd.argoproj.io/sync-options: Prune=false")),
+        ("none.yaml", yaml::config_map("none", "key", "one")),
+        ("rest.yaml", yaml::config_map("rest", "key", "one")),
+    ]);
+    site.apply(folder.path(), &[]).ends(0);
+    for file in ["ours", "flux", "argo", "none"] {
+        folder.remove(&format!("{file}.yaml"));
+    }
+    let apply = site.apply(folder.path(), &["--prune"]);
+    apply.says(&["configmap/ours", "kept"]);
+    for name in ["ours", "flux", "argo", "rest"] {
+        assert!(site.has("ConfigMap", name), "{name}: {apply:#?}");
+    }
+    assert!(!site.has("ConfigMap", "none"), "{apply:#?}");
+}
+
+#[test]
+fn a_user_is_deleted_before_what_it_uses() {
+    let site = Site::new("order");
+    let volumes = "      volumes: [{name: env, configMap: {name: env}}]\n";
+    let used = [
+        ("account.yaml", "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: web}\n".to_owned()),
+        ("env.yaml", yaml::config_map("env", "key", "one")),
+        ("web.yaml", yaml::deployment("web", 1, "nginx:1") + "      serviceAccountName: web\n" + volumes),
+        ("rest.yaml", yaml::config_map("rest", "key", "one")),
+    ];
+    let repo = Repo::new(&used);
+    let _daemon = site.daemon_with(repo.path(), &["--blast-radius", "90%"]);
+    site.await_rollout("web");
+    let window = site.window();
+    for file in ["account", "env", "web"] {
+        repo.remove(&format!("{file}.yaml"));
+    }
+    repo.commit("Remove the workload");
+    site.await_absence("ConfigMap", "env");
+    site.await_absence("ServiceAccount", "web");
+    let deleted: Vec<String> = window.deletes().into_iter().map(|event| event.resource).collect();
+    assert_eq!(deleted.len(), 3, "{deleted:?}");
+    assert_eq!(deleted[0], "deployments", "{deleted:?}");
+}
+
+#[test]
+fn a_label_that_somebody_takes_away_is_put_back_and_nothing_is_pruned() {
+    let site = Site::new("label");
+    let repo = Repo::new(&many(2));
+    let _daemon = site.daemon(repo.path());
+    site.await_data("c001", "key", "one");
+    let window = site.window();
+    let stripped = json!({"metadata": {"labels": {"applyset.kubernetes.io/part-of": null}}});
+    site.api.merge(&site.at("ConfigMap", "c000"), "somebody", &stripped);
+    eventually("the label is back", SOON, || match count(&site) {
+        2 => Ok(()),
+        other => Err(other.to_string()),
+    });
+    window.assert_no_deletes();
+    assert_eq!(window.to("configmaps", "c000").len(), 1);
+}
+
+#[test]
+fn a_label_that_is_gone_from_an_object_that_is_not_wanted_any_more_saves_it() {
+    let site = Site::new("label-unwanted");
+    let folder = Folder::new(&many(2));
+    site.apply(folder.path(), &[]).ends(0);
+    let stripped = json!({"metadata": {"labels": {"applyset.kubernetes.io/part-of": null}}});
+    site.api.merge(&site.at("ConfigMap", "c000"), "somebody", &stripped);
+    folder.remove("c000.yaml");
+    site.apply(folder.path(), &["--prune", "--yes"]).ends(0);
+    assert!(site.has("ConfigMap", "c000"));
+}
+
+#[test]
+fn a_copy_of_an_object_with_its_labels_is_not_pruned() {
+    let site = Site::new("copy");
+    let folder = Folder::new(&many(2));
+    site.apply(folder.path(), &[]).ends(0);
+    let mut copy = site.get("ConfigMap", "c000").unwrap();
+    copy["metadata"] = json!({"name": "copy", "labels": copy["metadata"]["labels"],
+        "annotations": copy["metadata"]["annotations"]});
+    site.api.create(&site.at("ConfigMap", ""), "somebody", &copy);
+    let window = site.window();
+    site.apply(folder.path(), &["--prune", "--yes"]).ends(0);
+    assert!(site.has("ConfigMap", "copy"));
+    window.assert_no_deletes();
+}
+
+#[test]
+fn a_kind_that_left_the_repository_is_still_pruned_by_a_new_process() {
+    let site = Site::new("last-of-kind");
+    let folder = Folder::new(&many(2));
+    folder.write("service.yaml", &yaml::service("web", "web"));
+    site.apply(folder.path(), &[]).ends(0);
+    folder.remove("service.yaml");
+    let new = site.with_empty_state();
+    new.apply(folder.path(), &["--prune"]).ends(0).says(&["service/web", "pruned"]);
+    assert!(!site.has("Service", "web"));
+    // Its kind leaves the inventory with it.
+    let parent = site.parent().unwrap().to_string();
+    assert!(!parent.contains("Service"), "{parent}");
+}
+
+#[test]
+fn what_holds_data_is_deleted_only_when_it_is_confirmed_by_name() {
+    let site = Site::new("precious");
+    let claim = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\nspec:\n  \
+                 accessModes: [ReadWriteOnce]\n  resources: {requests: {storage: 1Gi}}\n";
+    let folder = Folder::new(&many(20));
+    folder.write("claim.yaml", claim);
+    site.apply(folder.path(), &[]).ends(0);
+    folder.remove("claim.yaml");
+    for flags in [&["--prune"][..], &["--prune", "--yes"]] {
+        site.apply(folder.path(), flags).ends(4).says(&[
+            "data",
+            "PersistentVolumeClaim",
+            "confirmed by name",
+        ]);
+    }
+    assert!(site.has("PersistentVolumeClaim", "data"));
+    confirm(&site, &["precious/persistentvolumeclaim/data".to_owned()]);
+    site.apply(folder.path(), &["--prune"]).ends(0);
+    site.await_absence("PersistentVolumeClaim", "data");
+}

@@ -1,0 +1,97 @@
+//! What is as wanted is left alone: nothing at all is sent.
+
+use crate::support::{Folder, Repo, SOON, Site, eventually, yaml};
+
+/// Objects of many kinds, some with forms that the server stores otherwise.
+fn shop() -> Vec<(String, String)> {
+    let claim = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\nspec:\n  \
+                 accessModes: [ReadWriteOnce]\n  resources: {requests: {storage: 1024Mi}}\n";
+    let cron = "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: nightly}\nspec:\n  schedule: '0 3 * * *'\n  \
+                jobTemplate:\n    spec:\n      template:\n        spec:\n          restartPolicy: Never\n          \
+                containers: [{name: main, image: busybox, env: [], resources: {limits: {cpu: 1, memory: 1024Mi}}}]\n";
+    let odd = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: odd, annotations: {empty: \"\"}}\nspec:\n  \
+               replicas: 1\n  selector: {matchLabels: {app: odd}}\n  strategy: {}\n  template:\n    metadata: {labels: \
+               {app: odd}, creationTimestamp: null}\n    spec:\n      containers:\n      - name: main\n        image: \
+               nginx\n        env: []\n        command: null\n        ports: [{containerPort: 80}]\n        resources: \
+               {requests: {cpu: 0.5, memory: 1e3}}\n      volumes: [{name: tmp, emptyDir: {}}]\n";
+    let role = "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: web}\nrules:\n- {apiGroups: \
+                [\"\"], resources: [pods], verbs: [get]}\n";
+    let policy = "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: closed}\nspec:\n  \
+                  podSelector: {}\n  ingress: []\n";
+    let both = "apiVersion: v1\nkind: Secret\nmetadata: {name: key}\ndata: {a: b25l}\nstringData: {b: two}\n";
+    let texts = [
+        ("claim", claim.to_owned()),
+        ("cron", cron.to_owned()),
+        ("odd", odd.to_owned()),
+        ("role", role.to_owned()),
+        ("policy", policy.to_owned()),
+        ("key", both.to_owned()),
+        ("env", yaml::config_map("env", "a", "b")),
+        ("service", yaml::service("web", "web")),
+        ("web", yaml::deployment("web", 2, "nginx:1")),
+        ("set", yaml::workload("StatefulSet", "set", 1, "nginx:1", "{}")),
+        ("agent", yaml::workload("DaemonSet", "agent", 1, "nginx:1", "{}")),
+    ];
+    texts.into_iter().map(|(name, text)| (format!("{name}.yaml"), text)).collect()
+}
+
+#[test]
+fn a_second_apply_without_a_state_directory_sends_nothing() {
+    let site = Site::new("quiet-apply");
+    let folder = Folder::new(&shop());
+    site.apply(folder.path(), &["--wait"]).ends(0);
+    let window = site.window();
+    let new = site.with_empty_state();
+    new.apply(folder.path(), &["--prune"]).ends(0).says(&["deployment.apps/odd", "unchanged"]);
+    new.diff(folder.path(), &[]).ends(0);
+    window.assert_silent();
+}
+
+#[test]
+fn the_running_daemon_sends_nothing_for_what_is_as_wanted() {
+    let site = Site::new("quiet-run");
+    let repo = Repo::new(&shop());
+    site.apply(repo.path(), &["--ref", "HEAD", "--wait"]).ends(0);
+    let window = site.window();
+    let daemon = site.configured(&site.configuration(repo.path(), "resync: 1s"));
+    daemon.says(&["read"]);
+    // A commit that changes one object is answered by one write, several resyncs later still.
+    for value in ["c", "d", "e"] {
+        repo.change("env.yaml", &yaml::config_map("env", "a", value));
+        site.await_data("env", "a", value);
+    }
+    let first_lists = window.calls().iter().filter(|event| event.verb == "list").count();
+    eventually("two resyncs have passed", SOON, || {
+        let looks = window
+            .calls()
+            .iter()
+            .filter(|event| event.verb == "get" && event.resource == "configmaps")
+            .count();
+        if looks >= 4 { Ok(()) } else { Err(format!("{looks} looks at the inventory")) }
+    });
+    let writes = window.all_writes();
+    assert!(writes.iter().all(|event| event.name == "env") && writes.len() == 3, "{writes:#?}");
+    // And a resync is over what is known: it lists nothing again.
+    let lists = window.calls().iter().filter(|event| event.verb == "list").count();
+    assert_eq!(lists, first_lists);
+}
+
+#[test]
+fn a_commit_that_changes_no_object_sends_nothing() {
+    let site = Site::new("quiet-commit");
+    let repo = Repo::new(&[("env.yaml", yaml::config_map("env", "a", "b"))]);
+    let daemon = site.daemon(repo.path());
+    site.await_data("env", "a", "b");
+    let window = site.window();
+    let mark = daemon.mark();
+    repo.change("env.yaml", &format!("# a comment\n{}", yaml::config_map("env", "a", "b")));
+    daemon.says_since(mark, &["read"]);
+    repo.git(&["mv", "env.yaml", "moved.yaml"]);
+    let mark = daemon.mark();
+    repo.commit("Move");
+    daemon.says_since(mark, &["read"]);
+    repo.change("other.yaml", &yaml::config_map("other", "a", "b"));
+    site.await_data("other", "a", "b");
+    assert!(window.to("configmaps", "env").is_empty());
+    window.assert_no_deletes();
+}

@@ -1,0 +1,56 @@
+//! Control planes that a test has for itself, because it stops or spoils their parts.
+
+use std::ops::Deref;
+use std::sync::{Condvar, Mutex, PoisonError};
+
+use controlplane::Cluster;
+
+/// So many beside the shared one at a time: each takes half a GiB and a core while it starts.
+const MOST: usize = 2;
+
+static RUNNING: Mutex<usize> = Mutex::new(0);
+static ENDED: Condvar = Condvar::new();
+
+/// A control plane of one test.
+pub(crate) struct Own {
+    cluster: Cluster,
+    // After the cluster: fields are dropped in their order.
+    _place: Place,
+}
+
+struct Place;
+
+impl Own {
+    /// Only etcd and the API server, with an audit log: no controllers, no nodes.
+    pub(crate) fn bare() -> Self {
+        let place = Place::take();
+        let cluster = Cluster::builder().bare().audit().start().unwrap_or_else(|error| panic!("{error}"));
+        Self { cluster, _place: place }
+    }
+}
+
+impl Deref for Own {
+    type Target = Cluster;
+
+    fn deref(&self) -> &Cluster {
+        &self.cluster
+    }
+}
+
+impl Place {
+    fn take() -> Self {
+        let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
+        while *running >= MOST {
+            running = ENDED.wait(running).unwrap_or_else(PoisonError::into_inner);
+        }
+        *running += 1;
+        Self
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        *RUNNING.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        ENDED.notify_one();
+    }
+}
