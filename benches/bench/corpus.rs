@@ -87,7 +87,7 @@ impl Corpus {
 
     fn deployment(&self, number: usize) -> Manifest {
         let (folder, namespace, name) = self.place(number);
-        let text = DEPLOYMENT.replace("NAMESPACE", &namespace).replace("NAME", &name);
+        let text = DEPLOYMENT.replace("<namespace>", &namespace).replace("<name>", &name);
         let url = format!("/apis/apps/v1/namespaces/{namespace}/deployments/{name}");
         Manifest { file: format!("{folder}/deployment.yaml"), url, text }
     }
@@ -128,10 +128,10 @@ impl Manifest {
 const DEPLOYMENT: &str = r#"apiVersion: apps/v1
 kind: Deployment
 metadata:
-  name: NAME
-  namespace: NAMESPACE
+  name: <name>
+  namespace: <namespace>
   labels:
-    app.kubernetes.io/name: NAME
+    app.kubernetes.io/name: <name>
     app.kubernetes.io/part-of: shop
     app.kubernetes.io/component: backend
 spec:
@@ -139,7 +139,7 @@ spec:
   revisionHistoryLimit: 5
   selector:
     matchLabels:
-      app.kubernetes.io/name: NAME
+      app.kubernetes.io/name: <name>
   strategy:
     type: RollingUpdate
     rollingUpdate:
@@ -148,7 +148,7 @@ spec:
   template:
     metadata:
       labels:
-        app.kubernetes.io/name: NAME
+        app.kubernetes.io/name: <name>
       annotations:
         prometheus.io/scrape: "true"
         prometheus.io/port: "9797"
@@ -156,7 +156,7 @@ spec:
       terminationGracePeriodSeconds: 30
       containers:
         - name: app
-          image: registry.example.org/NAMESPACE/NAME:1.0.0
+          image: registry.example.org/<namespace>/<name>:1.0.0
           imagePullPolicy: IfNotPresent
           args: ["--listen=0.0.0.0:8080", "--level=info"]
           ports:

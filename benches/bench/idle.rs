@@ -36,7 +36,7 @@ pub(crate) fn measure(options: &Options, table: &mut Table) -> Outcome<()> {
     let source = repository.path().to_string_lossy().into_owned();
     let start = Instant::now();
     let daemon = program.daemon(&["run", &source])?;
-    daemon.says("created", options.many, Duration::from_mins(5))?;
+    daemon.says("created", options.many, Duration::from_mins(15))?;
     progress(&format!("{} Deployments were made in {:.1} s", options.many, start.elapsed().as_secs_f64()));
     daemon.rests()?;
     if options.wants(Scenario::Idle) {

@@ -53,7 +53,7 @@ fn follow(options: &Options, count: usize) -> Outcome<Measured> {
     let program = Program::new(&cluster.kubeconfig_for("rhumb")?)?;
     let start = Instant::now();
     let daemon = program.daemon(&["run", &repository.path().to_string_lossy()])?;
-    daemon.says("created", count, Duration::from_mins(5))?;
+    daemon.says("created", count, Duration::from_mins(15))?;
     progress(&format!("{count} objects were made in {:.1} s", start.elapsed().as_secs_f64()));
     daemon.rests()?;
     let mut watch = block_on(api.watch_config_maps())?;

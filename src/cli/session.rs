@@ -15,7 +15,7 @@ use crate::source::{self, Source, read_disk};
 
 /// Starts the runtime. One thread drives everything; reading and parsing happen beside it.
 pub(super) fn runtime() -> Result<Runtime, CommandError> {
-    Builder::new_multi_thread().worker_threads(2).enable_all().build().map_err(|error| {
+    Builder::new_current_thread().enable_all().build().map_err(|error| {
         CommandError::new(Class::Internal, format!("the runtime does not start: {}", plain(&error)))
     })
 }

@@ -73,6 +73,9 @@ impl Hands {
             Replicas::Left | Replicas::Shown(_) => apply.want.ceded.unwrap_or(apply.want.hash),
         };
         let release = Release { hash, revision: apply.revision.clone() };
+        if self.contents.are_in_memory(&apply.want) {
+            return self.contents.body(&apply.want, &release, apply.replicas);
+        }
         let (contents, want, replicas) = (self.contents.clone(), apply.want.clone(), apply.replicas);
         blocking(move || contents.body(&want, &release, replicas)).await
     }

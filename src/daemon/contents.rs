@@ -13,7 +13,7 @@ use crate::source::{self, Blob, Disk, Reader};
 /// So many parsed files are kept: a first apply asks for the objects of one file one after the other.
 const KEPT: usize = 16;
 
-/// A file larger than this is not kept.
+/// The kept files together are not larger than this, unless it is one alone.
 const KEPT_BYTES: usize = 1 << 20;
 
 /// Why a body cannot be had.
@@ -51,7 +51,8 @@ struct Place {
     bytes: Bytes,
 }
 
-type Kept = VecDeque<(Blob, Arc<Vec<Item>>)>;
+/// With the size of each file.
+type Kept = VecDeque<(Blob, usize, Arc<Vec<Item>>)>;
 
 /// Bodies of the objects of all sources. Cheap to clone.
 #[derive(Clone)]
@@ -65,6 +66,11 @@ impl Contents {
     pub(super) fn new(sources: impl IntoIterator<Item = (Arc<str>, Bytes)>) -> Self {
         let places = sources.into_iter().map(|(applyset, bytes)| Place { applyset, bytes }).collect();
         Self { places: Arc::new(places), kept: Arc::default() }
+    }
+
+    /// Whether the contents of an object's source need no disk.
+    pub(super) fn are_in_memory(&self, want: &Desired) -> bool {
+        matches!(self.places[want.place.source].bytes, Bytes::Disk(_))
     }
 
     /// The effective content of a wanted object. Blocks on the disk.
@@ -85,7 +91,7 @@ impl Contents {
 
     fn items(&self, place: &Place, want: &Desired) -> Result<Arc<Vec<Item>>, Error> {
         let blob = Blob::from(want.place.blob);
-        let known = |kept: &Kept| kept.iter().find(|(id, _)| *id == blob).map(|(_, items)| items.clone());
+        let known = |kept: &Kept| kept.iter().find(|(id, ..)| *id == blob).map(|(_, _, items)| items.clone());
         if let Some(parsed) = known(&self.kept.lock().unwrap_or_else(PoisonError::into_inner)) {
             return Ok(parsed);
         }
@@ -95,13 +101,13 @@ impl Contents {
             Bytes::Disk(disk) => disk.read(blob).unwrap_or_default().to_vec(),
         };
         let items = Arc::new(manifest::read(&want.origin.file, &bytes).items);
-        if bytes.len() <= KEPT_BYTES && items.len() > 1 {
-            let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-            kept.push_back((blob, items.clone()));
-            if kept.len() > KEPT {
-                kept.pop_front();
-            }
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.push_back((blob, bytes.len(), items.clone()));
+        let size = |kept: &Kept| kept.iter().map(|(_, size, _)| size).sum::<usize>();
+        while kept.len() > KEPT || (kept.len() > 1 && size(&kept) > KEPT_BYTES) {
+            kept.pop_front();
         }
+        drop(kept);
         Ok(items)
     }
 

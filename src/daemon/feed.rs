@@ -8,6 +8,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::act::blocking;
 use super::event::Event;
+use super::pins::Pins;
 use super::reading::{Dialect, Read};
 use crate::engine::{FileFacts, Reading, Release, Shared};
 use crate::manifest::Scopes;
@@ -38,6 +39,7 @@ pub(super) struct Feed {
     /// Why the last look failed, if it did.
     trouble: Option<Arc<str>>,
     extent: Extent,
+    pins: Pins,
     /// The reading after which a look was asked for last, and the one that was answered.
     asked: u64,
     answered: u64,
@@ -56,8 +58,8 @@ impl Feed {
     /// A feed that has told nothing yet.
     pub(super) fn new(source: Source, dialect: Dialect, scopes: Scopes, events: mpsc::Sender<Event>) -> Self {
         let place = source.identity().to_owned();
-        let (told, trouble, extent) = (None, None, Extent::Changes);
-        Self { source, dialect, scopes, events, told, place, trouble, extent, asked: 0, answered: 0 }
+        let (told, trouble, extent, pins) = (None, None, Extent::Changes, Pins::default());
+        Self { source, dialect, scopes, events, told, place, trouble, extent, pins, asked: 0, answered: 0 }
     }
 
     /// Runs until nobody listens any more.
@@ -76,6 +78,10 @@ impl Feed {
                     let told = self.look().await;
                     next = Instant::now() + self.source.next_poll(super::random());
                     told
+                }
+                () = sleep_until(self.pins.due().unwrap_or(next)), if self.pins.due().is_some() => {
+                    self.pin().await;
+                    Vec::new()
                 }
             };
             for event in told {
@@ -161,6 +167,22 @@ impl Feed {
         Ok((step.reading, step.unknown))
     }
 
+    async fn pin(&mut self) {
+        let wanted = self.pins.next();
+        match self.source.pin(&wanted).await {
+            Ok(lost) => {
+                if !lost.is_empty() {
+                    tracing::debug!(source = self.source.name(), ?lost, "revisions that are gone");
+                }
+                self.pins.done(wanted);
+            }
+            Err(error) => {
+                tracing::warn!(source = self.source.name(), "older revisions cannot be kept: {error}");
+                self.pins.failed();
+            }
+        }
+    }
+
     async fn obey(&mut self, order: Order) -> Vec<Event> {
         match order {
             Order::Scopes(scopes) => {
@@ -173,18 +195,7 @@ impl Feed {
                 self.look().await
             }
             Order::Pin(revisions) => {
-                match self.source.pin(&revisions).await {
-                    Ok(lost) if lost.is_empty() => {}
-                    Ok(lost) => {
-                        tracing::debug!(source = self.source.name(), ?lost, "revisions that are gone");
-                    }
-                    Err(error) => {
-                        tracing::warn!(
-                            source = self.source.name(),
-                            "older revisions cannot be kept: {error}"
-                        );
-                    }
-                }
+                self.pins.want(revisions);
                 Vec::new()
             }
             Order::Resolve(revision, wanted) => {

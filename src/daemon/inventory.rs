@@ -140,18 +140,11 @@ pub(super) fn wanted(
     let mut parent = known.cloned().unwrap_or_default();
     let state = engine.source(source);
     let declared: BTreeSet<GroupKind> = state.catalog.ids().map(ObjectId::group_kind).collect();
-    let mut live_kinds = BTreeSet::new();
-    let mut namespaces = BTreeSet::new();
-    let mut uids: BTreeSet<Uid> = BTreeSet::new();
-    for (id, live) in engine.all_live().filter(|(_, live)| engine.source_of(live) == Some(source)) {
-        live_kinds.insert(id.group_kind());
-        namespaces.extend(id.namespace().map(str::to_owned));
-        // A confirmation is for one removal: an object that is wanted again has to be confirmed again.
-        if engine.entry(id).is_none_or(|entry| entry.wants.is_empty()) {
-            uids.insert(live.uid.clone());
-        }
-    }
-    namespaces.extend(state.catalog.ids().filter_map(|id| id.namespace().map(str::to_owned)));
+    let members = || engine.all_live().filter(|(_, live)| engine.source_of(live) == Some(source));
+    let live_kinds: BTreeSet<GroupKind> = members().map(|(id, _)| id.group_kind()).collect();
+    let everywhere = members().map(|(id, _)| id).chain(state.catalog.ids());
+    let namespaces: BTreeSet<&str> = everywhere.filter_map(ObjectId::namespace).collect();
+    let namespaces = namespaces.into_iter().map(str::to_owned);
     match tidy {
         Tidy::Grow => {
             parent.kinds.extend(declared);
@@ -159,7 +152,7 @@ pub(super) fn wanted(
         }
         Tidy::Exact => {
             parent.kinds = declared.union(&live_kinds).cloned().collect();
-            parent.namespaces = namespaces;
+            parent.namespaces = namespaces.collect();
         }
     }
     let inventory = read(known, place);
@@ -168,6 +161,10 @@ pub(super) fn wanted(
         parent.annotations.insert(PLACE.to_owned(), place.to_owned());
     }
     if tidy == Tidy::Exact && parent.annotations.contains_key(CONFIRMED) {
+        // A confirmation is for one removal: an object that is wanted again has to be confirmed again.
+        let unwanted = |id: &ObjectId| engine.entry(id).is_none_or(|entry| entry.wants.is_empty());
+        let uids: BTreeSet<Uid> =
+            members().filter(|(id, _)| unwanted(id)).map(|(_, live)| live.uid.clone()).collect();
         let left: Vec<String> = inventory.confirmed.intersection(&uids).map(ToString::to_string).collect();
         if left.is_empty() {
             parent.annotations.remove(CONFIRMED);

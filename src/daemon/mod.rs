@@ -8,6 +8,7 @@
 //! |---|---|
 //! | [`Reconciler`] | the loop, for the daemon and for one pass |
 //! | `feed` | one task per source: observe, read, parse |
+//! | `pins` | which revisions a source keeps readable |
 //! | `contents` | bodies of objects, read again when they are needed |
 //! | `act` | carries an action out and says what came of it |
 //! | `kinds` | discovery, informers, autoscalers |
@@ -23,6 +24,7 @@ mod feed;
 mod inventory;
 mod kinds;
 mod pass;
+mod pins;
 mod preview;
 mod reading;
 mod reconciler;

@@ -13,7 +13,7 @@ use super::contents::{Bytes, Contents};
 use super::feed::read_disk;
 use super::inventory;
 use super::kinds::scopes;
-use super::reading::Dialect;
+use super::reading::{Dialect, Names};
 use super::setup::{Files, SourceSetup};
 use crate::change::{self, Impact, ImpactKind};
 use crate::cluster::{
@@ -86,7 +86,8 @@ impl Preview {
 
     async fn read(&mut self, setup: SourceSetup) -> Result<(), source::Error> {
         let applyset = self.engine.source(ONLY).applyset.clone();
-        let dialect = Dialect { source: ONLY, applyset, namespace: setup.namespace.as_str().into() };
+        let namespace = setup.namespace.as_str().into();
+        let dialect = Dialect { source: ONLY, applyset, namespace, names: Names::default() };
         let scopes = scopes(Some(&self.kinds));
         let reading = match setup.files {
             Files::Once(disk) => blocking(move || read_disk(&disk, &dialect, scopes)).await.0,

@@ -1,11 +1,11 @@
 //! From the bytes of a file to what the engine keeps of it.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::collections::{BTreeSet, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::engine::{Desired, FileFacts, Held, Place, SourceId, Understood, misused};
 use crate::manifest::{self, Scopes};
-use crate::object::GroupKind;
+use crate::object::{GroupKind, Gvk, Object, ObjectId};
 
 /// How the files of one source are read.
 #[derive(Clone, Debug)]
@@ -16,6 +16,8 @@ pub(super) struct Dialect {
     pub(super) applyset: Arc<str>,
     /// Namespace of objects that name none.
     pub(super) namespace: Arc<str>,
+    /// Texts that its objects share.
+    pub(super) names: Names,
 }
 
 /// What was read, and which kinds' scopes were not known, so that it must be read again when they are.
@@ -47,7 +49,8 @@ impl Dialect {
             let place = Place { source: self.source, blob, index: item.index };
             let assembled = manifest::assemble([item], scopes, &self.namespace);
             facts.diagnostics.extend(assembled.diagnostics);
-            for object in &assembled.objects {
+            for object in assembled.objects {
+                let object = &self.names.shared(object);
                 let misused = misused(object);
                 match misused.iter().find(|found| found.is_error()) {
                     Some(fault) => facts.held.push(Arc::new(Held {
@@ -68,5 +71,28 @@ impl Dialect {
         facts.objects.shrink_to_fit();
         facts.unscoped.clone_from(&unknown);
         Read { facts, unknown }
+    }
+}
+
+/// One copy of each text that thousands of objects share: groups, versions, kinds, namespaces.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Names(Arc<Mutex<HashSet<Arc<str>>>>);
+
+impl Names {
+    fn shared(&self, object: Object) -> Object {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut text = |text: &str| match known.get(text) {
+            Some(shared) => shared.clone(),
+            None => {
+                let shared: Arc<str> = text.into();
+                known.insert(shared.clone());
+                shared
+            }
+        };
+        let Gvk { group, version, kind } = &object.gvk;
+        let gvk = Gvk { group: text(group), version: text(version), kind: text(kind) };
+        let namespace = text(object.id.namespace().unwrap_or_default());
+        let id = ObjectId::shared(&gvk.group_kind(), namespace, object.id.name());
+        Object { id, gvk, ..object }
     }
 }

@@ -18,7 +18,7 @@ use super::feed::{Feed, Order};
 use super::inventory::{Call, Ledger, Need};
 use super::kinds::Watched;
 use super::pass::{Ending, Pass};
-use super::reading::Dialect;
+use super::reading::{Dialect, Names};
 use super::setup::{Files, Setup};
 use crate::cluster::{InformerEvent, News, Scaler, applyset_id};
 use crate::engine::{Engine, Judgement, Live, Reading, Reason, Source, SourceId};
@@ -116,8 +116,12 @@ impl Reconciler {
                 Files::Followed(source) => Bytes::Store(source.reader()),
                 Files::Once(disk) => Bytes::Disk(disk.clone()),
             };
-            let dialect =
-                Dialect { source: number, applyset: applyset.clone(), namespace: source.namespace.into() };
+            let dialect = Dialect {
+                source: number,
+                applyset: applyset.clone(),
+                namespace: source.namespace.into(),
+                names: Names::default(),
+            };
             shelves.push((applyset.clone(), bytes));
             places.push(source.place);
             applysets.insert(applyset);
@@ -239,10 +243,11 @@ impl Reconciler {
     /// One turn: timers, inventories, and as many keys as may be written at once.
     fn turn(&mut self) {
         let now = Instant::now();
-        self.on_time(now);
+        let looked = self.on_time(now);
         self.engine.settle();
-        self.keep_inventories();
+        // Before the inventories, so that nothing is tidied while there is something to write.
         self.enqueue();
+        self.keep_inventories();
         self.resolve();
         let mut batch = Batch::default();
         // What failed before has a lane of its own, so that a webhook which never answers holds up nobody else.
@@ -255,6 +260,10 @@ impl Reconciler {
         self.ask(batch);
         self.keep_inventories();
         self.pin();
+        if let Some(objects) = looked {
+            let ms = format_args!("{:.1}", now.elapsed().as_secs_f64() * 1e3);
+            tracing::debug!(objects, ms, "looked at everything");
+        }
         let confirm =
             self.engine.sources().iter().enumerate().any(|(source, _)| self.waits_for_person(source));
         match (confirm, self.timers.confirmation) {
@@ -275,7 +284,9 @@ impl Reconciler {
             && self.engine.judgements(source).any(|(_, j)| matches!(j, Judgement::Confirm(_)))
     }
 
-    fn on_time(&mut self, now: Instant) {
+    /// Does what is due, and tells of how many objects a resync is.
+    fn on_time(&mut self, now: Instant) -> Option<usize> {
+        let mut looked = None;
         if self.watched.due().is_some_and(|due| due <= now) {
             self.watched.asked();
             let (cluster, events) = (self.hands.cluster.clone(), self.channels.events.clone());
@@ -285,17 +296,18 @@ impl Reconciler {
         }
         if self.timers.resync <= now {
             self.timers.resync = now + self.resync.mul_f64(0.9 + 0.2 * super::random());
-            self.engine.mark_all();
-            self.reread_parents();
+            looked = Some(self.engine.mark_all());
         }
         if self.timers.audit <= now {
             self.timers.audit = now + AUDIT.min(self.resync * 2);
             self.watched.audit();
+            self.reread_parents();
         }
         if self.timers.confirmation.is_some_and(|due| due <= now) {
             self.timers.confirmation = None;
             self.reread_parents();
         }
+        looked
     }
 
     fn happened(&mut self, event: Event) {

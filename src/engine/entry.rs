@@ -129,7 +129,7 @@ pub struct Entry {
     /// Whether what is there is covered by our entry.
     pub verified: Option<Verified>,
     /// The last refusal.
-    pub refused: Option<Refusal>,
+    pub refused: Option<Box<Refusal>>,
     /// When we repaired it, of the last minute: five are a fight.
     pub repairs: Vec<Instant>,
     /// The content with which it was seen ended, for a Job: it may go away by itself in the next moment.

@@ -133,7 +133,7 @@ impl Engine {
             Some(super::Looked::Absent) | None => None,
         };
         // The health of an older view is that of an older content.
-        match (self.live.get(id), looked) {
+        match (self.live(id), looked) {
             (Some(live), Some(looked)) if looked.rv > live.rv => Some(looked),
             (live, looked) => live.or(looked),
         }
@@ -255,7 +255,7 @@ impl Engine {
         else {
             return;
         };
-        let Some((source, desired)) = self.entries.get(id).and_then(Entry::want) else { return };
+        let Some((source, desired)) = self.entry(id).and_then(Entry::want) else { return };
         if desired.traits.ends == Ends::AfterFinish
             && let Some(inventory) = &mut self.sources[source].inventory
         {
@@ -265,7 +265,7 @@ impl Engine {
 
     /// Whether this is the content that is wanted of an object.
     pub fn has_content(&self, id: &ObjectId, hash: Hash) -> bool {
-        self.entries.get(id).and_then(Entry::want).is_some_and(|(_, desired)| desired.is_release(hash))
+        self.entry(id).and_then(Entry::want).is_some_and(|(_, desired)| desired.is_release(hash))
     }
 
     /// The source in whose inventory an object is.
@@ -277,7 +277,7 @@ impl Engine {
     }
 
     pub(super) fn track_wave(&mut self, id: &ObjectId) {
-        let Some((source, desired)) = self.entries.get(id).and_then(Entry::want) else { return };
+        let Some((source, desired)) = self.entry(id).and_then(Entry::want) else { return };
         let (wave, unfinished) = (desired.wave, self.unfinished(source, id).is_some());
         let waves = &mut self.sources[source].waves;
         let ids = waves.entry(wave).or_default();
@@ -330,7 +330,7 @@ impl Engine {
         let state = &self.sources[source];
         let of_source = |live: &Live| self.source_of(live) == Some(source);
         let unwanted: Vec<&ObjectId> =
-            self.unwanted.iter().filter(|id| self.live.get(*id).is_some_and(of_source)).collect();
+            self.unwanted.iter().filter(|id| self.live(id).is_some_and(of_source)).collect();
         if unwanted.is_empty() {
             return BTreeMap::new();
         }

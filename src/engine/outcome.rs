@@ -136,7 +136,7 @@ impl Engine {
                 Action::Apply(apply) => {
                     let retry = after.map(|after| now + after);
                     let text = if rule == Rule::Immutable { replaceable(&text) } else { text };
-                    entry.refused = Some(Refusal { content: apply.want.hash, text, retry, rule });
+                    entry.refused = Some(Box::new(Refusal { content: apply.want.hash, text, retry, rule }));
                 }
                 _ => entry.failed = after.map(|after| (now + after, text)),
             },

@@ -126,8 +126,9 @@ pub struct Engine {
     pub(super) sources: Vec<Source>,
     pub(super) applysets: Vec<Arc<str>>,
     heads: Vec<Revision>,
-    pub(super) entries: HashMap<ObjectId, Entry>,
-    pub(super) live: HashMap<ObjectId, Live>,
+    // Boxed: a table of large values keeps nearly as much room free as it uses.
+    pub(super) entries: HashMap<ObjectId, Box<Entry>>,
+    pub(super) live: HashMap<ObjectId, Box<Live>>,
     pub(super) informers: HashMap<GroupKind, KindState>,
     pub(super) served: HashMap<Gvk, Served>,
     pub(super) autoscaled: Option<HashSet<ObjectId>>,
@@ -193,22 +194,22 @@ impl Engine {
 
     /// The facts about one object.
     pub fn entry(&self, id: &ObjectId) -> Option<&Entry> {
-        self.entries.get(id)
+        self.entries.get(id).map(|entry| &**entry)
     }
 
     /// All entries, in no particular order.
     pub fn entries(&self) -> impl Iterator<Item = (&ObjectId, &Entry)> {
-        self.entries.iter()
+        self.entries.iter().map(|(id, entry)| (id, &**entry))
     }
 
     /// What the informers show of one object.
     pub fn live(&self, id: &ObjectId) -> Option<&Live> {
-        self.live.get(id)
+        self.live.get(id).map(|live| &**live)
     }
 
     /// All that the informers show, in no particular order.
     pub fn all_live(&self) -> impl Iterator<Item = (&ObjectId, &Live)> {
-        self.live.iter()
+        self.live.iter().map(|(id, live)| (id, &**live))
     }
 
     /// Takes the keys of all objects about which something changed.
@@ -221,9 +222,10 @@ impl Engine {
         self.dirty.push(id.clone());
     }
 
-    /// Marks everything, as the periodic resync does.
-    pub fn mark_all(&mut self) {
+    /// Marks everything, as the periodic resync does, and returns how many objects that is.
+    pub fn mark_all(&mut self) -> usize {
         self.dirty.extend(self.entries.keys().cloned());
+        self.entries.len()
     }
 
     /// Wakes whom a topic held up.
@@ -231,6 +233,10 @@ impl Engine {
         for id in self.waiting.remove(topic).unwrap_or_default() {
             self.waits.remove(&id);
             self.dirty.push(id);
+        }
+        if self.waits.is_empty() {
+            // What a first pass over a large source needed is given back.
+            self.waits.shrink_to_fit();
         }
     }
 
@@ -257,7 +263,7 @@ impl Engine {
             self.rewant(source, id);
         }
         self.find_cycles();
-        let unwanted = |id| self.entries.get(id).is_none_or(|entry: &Entry| entry.wants.is_empty());
+        let unwanted = |id| self.entry(id).is_none_or(|entry: &Entry| entry.wants.is_empty());
         if first || touched.iter().any(unwanted) {
             self.readings += 1;
             self.sources[source].dropped = self.readings;
@@ -389,7 +395,7 @@ impl Engine {
         match self.autoscaled.replace(targets.clone()) {
             Some(before) => self.dirty.extend(before.symmetric_difference(&targets).cloned()),
             // Until now those whose count is not ours were taken for targets.
-            None => self.mark_all(),
+            None => drop(self.mark_all()),
         }
     }
 
@@ -453,7 +459,9 @@ impl Engine {
         }
         self.track_roll(id, &live);
         self.track_end(id, &live);
-        self.live.insert(id.clone(), live);
+        // One copy of the name for both tables.
+        let known = self.entries.get_key_value(id).map_or(id, |(known, _)| known).clone();
+        self.live.insert(known, Box::new(live));
         self.track(id);
         self.changed(id);
     }

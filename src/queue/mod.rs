@@ -17,6 +17,10 @@ pub const FIRST_BACKOFF: Duration = Duration::from_millis(200);
 /// Longest delay between two tries of a key: a healed quota, role or webhook is noticed within it.
 pub const LONGEST_BACKOFF: Duration = Duration::from_mins(5);
 
+/// Room for so many keys is kept when none is there: what a first pass over a large source needed is given
+/// back.
+const ROOM: usize = 1024;
+
 /// Numbers that tell whether the workers keep up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Depth {
@@ -111,6 +115,11 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         if self.processing.remove(key) && self.dirty.contains(key) {
             self.ready.push_back(key.clone());
         }
+        if self.processing.is_empty() && self.ready.is_empty() && self.ready.capacity() > ROOM {
+            self.ready.shrink_to(ROOM);
+            self.dirty.shrink_to(ROOM);
+            self.processing.shrink_to(ROOM);
+        }
     }
 
     /// When the next delayed key is due.
@@ -132,13 +141,18 @@ impl<K: Clone + Eq + Hash> Queue<K> {
     fn promote(&mut self, now: Instant) {
         while let Some(Reverse((at, ticket))) = self.delayed.peek().copied() {
             if at > now {
-                return;
+                break;
             }
             self.delayed.pop();
             if let Some(key) = self.tickets.remove(&ticket) {
                 self.due.remove(&key);
                 self.add(key);
             }
+        }
+        if self.due.is_empty() && self.due.capacity() > ROOM {
+            self.due.shrink_to(ROOM);
+            self.tickets.shrink_to(ROOM);
+            self.delayed.shrink_to(ROOM);
         }
     }
 }

@@ -6,6 +6,7 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
+use super::super::reading::Names;
 use super::*;
 use crate::source::{GitLocation, Location};
 
@@ -43,7 +44,12 @@ impl Bed {
         let path = dir.path().join("repo");
         let location = Location::Git(GitLocation::new(path.to_str().unwrap())).awaited();
         let source = Source::open("test", &location, state.path()).unwrap();
-        let dialect = Dialect { source: 0, applyset: "set".into(), namespace: "default".into() };
+        let dialect = Dialect {
+            source: 0,
+            applyset: "set".into(),
+            namespace: "default".into(),
+            names: Names::default(),
+        };
         let (events, told) = mpsc::channel(8);
         Self { dir, _state: state, feed: Feed::new(source, dialect, Scopes::builtin(), events), told }
     }

@@ -1,0 +1,83 @@
+//! Which revisions a source keeps readable, and when the next one is due.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::object::Revision;
+
+/// How long a revision may be in force before it is kept: to keep it costs more than to read what changed.
+const DELAY: Duration = Duration::from_secs(1);
+
+/// The revisions that a source was told to keep, and those that it is to keep.
+#[derive(Debug, Default)]
+pub(super) struct Pins {
+    kept: BTreeSet<Revision>,
+    wanted: BTreeSet<Revision>,
+    due: Option<Instant>,
+}
+
+impl Pins {
+    /// These are to be kept, and no others.
+    pub(super) fn want(&mut self, revisions: BTreeSet<Revision>) {
+        self.wanted = revisions;
+        self.due.get_or_insert(Instant::now() + DELAY);
+    }
+
+    /// When something is to be done.
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.due
+    }
+
+    /// What to keep next: one more, so that a commit that comes meanwhile does not wait for all. The first
+    /// time all, as an earlier process may have kept what this one has not been told of yet.
+    pub(super) fn next(&self) -> BTreeSet<Revision> {
+        let missing = self.wanted.difference(&self.kept).next();
+        if self.kept.is_empty() || missing.is_none() {
+            return self.wanted.clone();
+        }
+        self.kept.intersection(&self.wanted).chain(missing).cloned().collect()
+    }
+
+    /// These are kept.
+    pub(super) fn done(&mut self, kept: BTreeSet<Revision>) {
+        if kept == self.wanted {
+            self.due = None;
+        }
+        self.kept = kept;
+    }
+
+    /// They could not be kept: tried again when it is asked for again.
+    pub(super) fn failed(&mut self) {
+        self.due = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(names: &str) -> BTreeSet<Revision> {
+        names.split_whitespace().map(Revision::new).collect()
+    }
+
+    #[test]
+    fn they_are_kept_one_by_one_after_the_first_time() {
+        let mut pins = Pins::default();
+        assert_eq!(pins.due(), None);
+        pins.want(set("a b"));
+        assert_eq!(pins.next(), set("a b"));
+        pins.done(pins.next());
+        assert_eq!(pins.due(), None);
+        pins.want(set("b c d"));
+        assert_eq!(pins.next(), set("b c"));
+        pins.done(pins.next());
+        assert!(pins.due().is_some());
+        assert_eq!(pins.next(), set("b c d"));
+        pins.failed();
+        assert_eq!(pins.due(), None);
+        pins.want(set("d"));
+        assert_eq!(pins.next(), set("b c d").intersection(&set("d")).cloned().chain(set("d")).collect());
+    }
+}
