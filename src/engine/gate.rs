@@ -8,7 +8,8 @@ use super::budget::{Ask, Priority, release};
 use super::decide::{Action, Decision, Purpose, Restarts, Scaling, Sight, View};
 use super::entry::{Entry, SourceId, Topic};
 use super::prune::{Guard, Judgement, Pending, judge};
-use super::state::{Engine, Foresight, KindState, Served, Writes};
+use super::sources::Writes;
+use super::state::{Engine, Foresight, KindState, Served};
 use super::{Desired, Ends, Live, Owner, Prune, Reason, Want, is_workload};
 use crate::graph::Units;
 use crate::health::{Status, waits_for_consumer};
@@ -415,9 +416,6 @@ impl Engine {
     fn units(&self, source: SourceId, unwanted: &[&ObjectId]) -> (BTreeMap<ObjectId, Arc<str>>, Units) {
         let mut moving = BTreeMap::new();
         let mut units = Units::default();
-        if self.foresight == Foresight::AllDone {
-            return (moving, units);
-        }
         for id in self.sources[source].catalog.ids() {
             if let Some(why) = self.unfinished(source, id) {
                 moving.insert(id.clone(), format!("{id} {why}").into());

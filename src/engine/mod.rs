@@ -26,6 +26,7 @@ mod policy;
 mod prune;
 mod reason;
 mod resolve;
+mod sources;
 mod state;
 mod words;
 
@@ -46,7 +47,8 @@ pub use plan::{Plan, Planned, Verdict};
 pub use policy::{Adopt, BlastRadius, NotABlastRadius, Prune};
 pub use prune::{Guard as PruneGuard, Judgement, Keep, Pending, judge, precious};
 pub use reason::Reason;
-pub use state::{Engine, Inventory, KindState, Reading, Served, Source, Writes};
+pub use sources::{Inventory, Reading, Source, Writes};
+pub use state::{Engine, KindState, Served};
 pub use words::misused;
 
 #[cfg(test)]
