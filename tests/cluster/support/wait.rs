@@ -18,12 +18,7 @@ pub(crate) fn in_time<T, E: Display>(
     limit: Duration,
     mut look: impl FnMut() -> Result<T, E>,
 ) -> T {
-    eventually(what, limit, || {
-        look().map_err(|why| {
-            thread::sleep(PAUSE * 30);
-            why
-        })
-    })
+    eventually(what, limit, || look().inspect_err(|_| thread::sleep(PAUSE * 30)))
 }
 
 /// Looks until there is something; fails with the last reason why there was not.
