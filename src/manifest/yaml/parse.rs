@@ -238,6 +238,11 @@ impl Parser<'_> {
         let first = matches!(state, State::FlowFirstItem | State::FlowFirstKey);
         if !first && self.scanner.peek()?.what != *end {
             let token = self.scanner.peek()?;
+            if token.what == What::End
+                && let Some(open) = self.open.last()
+            {
+                return Err(unclosed(self.tree.mark(open.node), end));
+            }
             if token.what != What::FlowEntry {
                 return Err(unexpected(token, expected));
             }
@@ -435,6 +440,12 @@ fn unexpected(token: &Token<'_>, expected: &str) -> Fault {
         What::Plain(_) | What::Quoted(_) => "a text",
     };
     Fault::new(token.mark, "yaml-syntax", format!("this is not YAML: expected {expected}, found {found}"))
+}
+
+/// Told where it begins: the end of the text may be far away.
+fn unclosed(begin: Mark, end: &What<'_>) -> Fault {
+    let (begins, ends) = if *end == What::FlowSequenceEnd { ("[", "]") } else { ("{", "}") };
+    Fault::new(begin, "yaml-syntax", format!("this is not YAML: `{begins}` is never closed by `{ends}`"))
 }
 
 /// Does not repeat the name: a Secret's value that begins with `*` looks like one.
