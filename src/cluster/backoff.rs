@@ -25,22 +25,32 @@ pub(super) enum Reach {
 /// The backoff of one informer: doubling, with jitter, forgotten after a stable time.
 #[derive(Debug, Default)]
 pub(super) struct Backoff {
+    /// Answers in a row that were failures.
     failures: u32,
+    /// Silences since the last answer.
+    silences: u32,
 }
 
 impl Backoff {
-    /// The wait after a failure.
+    /// The wait after a failure. A server that answers again is not made to wait for its silence: the first
+    /// that it says after an outage is that the old version of a list is gone.
     pub(super) fn failed(&mut self, reach: Reach) -> Duration {
-        let most = if reach == Reach::Down { MOST_WHILE_DOWN } else { MOST };
-        let full = FIRST.saturating_mul(1 << self.failures.min(16)).min(most);
-        self.failures = self.failures.saturating_add(1);
+        let (count, most) = match reach {
+            Reach::Down => (&mut self.silences, MOST_WHILE_DOWN),
+            Reach::Answered => (&mut self.failures, MOST),
+        };
+        let full = FIRST.saturating_mul(1 << (*count).min(16)).min(most);
+        *count = count.saturating_add(1);
+        if reach == Reach::Answered {
+            self.silences = 0;
+        }
         jittered(full)
     }
 
     /// The wait after a watch that ended by itself.
     pub(super) fn ended(&mut self, lived: Duration) -> Duration {
         if lived >= STABLE {
-            self.failures = 0;
+            *self = Self::default();
         }
         if lived < BRIEF { self.failed(Reach::Answered) } else { Duration::ZERO }
     }
@@ -52,4 +62,26 @@ pub(super) fn jittered(full: Duration) -> Duration {
     let random = RandomState::new().build_hasher().finish();
     let share = (random % 1024) as f64 / 1024.0;
     full.mul_f64(0.5 + share / 2.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_answers_again_is_not_made_to_wait_for_its_silence() {
+        let mut backoff = Backoff::default();
+        for _ in 0..20 {
+            assert!(backoff.failed(Reach::Down) <= MOST_WHILE_DOWN);
+        }
+        assert!(backoff.failed(Reach::Down) >= MOST_WHILE_DOWN / 2);
+        assert!(backoff.failed(Reach::Answered) <= FIRST);
+        assert!(backoff.failed(Reach::Down) <= FIRST);
+        for _ in 0..20 {
+            backoff.failed(Reach::Answered);
+        }
+        assert!(backoff.failed(Reach::Answered) >= MOST / 2);
+        assert!(backoff.ended(STABLE).is_zero());
+        assert!(backoff.failed(Reach::Answered) <= FIRST);
+    }
 }

@@ -40,6 +40,10 @@ const GRACE: Duration = Duration::from_secs(3);
 /// While a prune waits for a person, the parent object is read again at this interval.
 const CONFIRMATION: Duration = Duration::from_secs(2);
 
+/// The longest rest after a call whose fate is not known: when the API server is back, all is soon tried
+/// again. What keeps this from being a storm is the number of writes in flight, which falls to one.
+const OUTAGE: Duration = Duration::from_secs(15);
+
 /// How long the loop runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Until {
@@ -366,7 +370,7 @@ impl Reconciler {
 
     /// A question about an object had no answer: it is asked again later.
     fn put_off(&mut self, id: &ObjectId, why: &Arc<str>) {
-        let wait = self.queue.backoff(id, super::random());
+        let wait = self.queue.backoff(id, super::random()).min(OUTAGE);
         self.open.insert(id.clone(), Reason::Retrying(why.clone(), wait));
         self.queue.add_at(id.clone(), Instant::now() + wait);
     }

@@ -208,7 +208,7 @@ impl Reconciler {
         match failure {
             Failure::Unknown(why, wait) => {
                 self.window = (self.window / 2).max(1);
-                Failure::Unknown(why, wait.max(backoff(&mut self.queue)))
+                Failure::Unknown(why, wait.max(backoff(&mut self.queue).min(super::OUTAGE)))
             }
             Failure::Refused(why, rule, wait) => {
                 Failure::Refused(why, rule, wait.map(|wait| wait.max(backoff(&mut self.queue))))
