@@ -164,7 +164,7 @@ fn rendering_tells_what_it_could_not_read() {
         name: c
         ^
       hint: remove one of the two: kubectl would silently use the later
-    shop/c.yaml:4:7: error: this is not YAML: unclosed bracket '['
+    shop/c.yaml:4:7: error: this is not YAML: `[` is never closed by `]`
         data: [1
               ^
     shop/helm/Chart.yaml: error: this folder is a Helm chart, which rhumb does not render; nothing in it is read
@@ -182,7 +182,7 @@ fn rendering_tells_what_it_could_not_read() {
           "column": 7,
           "severity": "error",
           "code": "yaml-syntax",
-          "message": "this is not YAML: unclosed bracket '['",
+          "message": "this is not YAML: `[` is never closed by `]`",
           "hint": null
         }
       ]
@@ -201,7 +201,7 @@ fn validation_finds_everything_at_once() {
         name: c
         ^
       hint: remove one of the two: kubectl would silently use the later
-    shop/c.yaml:4:7: error: this is not YAML: unclosed bracket '['
+    shop/c.yaml:4:7: error: this is not YAML: `[` is never closed by `]`
         data: [1
               ^
     shop/d.yaml:1:1: error: ConfigMap default/a stands twice: here and at shop/a.yaml:1

@@ -75,7 +75,7 @@ impl Workload {
 
     /// The phases until one has held for a second.
     async fn until(&mut self, last: RollPhase) -> Vec<RollPhase> {
-        let deadline = Instant::now() + Duration::from_secs(60);
+        let deadline = Instant::now() + Duration::from_mins(1);
         loop {
             match tokio::time::timeout(Duration::from_secs(1), self.events.recv()).await {
                 Ok(Some(InformerEvent { news: News::Seen(_, live), .. })) => {

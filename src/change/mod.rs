@@ -1,8 +1,8 @@
 //! What differs, and what it means for running pods.
 //!
 //! Owns the list of differing fields ([`fields`]), what a change does to pods ([`impact`], [`may_restart`],
-//! [`touches_template`]), the API's table of fields that cannot change ([`immutable`]) and the forms in which an
-//! object is shown ([`presentable`], [`yaml`], [`unified`]).
+//! [`touches_template`]), the API's table of fields that cannot change ([`immutable()`]) and the forms in which an
+//! object is shown ([`presentable`], [`yaml()`], [`unified`]).
 //!
 //! Everything that leaves this module is masked where it is meant to be shown.
 //!
@@ -19,7 +19,7 @@ mod yaml;
 pub use diff::fields;
 pub use immutable::{Rule, immutable};
 pub use pods::{impact, may_restart, touches_template};
-pub use present::{RELEASE_ANNOTATION, presentable, presentable_pair, unified};
+pub use present::{presentable, presentable_pair, unified};
 pub use yaml::yaml;
 
 use serde_json::Value;

@@ -5,23 +5,7 @@ use similar::TextDiff;
 
 use super::yaml;
 use crate::fields::{masked, masked_pair};
-use crate::object::ObjectId;
-
-/// The annotation in which each object carries the hash of its content and the revision that brought it; it
-/// changes with every content, so no difference shows it.
-pub const RELEASE_ANNOTATION: &str = "rhumb.dev/release";
-
-/// What only the server sets, or only tells how the object got here.
-const SERVER_METADATA: [&str; 8] = [
-    "creationTimestamp",
-    "deletionGracePeriodSeconds",
-    "deletionTimestamp",
-    "generation",
-    "managedFields",
-    "resourceVersion",
-    "selfLink",
-    "uid",
-];
+use crate::object::{ObjectId, RELEASE, SERVER_SET};
 
 /// Lines around each change of a unified diff.
 const CONTEXT: usize = 3;
@@ -53,9 +37,9 @@ pub(super) fn drop_noise(object: &mut Value) {
     let Some(object) = object.as_object_mut() else { return };
     object.remove("status");
     let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return };
-    metadata.retain(|key, _| !SERVER_METADATA.contains(&key.as_str()));
+    metadata.retain(|key, _| !SERVER_SET.contains(&key.as_str()));
     if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut)
-        && annotations.remove(RELEASE_ANNOTATION).is_some()
+        && annotations.remove(RELEASE).is_some()
         && annotations.is_empty()
     {
         metadata.remove("annotations");

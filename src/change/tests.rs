@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::*;
 use crate::fields::{CHANGED, LAST_APPLIED, MASK};
-use crate::object::{GroupKind, ObjectId};
+use crate::object::{GroupKind, ObjectId, RELEASE};
 
 fn id(group: &str, kind: &str) -> ObjectId {
     ObjectId::new(&GroupKind::new(group, kind), Some("shop"), "web")
@@ -110,9 +110,9 @@ fn another_order_alone_is_a_change_too() {
 fn what_only_the_server_sets_is_no_difference() {
     check(
         json!({"metadata": {"resourceVersion": "1", "generation": 1, "uid": "a", "managedFields": [],
-            "creationTimestamp": "x", "annotations": {RELEASE_ANNOTATION: "1@a"}}, "status": {"a": 1}, "a": null}),
+            "creationTimestamp": "x", "annotations": {RELEASE: "1@a"}}, "status": {"a": 1}, "a": null}),
         json!({"metadata": {"resourceVersion": "2", "generation": 2, "uid": "b",
-            "annotations": {RELEASE_ANNOTATION: "2@b"}}, "status": {"a": 2}}),
+            "annotations": {RELEASE: "2@b"}}, "status": {"a": 2}}),
         &[],
     );
     check(
@@ -150,7 +150,7 @@ fn secrets_are_masked_in_every_form() {
 #[test]
 fn an_object_is_shown_without_what_only_the_server_sets() {
     let live = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web", "uid": "1",
-        "annotations": {RELEASE_ANNOTATION: "x"}}, "data": {"a": "b"}, "status": {}});
+        "annotations": {RELEASE: "x"}}, "data": {"a": "b"}, "status": {}});
     let expected =
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web"}, "data": {"a": "b"}});
     assert_eq!(presentable(&id("", "ConfigMap"), &live), expected);

@@ -12,7 +12,7 @@ use super::{CommandError, Exit, Terminal, diff, session};
 use crate::cluster::Cluster;
 use crate::config::Config;
 use crate::daemon::{self, Ending, Pass, Reconciler, Setup, Until};
-use crate::engine::{BlastRadius, Plan, Prune, precious};
+use crate::engine::{BlastRadius, Plan, Prune, Verdict, precious};
 use crate::object::{Class, ObjectId};
 use crate::render::{self, Outcome, Palette, Tense};
 use crate::report::Told;
@@ -34,9 +34,16 @@ pub(super) fn carry_out(args: &ApplyArgs, config: Config, terminal: &Terminal) -
         };
         terminal.print(&text)?;
         terminal.tell(&render::diagnostics(&plan.diagnostics, terminal.error_palette()));
-        return Ok(Exit::Done);
+        return Ok(tried(&plan));
     }
     runtime.block_on(apply(args, &config, terminal))
+}
+
+/// As [`exit`], for what would be done.
+fn tried(plan: &Plan) -> Exit {
+    let open = plan.objects.iter().any(|p| matches!(p.verdict, Verdict::Wait | Verdict::Refuse));
+    let unread = !plan.complete || plan.diagnostics.iter().any(crate::object::Diagnostic::is_error);
+    if open || unread { Exit::Differs } else { Exit::Done }
 }
 
 async fn apply(args: &ApplyArgs, config: &Config, terminal: &Terminal) -> Result<Exit, CommandError> {
@@ -54,7 +61,11 @@ async fn apply(args: &ApplyArgs, config: &Config, terminal: &Terminal) -> Result
         terminal.tell(&confirmed);
         pass = one_pass(args, &config, &cluster, terminal).await?;
     }
-    conclude(args, &pass, &pass.plan(&source.name, foreseen.as_ref()), terminal)
+    match conclude(args, &pass, &pass.plan(&source.name, foreseen.as_ref()), terminal) {
+        // A closed pipe: nobody reads, but the exit code says what was done.
+        Err(error) if !error.message.is_empty() => Err(error),
+        _ => Ok(exit(args, &pass)),
+    }
 }
 
 async fn one_pass(
@@ -82,13 +93,15 @@ async fn one_pass(
     };
     let (listener, mut told) = mpsc::unbounded_channel();
     let pass = tokio::spawn(Reconciler::new(setup, until, listener).run(CancellationToken::new()));
+    // What was begun is finished, whoever stops reading; that is told at the end.
+    let mut printed = Ok(());
     while let Some((id, told)) = told.recv().await {
-        if args.output == ApplyOutput::Text {
+        if args.output == ApplyOutput::Text && printed.is_ok() {
             terminal.progress("");
             let text = line(&id, &told, terminal.palette());
             match told {
                 Told::Waiting(_) => terminal.progress(text.trim_end()),
-                _ => terminal.print(&text)?,
+                _ => printed = terminal.print(&text),
             }
         }
     }
@@ -151,8 +164,8 @@ fn line(id: &ObjectId, told: &Told, palette: Palette) -> String {
     render::progress(id, outcome, palette)
 }
 
-/// What is still open, what reading found, and the exit code.
-fn conclude(args: &ApplyArgs, pass: &Pass, plan: &Plan, terminal: &Terminal) -> Result<Exit, CommandError> {
+/// What is still open, and what reading found.
+fn conclude(args: &ApplyArgs, pass: &Pass, plan: &Plan, terminal: &Terminal) -> Result<(), CommandError> {
     match args.output {
         ApplyOutput::Json => terminal.print(&render::json(plan))?,
         ApplyOutput::Text => {
@@ -171,7 +184,7 @@ fn conclude(args: &ApplyArgs, pass: &Pass, plan: &Plan, terminal: &Terminal) -> 
             terminal.tell(&format!("{} is not healthy: {health}\n", id.resource_name()));
         }
     }
-    Ok(exit(args, pass))
+    Ok(())
 }
 
 fn exit(args: &ApplyArgs, pass: &Pass) -> Exit {

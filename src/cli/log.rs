@@ -6,11 +6,8 @@ use tracing_subscriber::fmt;
 use super::CommandError;
 use super::args::{Global, LogFormat};
 use super::terminal::Terminal;
+use crate::cluster::NOISY_TARGETS;
 use crate::render::Palette;
-
-/// kube logs whole answers of the API server there when it cannot decode them, Secrets among them. A later
-/// directive for the same target wins: whoever asks for it by name gets it.
-const SILENCED: &str = "kube_client::client=off";
 
 /// How much a command says by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +22,9 @@ pub(super) enum Talk {
 pub(super) fn start(global: &Global, talk: Talk, terminal: &Terminal) -> Result<(), CommandError> {
     let variable = std::env::var("RUST_LOG").ok().filter(|directives| !directives.is_empty());
     let directives = directives(global, talk, variable);
-    let filter = EnvFilter::try_new(format!("{SILENCED},{directives}")).map_err(|error| {
+    // A later directive for the same target wins: whoever asks for it by name gets it.
+    let silenced = NOISY_TARGETS.map(|target| format!("{target}=off")).join(",");
+    let filter = EnvFilter::try_new(format!("{silenced},{directives}")).map_err(|error| {
         CommandError::usage(format!("wrong log level `{directives}`: {error}"))
             .hint("use error, warn, info, debug or trace, or directives as rhumb=debug,kube=info")
     })?;

@@ -13,6 +13,15 @@ use crate::source::{self, Error};
 /// The path that stands for standard input.
 const STANDARD_INPUT: &str = "-";
 
+/// Which objects of a file count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// All that can be told, also behind a document that does not parse.
+    All,
+    /// Those that kubectl would show.
+    Shown,
+}
+
 /// All that stands below a path.
 #[derive(Debug)]
 pub(super) struct Manifests {
@@ -28,11 +37,11 @@ pub(super) struct Manifests {
 
 impl Manifests {
     /// Reads a directory, a file, or standard input. Findings name files as they are reached from here.
-    pub(super) fn read(path: &Path) -> Result<Self, CommandError> {
+    pub(super) fn read(path: &Path, extent: Extent) -> Result<Self, CommandError> {
         let mut manifests = Self { items: Vec::new(), diagnostics: Vec::new(), files: 0, understood: true };
         if path == Path::new(STANDARD_INPUT) {
             let bytes = standard_input()?;
-            manifests.take(manifest::read(&Arc::from("<stdin>"), &bytes));
+            manifests.take(manifest::read(&Arc::from("<stdin>"), &bytes), extent);
             return Ok(manifests);
         }
         let disk = source::read_disk(path).map_err(without_cluster)?;
@@ -43,7 +52,7 @@ impl Manifests {
         };
         for file in &disk.snapshot.files {
             if let Some(bytes) = disk.read(file.blob) {
-                manifests.take(manifest::read(&shown(&file.path), bytes));
+                manifests.take(manifest::read(&shown(&file.path), bytes), extent);
             }
         }
         manifests.understood &= disk.snapshot.complete();
@@ -54,10 +63,13 @@ impl Manifests {
         Ok(manifests)
     }
 
-    fn take(&mut self, reading: Reading) {
+    fn take(&mut self, reading: Reading, extent: Extent) {
         self.files += 1;
         self.understood &= reading.understood;
-        self.items.extend(reading.items);
+        match extent {
+            Extent::All => self.items.extend(reading.items),
+            Extent::Shown => self.items.extend(reading.shown().cloned()),
+        }
         self.diagnostics.extend(reading.diagnostics);
     }
 }

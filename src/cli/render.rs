@@ -3,14 +3,14 @@
 use serde_json::Value;
 
 use super::args::{RenderArgs, RenderOutput};
-use super::reading::{Manifests, verdict};
+use super::reading::{Extent, Manifests, verdict};
 use super::{CommandError, Exit, Terminal};
 use crate::change::yaml;
 use crate::render;
 
 /// Prints manifests as Kubernetes reads them; needs no cluster.
 pub(super) fn carry_out(args: &RenderArgs, terminal: &Terminal) -> Result<Exit, CommandError> {
-    let manifests = Manifests::read(&args.path)?;
+    let manifests = Manifests::read(&args.path, Extent::Shown)?;
     let bodies: Vec<&Value> = manifests.items.iter().map(|item| &item.body).collect();
     match args.output {
         RenderOutput::Json => terminal.print(&render::reading_json(&bodies, &manifests.diagnostics))?,

@@ -1,7 +1,7 @@
 //! `rhumb validate`.
 
 use super::args::{Global, ValidateArgs};
-use super::reading::{Manifests, verdict};
+use super::reading::{Extent, Manifests, verdict};
 use super::settings;
 use super::{CommandError, Exit, Terminal};
 use crate::engine::{misused, waiting_for_themselves};
@@ -14,7 +14,7 @@ pub(super) fn carry_out(
     global: &Global,
     terminal: &Terminal,
 ) -> Result<Exit, CommandError> {
-    let Manifests { items, mut diagnostics, files, understood } = Manifests::read(&args.path)?;
+    let Manifests { items, mut diagnostics, files, understood } = Manifests::read(&args.path, Extent::All)?;
     let (documents, mut scopes) = (items.len(), Scopes::builtin());
     for item in &items {
         scopes.learn(item);

@@ -194,6 +194,9 @@ fn refused(status: &Status, causes: &[StatusCause], on: &On) -> Fault {
             message: spoken(status, on, "a webhook that the server must ask does not answer"),
         };
     }
+    if is_denial(&status.message) {
+        return denied(status, causes, on);
+    }
     let mut fields: Vec<Wrong> = causes
         .iter()
         .map(|cause| Wrong { field: cause.field.clone(), message: cut(&cause.message).into_owned() })
@@ -217,8 +220,29 @@ fn refused(status: &Status, causes: &[StatusCause], on: &On) -> Fault {
 }
 
 fn is_fixed(message: &str) -> bool {
-    let message = message.to_ascii_lowercase();
-    message.contains("immutable") || FIXED.iter().any(|text| message.contains(text))
+    let message = unquoted(message).to_ascii_lowercase();
+    let mut words = message.split(|letter: char| !letter.is_alphanumeric() && !".-_[]".contains(letter));
+    words.any(|word| word.trim_end_matches('.') == "immutable")
+        || FIXED.iter().any(|text| message.contains(text))
+}
+
+/// The server's own words, without the names and values that it quotes: those may say anything.
+fn unquoted(message: &str) -> String {
+    let (mut words, mut quoted, mut escaped) = (String::new(), false, false);
+    for letter in message.chars() {
+        match letter {
+            '"' if !escaped => quoted = !quoted,
+            _ if !quoted => words.push(letter),
+            _ => {}
+        }
+        escaped = quoted && letter == '\\' && !escaped;
+    }
+    words
+}
+
+/// A policy or a webhook says no: what its own words say of the content is no rule of the API.
+fn is_denial(message: &str) -> bool {
+    message.contains("denied the request") || message.contains("denied request")
 }
 
 /// The server's words, or ours where its own may hold a Secret's values.

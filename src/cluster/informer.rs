@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 
-use super::PART_OF_LABEL;
 use super::backoff::{Backoff, Reach};
 use super::call::Cluster;
 use super::error::{Error, Fault, On};
@@ -19,7 +18,7 @@ use super::kinds::Kind;
 use super::watch::{Event, Start, Watch};
 use super::wire::{Form, Lens, Project, Scaler, ScalerLens};
 use crate::engine::{Live, Rv};
-use crate::object::{GroupKind, ObjectId};
+use crate::object::{GroupKind, ObjectId, PART_OF};
 
 /// After so many failed watches in a row the kind is listed again, whatever the failures were.
 const PATIENCE: u32 = 5;
@@ -44,7 +43,7 @@ impl Selector {
             Self::All => None,
             Self::PartOf(sets) => {
                 let sets: Vec<&str> = sets.iter().map(|set| &**set).collect();
-                Some(format!("{PART_OF_LABEL} in ({})", sets.join(",")))
+                Some(format!("{PART_OF} in ({})", sets.join(",")))
             }
         }
     }

@@ -42,12 +42,6 @@ pub use write::{Applied, Deleted, Force, Propagation};
 /// The field manager of every write.
 const FIELD_MANAGER: &str = "rhumb";
 
-/// The label that makes an object a member of an ApplySet (KEP-3659).
-pub const PART_OF_LABEL: &str = "applyset.kubernetes.io/part-of";
-
-/// The annotation that names the content which was put there.
-pub const RELEASE_ANNOTATION: &str = "rhumb.dev/release";
-
 /// Log targets that must stay below `ERROR`: they write whole answers of the server, Secrets included,
 /// or one line for every watch that ends.
 pub const NOISY_TARGETS: [&str; 3] = ["kube_client::client", "hyper_util", "tower::buffer"];

@@ -1,9 +1,9 @@
 //! Whose object it is, by the marks that it carries.
 
-use super::PART_OF_LABEL;
 use super::interner::Interner;
 use super::wire::{Entry, Meta};
 use crate::engine::{Keep, Owner};
+use crate::object::PART_OF;
 
 const KUSTOMIZATION: [&str; 2] =
     ["kustomize.toolkit.fluxcd.io/name", "kustomize.toolkit.fluxcd.io/namespace"];
@@ -24,7 +24,7 @@ pub(super) const MARKS: [&str; 16] = [
     KEEP,
     FLUX_KEEP,
     ARGO_OPTIONS,
-    PART_OF_LABEL,
+    PART_OF,
     KUSTOMIZATION[0],
     KUSTOMIZATION[1],
     HELM_RELEASE[0],
@@ -52,8 +52,8 @@ pub(super) fn of(meta: &Meta<'_>, ours: Option<&Entry<'_>>, interner: &Interner)
             interner.text(&format!("{} {place}{}", controller.kind.0, controller.name.0)),
         );
     }
-    let member_of = meta.labels.get(PART_OF_LABEL).map(|set| interner.text(set));
-    let path = ["metadata", "labels", PART_OF_LABEL];
+    let member_of = meta.labels.get(PART_OF).map(|set| interner.text(set));
+    let path = ["metadata", "labels", PART_OF];
     match (member_of, foreign(meta)) {
         (Some(set), _) if ours.is_some_and(|entry| entry.owns(&path)) => Owner::Ours(set),
         (_, Some(mark)) => Owner::Foreign(interner.text(&mark)),

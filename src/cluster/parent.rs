@@ -3,6 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::Method;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -44,7 +46,7 @@ pub struct Parent {
 /// `applyset-<base64url(sha256(name.namespace.kind.group))>-v1`.
 pub fn applyset_id(namespace: &str, name: &str) -> String {
     let digest = Sha256::digest(format!("{name}.{namespace}.ConfigMap."));
-    format!("applyset-{}-v1", base64url(&digest))
+    format!("applyset-{}-v1", URL_SAFE_NO_PAD.encode(digest))
 }
 
 impl Parent {
@@ -204,19 +206,4 @@ fn on(namespace: &str, name: &str) -> On {
 
 fn url(namespace: &str, name: &str) -> String {
     format!("/api/v1/namespaces/{namespace}/configmaps/{name}")
-}
-
-/// RFC 4648 section 5, without padding.
-fn base64url(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for group in bytes.chunks(3) {
-        let bits =
-            group.iter().fold(0_u32, |sum, byte| (sum << 8) | u32::from(*byte)) << (8 * (3 - group.len()));
-        for digit in 0..=group.len() {
-            let index = (bits >> (18 - 6 * digit)) & 63;
-            text.push(char::from(DIGITS[index as usize]));
-        }
-    }
-    text
 }

@@ -15,11 +15,11 @@ use serde_json::{Map, Value, json};
 
 use super::interner::Interner;
 use super::kinds::Kind;
-use super::{FIELD_MANAGER, RELEASE_ANNOTATION, owner, rolling};
+use super::{FIELD_MANAGER, owner, rolling};
 use crate::engine::{Live, Manager, Release, Rv, Uid};
 use crate::fields;
 use crate::health::{self, Health, Status};
-use crate::object::{GroupKind, Hash, ObjectId};
+use crate::object::{GroupKind, Hash, ObjectId, RELEASE};
 
 /// The annotations that health and rolling look at.
 const STATE_ANNOTATIONS: [&str; 3] = [
@@ -101,7 +101,7 @@ impl Lens {
             Some(tree) => health::of_kind(&self.group_kind, tree),
             None => Health::new(Status::Unknown, "only its metadata was read"),
         };
-        let release = meta.annotations.get(RELEASE_ANNOTATION).and_then(|text| self.release(text));
+        let release = meta.annotations.get(RELEASE).and_then(|text| self.release(text));
         Live {
             uid: Uid((&*meta.uid.0).into()),
             rv,
@@ -343,7 +343,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Marks<'a> {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Marks<'de>, A::Error> {
                 let mut marks = Vec::new();
                 while let Some(key) = map.next_key::<Text<'de>>()? {
-                    let known = [RELEASE_ANNOTATION];
+                    let known = [RELEASE];
                     let mut known = known.iter().chain(&STATE_ANNOTATIONS).chain(&owner::MARKS);
                     match known.find(|known| **known == key.0) {
                         Some(known) => {

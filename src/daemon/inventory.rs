@@ -205,13 +205,12 @@ fn ended(engine: &Engine, source: SourceId, known: BTreeMap<ObjectId, Hash>) -> 
         })
         .collect();
     for id in engine.source(source).catalog.ids().filter(|id| id.is("batch", "Job")) {
-        let Some((_, desired)) = engine.entry(id).and_then(|entry| entry.want()) else { continue };
-        let live = engine.live(id).filter(|live| live.finished);
-        let release = live.and_then(|live| live.release.as_ref());
+        let Some(entry) = engine.entry(id) else { continue };
+        let Some((_, desired)) = entry.want() else { continue };
         if desired.traits.ends == crate::engine::Ends::AfterFinish
-            && let Some(release) = release.filter(|release| desired.is_release(release.hash))
+            && let Some(hash) = entry.ended.as_deref().filter(|hash| desired.is_release(**hash))
         {
-            ended.insert(id.clone(), release.hash);
+            ended.insert(id.clone(), *hash);
         }
     }
     ended

@@ -99,9 +99,9 @@ impl Watched {
         }
     }
 
-    /// Whether discovery has answered once.
+    /// Whether discovery has answered once, and so have the autoscalers where they matter.
     pub(super) fn is_known(&self) -> bool {
-        self.kinds.is_some()
+        self.kinds.is_some() && (self.scalers.is_none() || self.targets.answered)
     }
 
     /// A kind in the version of the manifests, or, for one that is only in an inventory, the server's own.
@@ -252,6 +252,8 @@ struct Targets {
     /// What the list that goes on has shown.
     listed: Option<HashMap<ObjectId, ObjectId>>,
     complete: bool,
+    /// Whether they were listed, or cannot be.
+    answered: bool,
 }
 
 impl Targets {
@@ -274,12 +276,16 @@ impl Targets {
                 }
             }
             News::Synced => {
-                self.complete = true;
+                (self.complete, self.answered) = (true, true);
                 if let Some(listed) = self.listed.take() {
                     self.known = listed;
                 }
             }
-            News::Resumed | News::Failed(..) => return None,
+            News::Resumed => return None,
+            News::Failed(..) => {
+                self.answered = true;
+                return None;
+            }
         }
         self.complete.then(|| self.known.values().cloned().collect())
     }

@@ -1,6 +1,6 @@
 //! The loop that makes a cluster follow its sources.
 //!
-//! Everything that happens arrives as one closed [`Event`]; events only wake the loop, and every decision
+//! Everything that happens arrives as one closed [`Event`](event::Event); events only wake the loop, and every decision
 //! is made by the engine from whole state. What the engine decides is carried out by small tasks whose
 //! outcomes are events again.
 //!
@@ -13,7 +13,7 @@
 //! | `act` | carries an action out and says what came of it |
 //! | `kinds` | discovery, informers, autoscalers |
 //! | `inventory` | the parent object of each source |
-//! | [`preview`] | one dry run of the same engine |
+//! | [`preview()`] | one dry run of the same engine |
 //!
 //! **Invariant:** decides nothing about objects, and knows no HTTP and no terminal.
 

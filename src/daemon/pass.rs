@@ -124,7 +124,7 @@ impl Reconciler {
         if let Some(reason) = self.open.get(id) {
             return depth > 0 && self.moves(id, reason, depth - 1);
         }
-        match self.engine.live(id) {
+        match self.engine.shown(id) {
             Some(live) => matches!(live.health.status, Status::InProgress | Status::Unknown),
             None => self.engine.entry(id).is_some(),
         }
@@ -134,7 +134,8 @@ impl Reconciler {
         let source = self.engine.live(id).and_then(|live| self.engine.source_of(live));
         let judged = source.and_then(|source| self.engine.judgements(source).find(|(other, _)| *other == id));
         let judged = judged.map(|(_, judgement)| judgement);
-        let progress = || self.engine.all_live().any(|(_, live)| live.health.status == Status::InProgress);
+        let works = |id| self.engine.shown(id).is_some_and(|live| live.health.status == Status::InProgress);
+        let progress = || self.engine.all_live().any(|(id, _)| works(id));
         matches!(judged, Some(Judgement::Delete))
             || (matches!(judged, Some(Judgement::Later(_))) && progress())
     }
@@ -186,8 +187,10 @@ impl Reconciler {
     /// Wanted objects that are not healthy.
     pub(super) fn unhealthy(&self) -> BTreeMap<ObjectId, String> {
         let wanted = self.engine.entries().filter(|(_, entry)| entry.want().is_some());
-        let sick = wanted.filter_map(|(id, _)| {
-            let live = self.engine.live(id)?;
+        let sick = wanted.filter_map(|(id, entry)| {
+            // What was just written is not as healthy as the view before it.
+            let written = entry.candidate().is_none();
+            let live = if written { self.engine.shown(id) } else { self.engine.live(id) }?;
             let words = || match &*live.health.message {
                 "" => live.health.status.to_string(),
                 message => format!("{}: {message}", live.health.status),

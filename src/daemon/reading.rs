@@ -81,13 +81,13 @@ pub(super) struct Names(Arc<Mutex<HashSet<Arc<str>>>>);
 impl Names {
     fn shared(&self, object: Object) -> Object {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut text = |text: &str| match known.get(text) {
-            Some(shared) => shared.clone(),
-            None => {
-                let shared: Arc<str> = text.into();
-                known.insert(shared.clone());
-                shared
+        let mut text = |text: &str| {
+            if let Some(shared) = known.get(text) {
+                return shared.clone();
             }
+            let shared: Arc<str> = text.into();
+            known.insert(shared.clone());
+            shared
         };
         let Gvk { group, version, kind } = &object.gvk;
         let gvk = Gvk { group: text(group), version: text(version), kind: text(kind) };

@@ -68,6 +68,9 @@ pub struct Reconciler {
     read: BTreeSet<SourceId>,
     resolving: BTreeSet<ObjectId>,
     writes: usize,
+    /// Writes in flight that failed before, and objects whose turn comes when one of them is answered.
+    retries: BTreeSet<ObjectId>,
+    parked: BTreeSet<ObjectId>,
     window: usize,
     concurrency: usize,
     resync: Duration,
@@ -142,6 +145,8 @@ impl Reconciler {
             read: BTreeSet::new(),
             resolving: BTreeSet::new(),
             writes: 0,
+            retries: BTreeSet::new(),
+            parked: BTreeSet::new(),
             window: 1,
             concurrency: setup.concurrency,
             resync: setup.resync,
@@ -169,8 +174,9 @@ impl Reconciler {
             if let Some(ending) = self.ending(&stop) {
                 return self.sum_up(ending);
             }
-            let wake = self.wake();
+            // Once stopped, only the answers of what was begun are waited for.
             let stopped = stop.is_cancelled();
+            let wake = self.timers.stop.unwrap_or_else(|| self.wake());
             tokio::select! {
                 biased;
                 Some(event) = self.channels.from_tasks.recv() => self.happened(event),
@@ -244,7 +250,8 @@ impl Reconciler {
         self.keep_inventories();
         self.resolve();
         let mut batch = Batch::default();
-        while self.writes < self.window.min(self.concurrency) {
+        // What failed before has a lane of its own, so that a webhook which never answers holds up nobody else.
+        while self.writes - self.retries.len() < self.window.min(self.concurrency) {
             let Some(id) = self.queue.take(now) else { break };
             self.process(id, now, &mut batch);
             // A decision may be what others wait for, and nothing else may happen for a long time.

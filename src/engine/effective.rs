@@ -5,13 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
 use super::Release;
-use crate::object::Object;
-
-/// Label of a member of an inventory (KEP-3659); its value is the id of the inventory's parent.
-pub const PART_OF: &str = "applyset.kubernetes.io/part-of";
-
-/// Annotation that tells which content we put there, and the revision that brought it.
-pub const RELEASE: &str = "rhumb.dev/release";
+use crate::object::{Object, PART_OF, RELEASE};
 
 /// What becomes of `spec.replicas`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

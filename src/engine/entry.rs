@@ -132,6 +132,8 @@ pub struct Entry {
     pub refused: Option<Box<Refusal>>,
     /// When we repaired it, of the last minute: five are a fight.
     pub repairs: Vec<Instant>,
+    /// The content with which it was seen ended, for a Job: it may go away by itself in the next moment.
+    pub ended: Option<Box<Hash>>,
     /// When its last try failed for a passing reason, and why.
     pub failed: Option<(Instant, Arc<str>)>,
 }
@@ -162,6 +164,7 @@ impl Entry {
             return;
         }
         self.brought = Some(release.revision.clone());
+        self.ended = live.finished.then(|| Box::new(release.hash));
         let wanted =
             self.want().map(|(_, desired)| desired).filter(|desired| desired.is_release(release.hash));
         match (&self.accepted, wanted) {

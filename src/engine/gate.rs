@@ -8,7 +8,8 @@ use super::budget::{Ask, Priority, release};
 use super::decide::{Action, Decision, Purpose, Restarts, Scaling, Sight, View};
 use super::entry::{Entry, SourceId, Topic};
 use super::prune::{Guard, Judgement, Pending, judge};
-use super::state::{Engine, Foresight, KindState, Served, Writes};
+use super::sources::Writes;
+use super::state::{Engine, Foresight, KindState, Served};
 use super::{Desired, Ends, Live, Owner, Prune, Reason, Want, is_workload};
 use crate::graph::Units;
 use crate::health::{Status, waits_for_consumer};
@@ -186,6 +187,14 @@ impl Engine {
         }
     }
 
+    /// The content with which a Job ended that goes away by itself, as the inventory or a view told it.
+    pub(super) fn finished(&self, id: &ObjectId, entry: &Entry) -> Option<Hash> {
+        let (source, desired) = entry.want()?;
+        let told = self.sources[source].inventory.as_ref().and_then(|told| told.finished.get(id).copied());
+        let seen = entry.ended.as_deref().filter(|_| desired.traits.ends == Ends::AfterFinish);
+        seen.filter(|hash| desired.is_release(**hash)).copied().or(told)
+    }
+
     /// Why it cannot be told whether the source that brought an object still wants it.
     pub(super) fn doubt(&self, entry: &Entry) -> Option<Arc<str>> {
         let accepted = entry.accepted.known().filter(|_| entry.wants.is_empty())?;
@@ -330,24 +339,7 @@ impl Engine {
         for (id, _) in self.live.iter().filter(|(_, live)| of_source(live)) {
             *inventory.entry(id.group_kind()).or_default() += 1;
         }
-        let (moving, units) = self.units(source, &unwanted);
-        let users = self.users(&unwanted);
-        let pending: Vec<Pending> = unwanted
-            .iter()
-            .filter_map(|id| {
-                let live = self.live.get(*id)?;
-                Some(Pending {
-                    id: (*id).clone(),
-                    uid: live.uid.clone(),
-                    keep: live.keep,
-                    unfinished: moving
-                        .iter()
-                        .find(|(other, _)| units.together(id, other))
-                        .map(|(_, why)| why.clone()),
-                    needed_by: users.get(*id).copied().or_else(|| self.tenant(id)).cloned(),
-                })
-            })
-            .collect();
+        let pending = self.pending(source, &unwanted);
         let parent = state.inventory.as_ref();
         let guard = Guard {
             closed: self.closed(source),
@@ -357,6 +349,36 @@ impl Engine {
             inventory: &inventory,
         };
         judge(&pending, &guard)
+    }
+
+    /// Facts about what is not wanted any more. Where all that must come first is taken for done, none of it
+    /// waits for other changes.
+    fn pending(&self, source: SourceId, unwanted: &[&ObjectId]) -> Vec<Pending> {
+        let (moving, units) = self.units(source, unwanted);
+        let users = self.users(unwanted);
+        let unfinished = |id: &ObjectId| {
+            let (_, why) = moving.iter().find(|(other, _)| units.together(id, other))?;
+            Some(why.clone())
+        };
+        let facts = |id: &&ObjectId| {
+            let live = self.live.get(*id)?;
+            let alone = Pending {
+                id: (*id).clone(),
+                uid: live.uid.clone(),
+                keep: live.keep,
+                unfinished: None,
+                needed_by: None,
+            };
+            Some(match self.foresight {
+                Foresight::AllDone => alone,
+                Foresight::Now => Pending {
+                    unfinished: unfinished(id),
+                    needed_by: users.get(*id).copied().or_else(|| self.tenant(id)).cloned(),
+                    ..alone
+                },
+            })
+        };
+        unwanted.iter().filter_map(facts).collect()
     }
 
     /// Why a source prunes nothing at all now.

@@ -5,7 +5,7 @@
 //! was accepted and must be shown *now*, what the cluster shows, what the server refused. *Releasing* is
 //! accepted := wanted; everything else follows from when that is allowed.
 //!
-//! Owns all transitions ([`Engine`]), the decision about one object ([`decide`]), the rollout budget
+//! Owns all transitions ([`Engine`]), the decision about one object ([`decide()`]), the rollout budget
 //! ([`release`]), the prune guard ([`judge`]) and the effective content ([`effective()`]).
 //!
 //! **Invariant:** pure and synchronous. Time is an argument; nothing here can reach a cluster, a file or a
@@ -26,9 +26,11 @@ mod policy;
 mod prune;
 mod reason;
 mod resolve;
+mod sources;
 mod state;
 mod words;
 
+pub use crate::object::{PART_OF, RELEASE};
 pub use budget::{Ask, Priority, release};
 pub use catalog::{Catalog, FileFacts, Held, Understood, Want};
 pub use cycles::waiting_for_themselves;
@@ -37,7 +39,7 @@ pub use decide::{
     View, decide,
 };
 pub use desired::{Desired, Ends, Place, Recreate, Shared, Traits, is_workload};
-pub use effective::{PART_OF, RELEASE, Replicas, effective, stamped};
+pub use effective::{Replicas, effective, stamped};
 pub use entry::{Accepted, Cover, Entry, Looked, Lost, Refusal, Rule, SourceId, Topic, Verified};
 pub use live::{Live, Manager, Owner, Release, RollPhase, Rolling, Rv, Uid};
 pub use outcome::{Failure, Outcome, Written};
@@ -45,7 +47,8 @@ pub use plan::{Plan, Planned, Verdict};
 pub use policy::{Adopt, BlastRadius, NotABlastRadius, Prune};
 pub use prune::{Guard as PruneGuard, Judgement, Keep, Pending, judge, precious};
 pub use reason::Reason;
-pub use state::{Engine, Inventory, KindState, Reading, Served, Source, Writes};
+pub use sources::{Inventory, Reading, Source, Writes};
+pub use state::{Engine, KindState, Served};
 pub use words::misused;
 
 #[cfg(test)]

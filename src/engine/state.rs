@@ -7,9 +7,9 @@ use std::time::Instant;
 use super::budget::Ask;
 use super::decide::{Action, Decision, Sight, View, decide};
 use super::entry::{Accepted, Entry, Looked, SourceId, Topic, Verified};
-use super::prune::Judgement;
-use super::{Adopt, BlastRadius, Catalog, FileFacts, Live, Prune, RollPhase, Rv, Uid, Want, is_workload};
-use crate::object::{Class, GroupKind, Gvk, Hash, ObjectId, Revision};
+use super::sources::{Inventory, Reading, Source};
+use super::{Adopt, Live, RollPhase, Rv, Want, is_workload};
+use crate::object::{Class, GroupKind, Gvk, ObjectId, Revision};
 
 /// What is known of a kind.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,94 +20,6 @@ pub enum KindState {
     Synced,
     /// Its informer does not get through, and the class of why.
     Blind(Arc<str>, Class),
-}
-
-/// What the parent object of a source's inventory says.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Inventory {
-    /// Kinds that it names: a kind is named before the first object of it is written.
-    pub kinds: BTreeSet<GroupKind>,
-    /// The place that it was made from, where that is not the source's place now.
-    pub other_place: Option<Arc<str>>,
-    /// Incarnations whose deletion a person has confirmed.
-    pub confirmed: BTreeSet<Uid>,
-    /// The contents with which Jobs ended that go away by themselves.
-    pub finished: BTreeMap<ObjectId, Hash>,
-}
-
-/// Whether a source writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Writes {
-    /// It does.
-    Allowed,
-    /// It is only observed: everything is decided, nothing is written.
-    Observed,
-}
-
-/// One source and what it may do.
-#[derive(Debug)]
-pub struct Source {
-    /// Its name.
-    pub name: Arc<str>,
-    /// The id of its inventory.
-    pub applyset: Arc<str>,
-    /// Whether it takes objects over.
-    pub adopt: Adopt,
-    /// Whether it deletes what it no longer names.
-    pub prune: Prune,
-    /// How much it deletes unasked.
-    pub radius: BlastRadius,
-    /// What it wants, by file.
-    pub catalog: Catalog,
-    /// The revision in force; none before the first read.
-    pub head: Option<Revision>,
-    /// Why its newest state was not read whole; none when it was.
-    pub incomplete: Option<Arc<str>>,
-    /// Its inventory; none before the parent was read.
-    pub inventory: Option<Inventory>,
-    /// Whether it writes at all.
-    pub writes: Writes,
-    pub(super) waves: BTreeMap<i32, BTreeSet<ObjectId>>,
-    pub(super) judged: BTreeMap<ObjectId, Judgement>,
-    pub(super) to_judge: bool,
-    /// The reading that last left an object unwanted.
-    pub(super) dropped: u64,
-    /// It was looked at after this reading of any source.
-    pub(super) checked: u64,
-}
-
-impl Source {
-    /// A source that has not been read yet.
-    pub fn new(name: &str, applyset: &str, adopt: Adopt, prune: Prune, radius: BlastRadius) -> Self {
-        Self {
-            name: name.into(),
-            applyset: applyset.into(),
-            adopt,
-            prune,
-            radius,
-            catalog: Catalog::default(),
-            head: None,
-            incomplete: Some("it has not been read yet".into()),
-            inventory: None,
-            writes: Writes::Allowed,
-            waves: BTreeMap::new(),
-            judged: BTreeMap::new(),
-            to_judge: true,
-            dropped: 0,
-            checked: 0,
-        }
-    }
-}
-
-/// One reading of a source: what changed since the last.
-#[derive(Debug, Default)]
-pub struct Reading {
-    /// The revision that was read.
-    pub revision: Option<Revision>,
-    /// Files that changed, with what they hold now; nothing for one that is gone.
-    pub files: Vec<(Arc<str>, Option<FileFacts>)>,
-    /// Why it was not read whole, beyond files that were not understood.
-    pub incomplete: Option<Arc<str>>,
 }
 
 /// Whether what must come first has to be there.
@@ -549,8 +461,7 @@ impl Engine {
             gated: wanting.and_then(|(source, desired)| self.gated(source, desired)),
             judgement: None,
             doubt: self.doubt(entry),
-            finished: wanting
-                .and_then(|(source, _)| self.sources[source].inventory.as_ref()?.finished.get(id).copied()),
+            finished: self.finished(id, entry),
         };
         let view = View { judgement: self.judgement(id, &view), ..view };
         let decision = decide(&view, now);
@@ -595,8 +506,7 @@ impl Engine {
         }
         match (seen, &entry.looked) {
             (Some(live), Some(Looked::Found(newer))) if newer.rv > live.rv => Sight::Seen(newer),
-            (Some(live), _) => Sight::Seen(live),
-            (None, Some(Looked::Found(live))) => Sight::Seen(live),
+            (Some(live), _) | (None, Some(Looked::Found(live))) => Sight::Seen(live),
             (None, Some(Looked::Absent)) => Sight::Absent,
             (None, None) => Sight::NotSeen,
         }

@@ -5,7 +5,7 @@
 use serde_json::Value;
 
 use crate::graph;
-use crate::object::{Diagnostic, Object, text_at};
+use crate::object::{Diagnostic, Object, RELEASE, text_at};
 
 /// Our own words and what each may be.
 const WORDS: [(&str, Form); 4] = [
@@ -17,9 +17,6 @@ const WORDS: [(&str, Form); 4] = [
 
 /// Argo CD's word for a wave; what it cannot read there it takes for 0, and so do we, with a warning.
 const SYNC_WAVE: &str = "argocd.argoproj.io/sync-wave";
-
-/// What we write ourselves. In a manifest it has no effect.
-const RELEASE: &str = "rhumb.dev/release";
 
 enum Form {
     Number,

@@ -1,7 +1,7 @@
 //! References between objects, and the order that follows from them.
 //!
-//! Owns [`references`] (which objects one object needs before it can work), [`rank`] (the customary order
-//! of kinds, for what no reference tells), [`cycles`] (who waits for themselves) and [`Units`] (what belongs
+//! Owns [`references()`] (which objects one object needs before it can work), [`rank()`] (the customary order
+//! of kinds, for what no reference tells), [`cycles()`] (who waits for themselves) and [`Units`] (what belongs
 //! together).
 //!
 //! **Invariant:** knows contents only, no rollouts and no cluster.

@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 use super::clean;
 use super::findings::{Finding, Findings};
 use super::names::{self, NameRule};
-use super::tree::{NodeId, Tree};
-use crate::object::{Gvk, at};
+use super::tree::{Mark, NodeId, Tree};
+use crate::object::{Gvk, SERVER_SET, at};
 
 /// Bytes that the keys and values of all annotations of an object may have.
 const ANNOTATIONS: usize = 256 << 10;
@@ -92,13 +92,25 @@ struct Check<'c, 's, 'a> {
 }
 
 impl Check<'_, '_, '_> {
+    /// The place of what stands under a path.
+    fn place(&self, path: &[&str]) -> Mark {
+        let Subject { tree, node, .. } = self.subject;
+        if self.findings.is_full() { tree.mark(*node) } else { tree.locate(*node, path) }
+    }
+
+    /// The place of the key at the end of a path.
+    fn key_place(&self, path: &[&str]) -> Mark {
+        let Subject { tree, node, .. } = self.subject;
+        if self.findings.is_full() { tree.mark(*node) } else { tree.locate_key(*node, path) }
+    }
+
     fn error(&mut self, path: &[&str], code: &'static str, message: impl Into<String>) {
-        let mark = self.subject.tree.locate(self.subject.node, path);
+        let mark = self.place(path);
         self.findings.add(Finding::error(mark, code, message));
     }
 
     fn hinted(&mut self, path: &[&str], code: &'static str, message: impl Into<String>, hint: &str) {
-        let mark = self.subject.tree.locate(self.subject.node, path);
+        let mark = self.place(path);
         self.findings.add(Finding::error(mark, code, message).hint(hint));
     }
 
@@ -175,7 +187,7 @@ impl Check<'_, '_, '_> {
                     && &*gvk.kind == "Service"
                     && name.starts_with(|c: char| c.is_ascii_digit())
                 {
-                    let mark = self.subject.tree.locate(self.subject.node, path);
+                    let mark = self.place(path);
                     let message =
                         "API servers before Kubernetes 1.36 take no Service whose name begins with a digit";
                     self.findings.add(Finding::warning(mark, "service-name", message));
@@ -280,7 +292,7 @@ impl Check<'_, '_, '_> {
     fn key_error(&mut self, metadata: &[&str], field: &str, key: &str, fault: Option<String>) {
         let Some(fault) = fault else { return };
         let path = [metadata, &[field, key]].concat();
-        let mark = self.subject.tree.locate_key(self.subject.node, &path);
+        let mark = self.key_place(&path);
         self.findings.add(Finding::error(mark, "bad-key", fault));
     }
 
@@ -357,7 +369,7 @@ impl Check<'_, '_, '_> {
         if kept(self.get(&["status"])) {
             self.drop_warning(&["status"], "status is the server's to write: it is left out");
         }
-        for field in clean::SERVER_SET {
+        for field in SERVER_SET {
             if kept(self.get(&["metadata", field])) {
                 let message = format!("metadata.{field} is the server's to write: it is left out");
                 self.drop_warning(&["metadata", field], &message);
@@ -366,7 +378,7 @@ impl Check<'_, '_, '_> {
     }
 
     fn drop_warning(&mut self, path: &[&str], message: &str) {
-        let mark = self.subject.tree.locate_key(self.subject.node, path);
+        let mark = self.key_place(path);
         let finding = Finding::warning(mark, "server-set", message);
         self.findings.add(finding.hint("remove it from the manifest"));
     }

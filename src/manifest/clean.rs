@@ -2,17 +2,7 @@
 
 use serde_json::{Map, Value};
 
-/// Fields of `metadata` that the server sets.
-pub(super) const SERVER_SET: [&str; 8] = [
-    "creationTimestamp",
-    "deletionGracePeriodSeconds",
-    "deletionTimestamp",
-    "generation",
-    "managedFields",
-    "resourceVersion",
-    "selfLink",
-    "uid",
-];
+use crate::object::SERVER_SET;
 
 /// The body that is sent: without `status` and without the metadata that the server sets. Owner references
 /// stay: they are a wish.

@@ -1,6 +1,7 @@
 //! Documents to items: `apiVersion` and `kind`, lists taken apart, and what is refused by name.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -11,8 +12,8 @@ use super::findings::{Finding, Findings};
 use super::resolve::{self, Resolved};
 use super::split::{self, Part, Splitter};
 use super::tree::{Fault, Mark, NodeId, Tree};
-use super::{Item, MAX_ITEMS, Reading, text, yaml};
-use crate::object::{Gvk, Origin, text_at};
+use super::{Item, MAX_DOCUMENTS, MAX_ITEMS, MAX_LINES, Reading, text, yaml};
+use crate::object::{Code, Gvk, Origin, text_at};
 
 /// Reads the items of one file.
 pub(super) fn read(file: &Arc<str>, bytes: &[u8]) -> Reading {
@@ -24,6 +25,8 @@ pub(super) fn read(file: &Arc<str>, bytes: &[u8]) -> Reading {
         understood: true,
         before_error: None,
         full: false,
+        text: &text,
+        traits: OnceCell::new(),
     };
     decoder.file(&text);
     let before_error = decoder.before_error.unwrap_or(decoder.items.len());
@@ -42,6 +45,9 @@ struct Decoder<'f> {
     understood: bool,
     before_error: Option<usize>,
     full: bool,
+    text: &'f str,
+    /// Found once for the whole file, because any number of faults may ask for them.
+    traits: OnceCell<Traits>,
 }
 
 /// A mapping that may be an object or a list of them.
@@ -62,16 +68,27 @@ impl Decoder<'_> {
                 "store manifests in git itself: take the file out of LFS, or list it in .rhumbignore",
             ));
         }
-        for part in Splitter::new(text) {
+        if ['\n', '\r'].iter().any(|end| text.match_indices(*end).nth(MAX_LINES).is_some()) {
+            return self.too_many(
+                Mark { line: 0, column: 0 },
+                "too-many-lines",
+                &format!("{MAX_LINES} lines"),
+            );
+        }
+        for (part, number) in Splitter::new(text).zip(1..) {
             if self.full {
                 break;
             }
+            if number > MAX_DOCUMENTS {
+                let last = Mark { line: 0, column: 0 };
+                return self.too_many(last, "too-many-documents", &format!("{MAX_DOCUMENTS} documents"));
+            }
             self.findings.begin_document();
             match part {
-                Part::Json(mut tree) => self.tree(&mut tree, text),
+                Part::Json(mut tree) => self.tree(&mut tree, Within::File),
                 Part::Yaml(chunk, _) if split::is_empty(chunk) => {}
                 Part::Yaml(chunk, line) => self.yaml(chunk, line),
-                Part::Fault(fault) => self.unreadable(fault, text),
+                Part::Fault(fault) => self.unreadable(fault, Within::File),
             }
         }
     }
@@ -82,19 +99,19 @@ impl Decoder<'_> {
             if chunk.ends_with('\n') { Cow::Borrowed(chunk) } else { Cow::Owned(format!("{chunk}\n")) };
         match yaml::read(&text, line) {
             Ok((mut tree, follows)) => {
-                self.tree(&mut tree, &text);
+                self.tree(&mut tree, Within::Document(&text));
                 if let Some(mark) = follows {
                     self.unread(mark);
                 }
             }
-            Err(fault) => self.unreadable(fault, &text),
+            Err(fault) => self.unreadable(fault, Within::Document(&text)),
         }
     }
 
-    fn tree(&mut self, tree: &mut Tree<'_>, text: &str) {
+    fn tree(&mut self, tree: &mut Tree<'_>, within: Within<'_>) {
         match resolve::resolve(tree, &mut self.findings) {
             Ok(resolved) => self.document(tree, resolved),
-            Err(fault) => self.unreadable(fault, text),
+            Err(fault) => self.unreadable(fault, within),
         }
     }
 
@@ -109,20 +126,28 @@ impl Decoder<'_> {
     }
 
     /// A document of which nothing can be said.
-    fn unreadable(&mut self, fault: Fault, text: &str) {
-        if text.contains("Secret") {
+    fn unreadable(&mut self, fault: Fault, within: Within<'_>) {
+        let traits = match within {
+            Within::File => *self.traits.get_or_init(|| Traits::of(self.text)),
+            Within::Document(text) => Traits::of(text),
+        };
+        if traits.secret {
             self.findings.keep_secret();
         }
         // A number that no type holds spoils only its own document.
         if fault.code != "number-range" {
             self.before_error.get_or_insert(self.items.len());
         }
-        let hint = likely_cause(text);
         let finding = Finding::from(fault);
-        self.refuse(match hint {
+        self.refuse(match traits.cause {
             Some(hint) => finding.hint(hint),
             None => finding,
         });
+    }
+
+    fn too_many(&mut self, mark: Mark, code: Code, limit: &str) {
+        let finding = Finding::error(mark, code, format!("the file holds more than {limit}"));
+        self.refuse(finding.hint("split the file"));
     }
 
     fn refuse(&mut self, finding: Finding) {
@@ -192,7 +217,8 @@ impl Decoder<'_> {
     }
 
     fn object(&mut self, tree: &Tree<'_>, candidate: Candidate, duplicates: &[NodeId]) {
-        let Candidate { body, node, end } = candidate;
+        let Candidate { mut body, node, end } = candidate;
+        drop_empty_namespace(&mut body);
         let (kind, api_version) = (text_of(&body, "kind"), text_of(&body, "apiVersion"));
         if kind == "Secret" {
             self.findings.keep_secret();
@@ -206,9 +232,7 @@ impl Decoder<'_> {
         }
         if self.items.len() >= MAX_ITEMS {
             self.full = true;
-            let message = format!("the file holds more than {MAX_ITEMS} objects");
-            return self
-                .refuse(Finding::error(tree.mark(node), "too-many-objects", message).hint("split the file"));
+            return self.too_many(tree.mark(node), "too-many-objects", &format!("{MAX_ITEMS} objects"));
         }
         let before = self.findings.errors();
         let gvk = Gvk::from_api_version(&api_version, &kind);
@@ -218,9 +242,8 @@ impl Decoder<'_> {
         let verdict = check::check(&subject, &mut self.findings);
         let doubled = doubled(tree, node, end, duplicates);
         self.understood &= verdict.identified && doubled != Doubled::Identity;
-        let namespace = Some(text_at(&body, &["metadata", "namespace"]))
-            .filter(|text| !text.is_empty())
-            .map(str::to_owned);
+        let namespace = text_at(&body, &["metadata", "namespace"]);
+        let namespace = (!namespace.is_empty()).then(|| namespace.to_owned());
         self.items.push(Item {
             namespace,
             name: text_at(&body, &["metadata", "name"]).to_owned(),
@@ -282,6 +305,14 @@ fn doubled(tree: &Tree<'_>, node: NodeId, end: NodeId, duplicates: &[NodeId]) ->
     found
 }
 
+/// Kubernetes takes a namespace of no characters for none at all.
+fn drop_empty_namespace(body: &mut Map<String, Value>) {
+    let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) else { return };
+    if metadata.get("namespace").is_some_and(|value| value.is_null() || value == "") {
+        metadata.remove("namespace");
+    }
+}
+
 fn is_list(body: &Map<String, Value>) -> bool {
     body.get("kind").and_then(Value::as_str).is_some_and(|kind| kind.ends_with("List"))
         && body.contains_key("items")
@@ -291,6 +322,29 @@ fn text_of(body: &Map<String, Value>, key: &str) -> String {
     body.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
+/// Where a fault was found.
+#[derive(Clone, Copy)]
+enum Within<'t> {
+    /// Somewhere in the file.
+    File,
+    Document(&'t str),
+}
+
+/// What the text around a fault looks like.
+#[derive(Clone, Copy)]
+struct Traits {
+    /// It may hold a Secret.
+    secret: bool,
+    /// Why it does not parse.
+    cause: Option<&'static str>,
+}
+
+impl Traits {
+    fn of(text: &str) -> Self {
+        Self { secret: text.contains("Secret"), cause: likely_cause(text) }
+    }
+}
+
 /// Why a text does not parse, where it looks like something else.
 fn likely_cause(text: &str) -> Option<&'static str> {
     if text.contains("{{") {
@@ -298,6 +352,7 @@ fn likely_cause(text: &str) -> Option<&'static str> {
             "`{{` looks like a template: render it first (for example with `helm template`) and follow the result, or list the file in .rhumbignore",
         );
     }
-    let conflict = text.lines().any(|line| line.starts_with("<<<<<<< ") || line.starts_with(">>>>>>> "));
-    conflict.then_some("the file has the marks of an unresolved git merge")
+    let begins = |mark: &str| text.starts_with(&mark[1..]) || text.contains(mark);
+    (begins("\n<<<<<<< ") || begins("\n>>>>>>> "))
+        .then_some("the file has the marks of an unresolved git merge")
 }

@@ -99,6 +99,11 @@ impl Findings {
         }
     }
 
+    /// Whether what comes is only counted, so that its place is of no use.
+    pub(super) fn is_full(&self) -> bool {
+        self.list.len() >= MOST && self.errors > 0
+    }
+
     /// How many errors there are so far.
     pub(super) fn errors(&self) -> u64 {
         self.errors

@@ -1,14 +1,14 @@
 //! JSON text to a [`Tree`], as strict as Go's `encoding/json`, on a stack of its own.
 
 use super::scalar::Tag;
-use super::tree::{Fault, Kind, Mark, NodeId, Tree};
-use super::{MAX_DEPTH, MAX_NODES};
+use super::tree::{Fault, Kind, Mark, NodeId, Tree, too_long};
+use super::{MAX_DEPTH, MAX_TEXT};
 
 /// Reads one JSON value at the start of `text`, which stands at `mark` in its file. Returns the tree and
 /// how many bytes it took.
 pub(super) fn read(text: &str, mark: Mark) -> Result<(Tree<'_>, usize), Fault> {
     let mut reader =
-        Reader { text, at: 0, line: mark.line, line_start: 0, column: mark.column, tree: Tree::over(text) };
+        Reader { text, at: 0, line: mark.line, column: mark.column, counted: 0, tree: Tree::over(text) };
     reader.document()?;
     Ok((reader.tree, reader.at))
 }
@@ -22,9 +22,9 @@ struct Reader<'a> {
     text: &'a str,
     at: usize,
     line: u32,
-    /// Where the current line starts, and the column there.
-    line_start: usize,
+    /// The column at `counted`, which is a place in the current line at or before `at`.
     column: u32,
+    counted: usize,
     tree: Tree<'a>,
 }
 
@@ -102,12 +102,7 @@ impl Reader<'_> {
         if depth > MAX_DEPTH {
             return Err(Fault::new(mark, "too-deep", format!("nested more than {MAX_DEPTH} levels deep")));
         }
-        if self.tree.len() > MAX_NODES {
-            let message = format!("the document has more than {MAX_NODES} values");
-            return Err(Fault::new(mark, "too-many-nodes", message)
-                .hint("split it: an API server takes objects of at most 3 MiB"));
-        }
-        Ok(())
+        self.tree.within_limits()
     }
 
     fn key(&mut self, open: &mut [Open]) -> Result<(), Fault> {
@@ -149,8 +144,11 @@ impl Reader<'_> {
         let mark = self.mark();
         let start = self.at + 1;
         let rest = self.text.get(start..).unwrap_or_default();
-        let plain = rest.bytes().take_while(|b| !matches!(b, b'"' | b'\\' | 0..=0x1F)).count();
+        let plain = plain_run(rest);
         self.within_limits(0, mark)?;
+        if plain > MAX_TEXT {
+            return Err(too_long(mark));
+        }
         self.at = start + plain;
         if self.peek() == Some(b'"') {
             self.at += 1;
@@ -158,6 +156,9 @@ impl Reader<'_> {
         }
         let mut out = rest.get(..plain).unwrap_or_default().to_owned();
         loop {
+            if out.len() > MAX_TEXT {
+                return Err(too_long(mark));
+            }
             match self.peek() {
                 Some(b'"') => {
                     self.at += 1;
@@ -169,7 +170,10 @@ impl Reader<'_> {
                 }
                 Some(_) => {
                     let rest = self.text.get(self.at..).unwrap_or_default();
-                    let plain = rest.bytes().take_while(|b| !matches!(b, b'"' | b'\\' | 0..=0x1F)).count();
+                    let plain = plain_run(rest);
+                    if plain > MAX_TEXT {
+                        return Err(too_long(mark));
+                    }
                     out.push_str(rest.get(..plain).unwrap_or_default());
                     self.at += plain;
                 }
@@ -225,21 +229,31 @@ impl Reader<'_> {
             self.at += 1;
             if b == b'\n' || (b == b'\r' && self.peek() != Some(b'\n')) {
                 self.line += 1;
-                self.line_start = self.at;
+                self.counted = self.at;
                 self.column = 1;
             }
         }
     }
 
-    fn mark(&self) -> Mark {
-        // Counts bytes, for the sake of linear time in files of one line.
-        Mark { line: self.line, column: self.column + (self.at - self.line_start) as u32 }
+    /// The place of the next character. Counts on from the last place, so that a file of one line costs no
+    /// more than one of many.
+    fn mark(&mut self) -> Mark {
+        let passed = self.text.get(self.counted..self.at).unwrap_or_default();
+        self.column += passed.chars().count() as u32;
+        self.counted = self.at;
+        Mark { line: self.line, column: self.column }
     }
 
-    fn fault(&self, message: &str) -> Fault {
+    fn fault(&mut self, message: &str) -> Fault {
         let message = if self.peek().is_none() { "it ends in the middle" } else { message };
         Fault::new(self.mark(), "json-syntax", format!("this is not JSON: {message}"))
     }
+}
+
+/// How many bytes of a string need no closer look; one more than a text may have if there are more.
+fn plain_run(text: &str) -> usize {
+    let ends = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..=0x1F);
+    text.bytes().take(MAX_TEXT + 1).take_while(|byte| !ends(byte)).count()
 }
 
 fn is_number(text: &str) -> bool {

@@ -42,8 +42,21 @@ pub const MAX_FILE: u64 = 16 << 20;
 /// would need a stack to match.
 const MAX_DEPTH: usize = 1024;
 
-/// Values that one document may have: more than any object of 3 MiB, which is what an API server takes.
-const MAX_NODES: usize = 1_000_000;
+/// Values, keys among them, that one document may have: more than any object of 3 MiB that makes sense, which
+/// is what an API server takes.
+const MAX_NODES: usize = 500_000;
+
+/// Mappings that one document may have. Each costs hundreds of bytes, however small.
+const MAX_MAPPINGS: usize = 80_000;
+
+/// Lines that one file may have.
+const MAX_LINES: usize = 1_000_000;
+
+/// Documents that one file may have, those without content included.
+const MAX_DOCUMENTS: usize = 100_000;
+
+/// Bytes that one text may have: more than the 3 MiB of a whole object.
+const MAX_TEXT: usize = 4 << 20;
 
 /// Objects that one file may hold.
 const MAX_ITEMS: usize = 20_000;

@@ -33,11 +33,10 @@ impl NameRule {
     /// What is wrong with a name, if anything.
     pub(super) fn fault(self, name: &str) -> Option<&'static str> {
         match self {
-            Self::Subdomain => (!is_subdomain(name)).then_some(SUBDOMAIN),
             Self::CronJob if name.len() > 52 => Some(
                 "the name of a CronJob has at most 52 characters, because the names of its Jobs are longer",
             ),
-            Self::CronJob => (!is_subdomain(name)).then_some(SUBDOMAIN),
+            Self::Subdomain | Self::CronJob => (!is_subdomain(name)).then_some(SUBDOMAIN),
             Self::Label => (!is_label(name)).then_some(LABEL),
             Self::PathSegment => {
                 let fits = !matches!(name, "." | "..") && !name.contains(['/', '%']);

@@ -1,5 +1,8 @@
 //! What a plain scalar means: the resolution table of the YAML library that kubectl reads with.
 
+use base64::alphabet;
+use base64::engine::{Engine as _, GeneralPurpose, GeneralPurposeConfig};
+
 /// The explicit tag of a scalar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tag {
@@ -237,36 +240,9 @@ fn separated(text: &str) -> Option<f64> {
     between.then(|| decimal(&text.replace('_', ""))).flatten()
 }
 
-/// Standard base64 with padding; line breaks inside are skipped.
+/// Standard base64 with padding, whatever its last bits; line breaks inside are skipped, as Go does.
 fn base64(text: &str) -> Option<Vec<u8>> {
+    let config = GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true);
     let clean: Vec<u8> = text.bytes().filter(|b| !matches!(b, b'\r' | b'\n')).collect();
-    if !clean.len().is_multiple_of(4) {
-        return None;
-    }
-    let padding = clean.iter().rev().take_while(|&&b| b == b'=').count();
-    if padding > 2 {
-        return None;
-    }
-    let digits = clean.get(..clean.len() - padding)?;
-    let mut out = Vec::with_capacity(clean.len() / 4 * 3);
-    for group in digits.chunks(4) {
-        let mut bits = 0u32;
-        for &digit in group {
-            bits = (bits << 6) | sextet(digit)?;
-        }
-        bits <<= 6 * (4 - group.len() as u32);
-        out.extend_from_slice(bits.to_be_bytes().get(1..group.len())?);
-    }
-    Some(out)
-}
-
-fn sextet(digit: u8) -> Option<u32> {
-    Some(u32::from(match digit {
-        b'A'..=b'Z' => digit - b'A',
-        b'a'..=b'z' => digit - b'a' + 26,
-        b'0'..=b'9' => digit - b'0' + 52,
-        b'+' => 62,
-        b'/' => 63,
-        _ => return None,
-    }))
+    GeneralPurpose::new(&alphabet::STANDARD, config).decode(clean).ok()
 }

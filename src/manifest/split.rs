@@ -21,7 +21,11 @@ pub(super) struct Splitter<'a> {
     text: &'a str,
     at: usize,
     line: u32,
+    /// The column, where JSON is read; it may begin anywhere in a line.
+    column: u32,
     mode: Mode,
+    /// Whether there are carriage returns, which may end lines too.
+    returns: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -38,7 +42,7 @@ impl<'a> Splitter<'a> {
     pub(super) fn new(text: &'a str) -> Self {
         let head = text.get(..text.floor_char_boundary(SNIFFED)).unwrap_or(text);
         let mode = if head.trim_start().starts_with('{') { Mode::Json(0) } else { Mode::Yaml };
-        Self { text, at: 0, line: 1, mode }
+        Self { text, at: 0, line: 1, column: 1, mode, returns: text.contains('\r') }
     }
 
     fn rest(&self) -> &'a str {
@@ -49,6 +53,11 @@ impl<'a> Splitter<'a> {
         let passed = self.rest().get(..bytes).unwrap_or_default();
         self.line += text::line_breaks(passed);
         self.at += bytes;
+        if matches!(self.mode, Mode::Json(_)) {
+            let line = passed.rfind(['\n', '\r']).and_then(|end| passed.get(end + 1..));
+            let characters = line.unwrap_or(passed).chars().count() as u32;
+            self.column = characters + if line.is_some() { 1 } else { self.column };
+        }
     }
 
     fn json(&mut self, read: u32) -> Option<Part<'a>> {
@@ -57,42 +66,52 @@ impl<'a> Splitter<'a> {
             self.mode = Mode::Done;
             return None;
         }
-        let start = self.rest().get(blanks..).unwrap_or_default();
-        let line = self.line + text::line_breaks(self.rest().get(..blanks).unwrap_or_default());
-        let line_start =
-            self.text.get(..self.at + blanks).unwrap_or_default().rfind(['\n', '\r']).map_or(0, |at| at + 1);
-        let mark = Mark { line, column: (self.at + blanks - line_start) as u32 + 1 };
-        match json::read(start, mark) {
+        let before = (self.at, self.line, self.column);
+        self.advance(blanks);
+        match json::read(self.rest(), Mark { line: self.line, column: self.column }) {
             Ok((tree, len)) => {
-                self.advance(blanks + len);
+                self.advance(len);
                 self.mode = Mode::Json(read + 1);
                 Some(Part::Json(tree))
             }
-            Err(fault) if read > 1 || self.is_json_only(&fault) => {
-                self.mode = Mode::Done;
-                Some(Part::Fault(fault))
-            }
-            Err(_) => {
-                self.leave_json();
+            Err(fault) if read > 1 || fault.code != "json-syntax" => Some(self.end_with(fault)),
+            Err(fault) => {
+                (self.at, self.line, self.column) = before;
+                let Some(blanks) = self.blanks_before_yaml() else { return Some(self.end_with(fault)) };
+                self.advance(blanks);
+                self.mode = Mode::Yaml;
                 self.next()
             }
         }
     }
 
-    /// After one value at most, what is not JSON may still be YAML: after the blanks up to the end of the
-    /// line.
-    fn leave_json(&mut self) {
-        let rest = self.rest();
-        let line_end = rest.find('\n').map_or(rest.len(), |end| end + 1);
-        let blank = rest.get(..line_end).is_some_and(|line| line.trim().is_empty());
-        let blanks = if blank { line_end } else { rest.len() - rest.trim_start().len() };
-        self.advance(blanks);
-        self.mode = Mode::Yaml;
+    fn end_with(&mut self, fault: Fault) -> Part<'a> {
+        self.mode = Mode::Done;
+        Part::Fault(fault)
     }
 
-    /// What no YAML reader could make sense of either, and whose fault is better told in JSON's terms.
-    fn is_json_only(&self, fault: &Fault) -> bool {
-        fault.code != "json-syntax" || self.rest().len() < 4
+    /// After one value at most, what is not JSON may still be YAML: after the blanks up to the end of the
+    /// line. None where Kubernetes does not try, because it looks at four bytes at a time.
+    fn blanks_before_yaml(&self) -> Option<usize> {
+        let rest = self.rest();
+        let (at, stop) = rest.char_indices().find(|(_, c)| *c == '\n' || !c.is_whitespace())?;
+        if rest.len() - at < 4 || stop == char::REPLACEMENT_CHARACTER {
+            return None;
+        }
+        Some(if stop == '\n' { at + 1 } else { at })
+    }
+
+    /// Passes a line, which is what ends with a line feed, and returns it.
+    fn pass_line(&mut self) -> &'a str {
+        let rest = self.rest();
+        let line = rest.find('\n').and_then(|end| rest.get(..=end)).unwrap_or(rest);
+        if self.returns {
+            self.advance(line.len());
+        } else {
+            self.at += line.len();
+            self.line += u32::from(line.ends_with('\n'));
+        }
+        line
     }
 
     fn yaml(&mut self) -> Option<Part<'a>> {
@@ -100,8 +119,7 @@ impl<'a> Splitter<'a> {
         let mut lines = 0;
         while self.at < self.text.len() {
             let (here, number) = (self.at, self.line);
-            let line = self.rest().split_inclusive('\n').next().unwrap_or_default();
-            self.advance(line.len());
+            let line = self.pass_line();
             if let Some(after) = line.strip_prefix("---") {
                 let after = after.trim();
                 if !after.is_empty() && !after.starts_with('#') {
@@ -120,8 +138,7 @@ impl<'a> Splitter<'a> {
 
     fn skip_to_separator(&mut self) {
         while self.at < self.text.len() && !self.rest().starts_with("---") {
-            let line = self.rest().split_inclusive('\n').next().unwrap_or_default().len();
-            self.advance(line);
+            self.pass_line();
         }
         self.mode = Mode::Yaml;
     }
@@ -159,9 +176,9 @@ pub(super) fn is_empty(text: &str) -> bool {
         let line = line.trim_start_matches(' ');
         line.is_empty() || line.starts_with('#')
     };
-    text.bytes().all(plain)
-        && text.lines().all(|line| match line.strip_prefix("---") {
-            Some(after) => after.is_empty() || (after.starts_with(' ') && blank(after)),
-            None => blank(line),
-        })
+    // The first line that says something ends this; only then is it worth looking at every byte.
+    text.lines().all(|line| match line.strip_prefix("---") {
+        Some(after) => after.is_empty() || (after.starts_with(' ') && blank(after)),
+        None => blank(line),
+    }) && text.bytes().all(plain)
 }

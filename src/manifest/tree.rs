@@ -2,6 +2,7 @@
 //! depth nor size of a hostile document costs stack.
 
 use super::scalar::Tag;
+use super::{MAX_MAPPINGS, MAX_NODES, MAX_TEXT};
 
 /// A place in a file; both count from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,6 +29,12 @@ impl Fault {
         self.hint = Some(hint);
         self
     }
+}
+
+/// The fault of a text of more than [`MAX_TEXT`] bytes.
+pub(super) fn too_long(mark: Mark) -> Fault {
+    Fault::new(mark, "too-long", format!("a text of more than {MAX_TEXT} bytes"))
+        .hint("an API server takes objects of at most 3 MiB")
 }
 
 /// The index of a node in its tree.
@@ -67,6 +74,7 @@ pub(super) struct Tree<'a> {
     source: &'a str,
     owned: Vec<Box<str>>,
     nodes: Vec<Node>,
+    mappings: usize,
 }
 
 impl<'a> Tree<'a> {
@@ -74,7 +82,7 @@ impl<'a> Tree<'a> {
 
     /// An empty tree over the text that its borrowed scalars point into.
     pub(super) const fn over(source: &'a str) -> Self {
-        Self { source, owned: Vec::new(), nodes: Vec::new() }
+        Self { source, owned: Vec::new(), nodes: Vec::new(), mappings: 0 }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -85,8 +93,21 @@ impl<'a> Tree<'a> {
         self.nodes.is_empty()
     }
 
+    /// Whether the document is still one that is worth reading.
+    pub(super) fn within_limits(&self) -> Result<(), Fault> {
+        let (most, what) = match () {
+            () if self.nodes.len() > MAX_NODES => (MAX_NODES, "values"),
+            () if self.mappings > MAX_MAPPINGS => (MAX_MAPPINGS, "mappings"),
+            () => return Ok(()),
+        };
+        let mark = self.nodes.last().map_or(Mark { line: 1, column: 1 }, |node| node.mark);
+        Err(Fault::new(mark, "too-many-nodes", format!("the document has more than {most} {what}"))
+            .hint("split it: an API server takes objects of at most 3 MiB"))
+    }
+
     /// Adds a collection.
     pub(super) fn push_collection(&mut self, kind: Kind, tag: Tag, mark: Mark) -> NodeId {
+        self.mappings += usize::from(kind == Kind::Mapping);
         self.push(Node { mark, first: NONE, extent: NONE, next: NONE, kind, tag, shared: false })
     }
 

@@ -23,6 +23,24 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+/// Label of a member of an inventory (KEP-3659); its value is the id of the inventory's parent.
+pub const PART_OF: &str = "applyset.kubernetes.io/part-of";
+
+/// Annotation that tells which content we put there, and the revision that brought it.
+pub const RELEASE: &str = "rhumb.dev/release";
+
+/// Fields of `metadata` that only the server sets.
+pub const SERVER_SET: [&str; 8] = [
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "generation",
+    "managedFields",
+    "resourceVersion",
+    "selfLink",
+    "uid",
+];
+
 /// The place in a source that an object was read from.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Origin {

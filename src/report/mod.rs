@@ -62,7 +62,7 @@ impl fmt::Display for Told {
 /// Writes the log line: what changes the cluster at info, what is held up at warn, the rest at debug.
 pub fn log(id: &ObjectId, told: &Told) {
     match told {
-        Told::Waiting(Reason::Fight(..)) => tracing::warn!(object = %id, "{told}"),
+        Told::Waiting(Reason::Fight(..) | Reason::Confirm(_)) => tracing::warn!(object = %id, "{told}"),
         Told::Unchanged | Told::Waiting(_) => tracing::debug!(object = %id, "{told}"),
         Told::Refused(_) => tracing::warn!(object = %id, "{told}"),
         _ => tracing::info!(object = %id, "{told}"),

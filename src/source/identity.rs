@@ -41,15 +41,19 @@ fn of_git(git: &GitLocation) -> String {
 
 fn of_path(path: &Path) -> String {
     let found = real(path);
+    let found = work_tree(&found);
     let is_top = |folder: &&Path| folder.join(".git").exists();
-    let around = if location::is_bare(&found) { None } else { found.ancestors().find(is_top) };
-    let top = around.unwrap_or(&found);
+    let around = if location::is_bare(found) { None } else { found.ancestors().find(is_top) };
+    let top = around.unwrap_or(found);
     let inside = found.strip_prefix(top).unwrap_or(Path::new("")).to_string_lossy();
     origin(top).map_or_else(|| shown(path), |origin| with(origin, &inside))
 }
 
-/// Where a repository on this host came from.
+/// Where a work tree on this host came from. A bare repository is a place of its own: others come from it.
 fn origin(top: &Path) -> Option<String> {
+    if location::is_bare(top) {
+        return None;
+    }
     let repository = objects::open_foreign(top).ok()?;
     let url = repository.config().ok()?.get_string("remote.origin.url").ok()?;
     match location::local_path(&url) {
@@ -75,9 +79,12 @@ fn real(path: &Path) -> PathBuf {
 fn shown(path: &Path) -> String {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let path: PathBuf = path.components().collect();
-    // The folder of a work tree's repository means the work tree.
-    let path = if path.ends_with(".git") { path.parent().unwrap_or(&path) } else { &path };
-    path.to_string_lossy().into_owned()
+    work_tree(&path).to_string_lossy().into_owned()
+}
+
+/// The folder of a work tree's repository means the work tree.
+fn work_tree(path: &Path) -> &Path {
+    if path.ends_with(".git") { path.parent().unwrap_or(path) } else { path }
 }
 
 /// The host and the path: by which protocol it is reached, and as whom, makes no other repository.

@@ -1,9 +1,11 @@
 //! A repository on this host: opened in place, never written.
 
+use std::io::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use git2::{ErrorCode, Oid, Repository};
+use tempfile::NamedTempFile;
 
 use crate::object::Revision;
 
@@ -165,14 +167,9 @@ pub(super) async fn copy(
     let place = path.display().to_string();
     let real =
         std::fs::canonicalize(path).map_err(|error| Error::Unreadable { place: place.clone(), error })?;
-    let config = store.folder().join("copy.gitconfig");
-    std::fs::write(&config, ANY_OWNER).map_err(|error| Error::State {
-        path: config.clone(),
-        doing: "cannot write to",
-        error,
-    })?;
+    let config = any_owner(store)?;
     let room = store.room()?;
-    let mut command = child::git(store.path(), Peer::Host(&config));
+    let mut command = child::git(store.path(), Peer::Host(config.path()));
     command.args(["fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head"]);
     command.args(["--no-auto-maintenance", "--depth=1", "--"]);
     command.arg(file_url(&real)).arg(format!("+{revision}:{}", Store::pin_name(revision)));
@@ -191,7 +188,16 @@ pub(super) async fn copy(
 
 /// A configuration that lets git's own child read the repository whoever owns it: `-c` does not reach that
 /// child, which reads nothing but the repository that it is given.
-const ANY_OWNER: &str = "[safe]\n\tdirectory = *\n";
+fn any_owner(store: &Store) -> Result<NamedTempFile, Error> {
+    let trouble = |error| Error::State { path: store.folder().to_owned(), doing: "cannot write to", error };
+    let mut file = tempfile::Builder::new()
+        .prefix("copy-")
+        .suffix(".gitconfig")
+        .tempfile_in(store.folder())
+        .map_err(trouble)?;
+    file.write_all(b"[safe]\n\tdirectory = *\n").map_err(trouble)?;
+    Ok(file)
+}
 
 /// The URL of a path; git decodes it.
 fn file_url(path: &Path) -> String {

@@ -1,5 +1,7 @@
 //! A git repository behind a network: named references first, a fetch only when one has moved.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use git2::{ObjectType, Reference};
 use tokio::process::Command;
 
@@ -287,26 +289,11 @@ fn address(text: &str) -> Address {
     let (name, password) = user.split_once(':').unwrap_or((user, ""));
     let decoded =
         |text: &str| location::percent_decoded(text.as_bytes()).unwrap_or_else(|| text.as_bytes().to_vec());
-    let encoded = base64(&[decoded(name), b":".to_vec(), decoded(password)].concat());
+    let encoded = STANDARD.encode([decoded(name), b":".to_vec(), decoded(password)].concat());
     let host = plain.split('/').next().unwrap_or_default();
     let header = (format!("{scheme}://{host}/"), format!("Authorization: Basic {encoded}"));
     secrets.push(encoded);
     Address { url: without, header: Some(header), secrets }
-}
-
-/// RFC 4648, section 4.
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut out = String::new();
-    for chunk in bytes.chunks(3) {
-        let byte = |i: usize| u32::from(chunk.get(i).copied().unwrap_or_default());
-        let word = byte(0) << 16 | byte(1) << 8 | byte(2);
-        for place in 0..4 {
-            let digit = DIGITS.get((word >> (18 - 6 * place) & 63) as usize).copied().unwrap_or_default();
-            out.push(if place > chunk.len() { '=' } else { char::from(digit) });
-        }
-    }
-    out
 }
 
 #[cfg(test)]

@@ -71,7 +71,7 @@ impl Store {
     fn trouble(&self, doing: &'static str) -> impl Fn(io::Error) -> Error {
         let path = self.path.clone();
         move |error| match error.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
                 Error::Full { path: path.clone(), detail: error.to_string() }
             }
             _ => Error::State { path: path.clone(), doing, error },
@@ -82,7 +82,7 @@ impl Store {
     pub(super) fn judged(&self, error: &git2::Error) -> Error {
         let text = error.message();
         let os = |sign| text.contains(sign);
-        if os("No space left") || os("quota") {
+        if os("No space left") || os("quota") || os("File too large") {
             return Error::Full { path: self.path.clone(), detail: text.to_owned() };
         }
         let denied = os("Permission denied") || os("Read-only file system") || os("Not a directory");

@@ -1,6 +1,5 @@
 //! How many workloads roll at once, in which order, and who scales them.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;

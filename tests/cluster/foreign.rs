@@ -44,7 +44,7 @@ fn started(site: &Site<'_>, repo: &Repo, settings: &str, last: (&str, &str)) -> 
 #[test]
 fn foreign_writes_to_what_is_ours_are_repaired_within_a_second() {
     let site = Site::new("foreign-repair");
-    let names = ["field", "key", "part-of", "label", "gone", "note", "release", "all"];
+    let names = ["field", "key", "part-of", "label", "gone", "note", "release", "all", "taken"];
     let mut files: Vec<(String, String)> =
         names.iter().map(|name| (format!("{name}.yaml"), LABELLED.replace("NAME", name))).collect();
     files.push(("secret.yaml".into(), yaml::secret("key", "token", "right")));
@@ -77,11 +77,16 @@ fn foreign_writes_to_what_is_ours_are_repaired_within_a_second() {
     ];
     let gone = || site.api.delete(&site.at("ConfigMap", "gone"));
     times.push(("gone".to_owned(), repaired_after(&site, "configmaps", "gone", gone)));
+    let taken = || {
+        let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "2"}});
+        site.api.apply(&site.at("ConfigMap", "taken"), "them", &object);
+    };
+    times.push(("taken".to_owned(), repaired_after(&site, "configmaps", "taken", taken)));
     let secret =
         || drop(site.api.merge(&site.at("Secret", "key"), "them", &json!({"data": {"token": "eA=="}})));
     times.push(("secret".to_owned(), repaired_after(&site, "secrets", "key", secret)));
     let service = || {
-        drop(site.api.merge(&site.at("Service", "web"), "them", &json!({"spec": {"selector": {"app": "x"}}})))
+        site.api.merge(&site.at("Service", "web"), "them", &json!({"spec": {"selector": {"app": "x"}}}));
     };
     times.push(("service".to_owned(), repaired_after(&site, "services", "web", service)));
 
@@ -165,9 +170,9 @@ fn image(site: &Site<'_>, name: &str) -> Value {
 }
 
 fn set_image(site: &Site<'_>, name: &str, image: &str) {
-    let patch = json!({"spec": {"template": {"spec": {"containers": [{"name": "main", "image": image}]}}}});
+    let change = json!({"spec": {"template": {"spec": {"containers": [{"name": "main", "image": image}]}}}});
     let path = format!("{}?fieldManager=them", site.at("Deployment", name));
-    site.api.call("PATCH", &path, "application/strategic-merge-patch+json", &patch).unwrap();
+    site.api.call("PATCH", &path, "application/strategic-merge-patch+json", &change).unwrap();
 }
 
 fn restart(site: &Site<'_>, name: &str) {

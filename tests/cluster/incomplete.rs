@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::{Daemon, Folder, Repo, Site, yaml};
+use crate::support::{Daemon, Folder, Repo, SOON, Site, eventually, yaml};
 
 fn three() -> [(&'static str, String); 3] {
     [
@@ -108,6 +108,52 @@ fn a_new_process_prunes_nothing_for_a_source_that_is_empty() {
     // Nothing says what was accepted before but the revision on the objects themselves.
     is_defended(&site, &mut daemon);
     window.assert_no_deletes();
+}
+
+#[test]
+fn a_repository_that_is_not_there_at_the_start_is_waited_for_and_the_cluster_defended() {
+    let site = Site::new("missing-at-start");
+    let repo = Repo::new(&three());
+    let mut daemon = site.daemon(repo.path());
+    site.await_data("c", "key", "one");
+    // What was accepted is copied when nothing else is left to do.
+    eventually("the revision is kept", SOON, || {
+        let kept = walkdir::WalkDir::new(site.state.path()).into_iter().flatten();
+        let mut names = kept.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        if names.any(|name| name == repo.head()) { Ok(()) } else { Err("it is not") }
+    });
+    daemon.stop();
+    let away = repo.path().with_extension("away");
+    std::fs::rename(repo.path(), &away).unwrap();
+    let mut daemon = site.daemon(repo.path());
+    daemon.says(&["WARN", "no such file or"]);
+    is_defended(&site, &mut daemon);
+    // A place to mount something on is no source either.
+    std::fs::create_dir(repo.path()).unwrap();
+    daemon.says(&["WARN", "no *.yaml"]);
+    std::fs::remove_dir(repo.path()).unwrap();
+    std::fs::rename(&away, repo.path()).unwrap();
+    repo.change("a.yaml", &yaml::config_map("a", "key", "two"));
+    site.await_data("a", "key", "two");
+    // It is complete again: what a commit removes is pruned.
+    repo.remove("sub/c.yaml");
+    repo.commit("Remove one");
+    site.await_absence("ConfigMap", "c");
+}
+
+#[test]
+fn sources_of_a_file_that_cannot_be_read_do_not_hold_up_the_others() {
+    let site = Site::new("one-of-two");
+    let (repo, later) = (Repo::new(&three()), Repo::new(&[("d.yaml", yaml::config_map("d", "key", "one"))]));
+    let away = later.path().with_extension("away");
+    std::fs::rename(later.path(), &away).unwrap();
+    let second = crate::support::source("one-of-two-later", &site.name, later.path(), "");
+    let mut daemon = site.configured(&format!("{}\n---\n{second}", site.configuration(repo.path(), "")));
+    daemon.says(&["WARN", "no such file or folder"]);
+    site.await_data("c", "key", "one");
+    assert!(daemon.is_running());
+    std::fs::rename(&away, later.path()).unwrap();
+    site.await_data("d", "key", "one");
 }
 
 #[test]

@@ -83,15 +83,13 @@ fn a_job_that_has_ended_is_as_wanted() {
     window.assert_silent();
 }
 
-#[test]
-fn a_job_that_ended_and_went_away_by_itself_is_not_created_again() {
-    let site = Site::new("job-ttl");
-    let mortal = |image: &str| job("migrate", image, "", "  ttlSecondsAfterFinished: 2\n");
+fn a_job_goes_away_by_itself(site: &Site<'_>, ttl: u32) {
+    let mortal = |image: &str| job("migrate", image, "", &format!("  ttlSecondsAfterFinished: {ttl}\n"));
     let repo =
         Repo::new(&[("job.yaml", mortal("migrate:1")), ("env.yaml", yaml::config_map("env", "a", "one"))]);
-    let mut daemon = site.configured(&site.configuration(repo.path(), "resync: 1s"));
     let window = site.window();
-    await_end(&site, "migrate");
+    let mut daemon = site.configured(&site.configuration(repo.path(), "resync: 1s"));
+    daemon.says(&["created", "migrate"]);
     site.await_absence("Job", "migrate");
     // A commit and some resyncs later it is still gone.
     for value in ["two", "three"] {
@@ -112,6 +110,16 @@ fn a_job_that_ended_and_went_away_by_itself_is_not_created_again() {
     repo.change("job.yaml", &mortal("migrate:2"));
     new.apply(repo.path(), &[]).ends(0);
     assert_eq!(window.to("jobs", "migrate").len(), 2);
+}
+
+#[test]
+fn a_job_that_ended_and_went_away_by_itself_is_not_created_again() {
+    a_job_goes_away_by_itself(&Site::new("job-ttl"), 2);
+}
+
+#[test]
+fn a_job_that_goes_away_in_the_moment_in_which_it_ends_is_not_created_again() {
+    a_job_goes_away_by_itself(&Site::new("job-ttl-zero"), 0);
 }
 
 #[test]

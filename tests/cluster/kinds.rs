@@ -36,9 +36,9 @@ fn kind(word: &str) -> String {
     word[..1].to_uppercase() + &word[1..]
 }
 
-fn custom(site: &Site<'_>, word: &str, name: &str, size: &str) -> String {
+fn custom(site: &Site<'_>, word: &str, name: &str, amount: &str) -> String {
     format!(
-        "apiVersion: {}/v1\nkind: {}\nmetadata: {{name: {name}}}\nspec: {{size: {size}}}\n",
+        "apiVersion: {}/v1\nkind: {}\nmetadata: {{name: {name}}}\nspec: {{size: {amount}}}\n",
         group(site),
         kind(word)
     )

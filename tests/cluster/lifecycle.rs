@@ -126,13 +126,21 @@ fn two_daemons_of_the_same_source_do_not_fight() {
     let window = site.window();
     let twin = site.with_empty_state();
     let mut daemons: Vec<Daemon> = vec![site.daemon(repo.path()), twin.daemon(repo.path())];
-    names.iter().for_each(|name| site.await_data(name, "a", "1"));
-    daemons.iter().for_each(|daemon| drop(daemon.says(&["read"])));
+    for name in &names {
+        site.await_data(name, "a", "1");
+    }
+    for daemon in &daemons {
+        daemon.says(&["read"]);
+    }
     for turn in 2..5 {
         let wanted = turn.to_string();
-        names.iter().for_each(|name| repo.write(&file(name), &yaml::config_map(name, "a", &wanted)));
+        for name in &names {
+            repo.write(&file(name), &yaml::config_map(name, "a", &wanted));
+        }
         repo.commit("Change all");
-        names.iter().for_each(|name| site.await_data(name, "a", &wanted));
+        for name in &names {
+            site.await_data(name, "a", &wanted);
+        }
         site.api.merge(&site.at("ConfigMap", "m1"), "them", &json!({"data": {"a": "theirs"}}));
         site.await_data("m1", "a", &wanted);
         site.api.delete(&site.at("ConfigMap", "m2"));

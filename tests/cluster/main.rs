@@ -4,6 +4,7 @@
 //! them can share one control plane; a test that stops or spoils parts starts its own.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, also in its own functions")]
+#![allow(clippy::print_stderr, reason = "what a failing test shows")]
 
 mod adoption;
 mod budget;
@@ -22,8 +23,11 @@ mod owners;
 mod prune;
 mod quiet;
 mod refusals;
+mod remotes;
 mod samples;
 mod secrets;
+mod state;
 mod support;
 mod thread;
 mod twice;
+mod waits;

@@ -13,7 +13,7 @@ use crate::support::{Daemon, Repo, SOON, Site, Window, eventually, yaml};
 const RETURN: Duration = Duration::from_secs(30);
 
 /// How long the outages last.
-const OUTAGE: Duration = Duration::from_secs(3);
+const OUTAGE: Duration = Duration::from_millis(2500);
 
 /// So many calls are no hot loop: two objects and three kinds that are tried again with growing pauses.
 const CALM: u64 = 60;

@@ -154,6 +154,29 @@ fn another_repository_under_the_same_name_prunes_nothing_until_it_is_confirmed()
 }
 
 #[test]
+fn a_repository_that_is_checked_out_anew_each_time_is_one_place() {
+    let site = Site::new("checked-out");
+    let repo = Repo::new(&many(3));
+    let (_bare, origin) = repo.bare();
+    let builds = tempfile::tempdir().unwrap();
+    let check_out = |name: &str| {
+        repo.git(&["push", "--quiet", "origin", "main"]);
+        let path = builds.path().join(name).join("repo");
+        repo.git(&["clone", "--quiet", "--branch=main", origin.to_str().unwrap(), path.to_str().unwrap()]);
+        path
+    };
+    site.apply(&check_out("build-1"), &["--prune"]).ends(0);
+    let gone = repo.git(&["ls-files"]).lines().next().unwrap().to_owned();
+    repo.remove(&gone);
+    repo.commit("Remove one");
+    site.apply(&check_out("build-2"), &["--prune"]).ends(0).says(&["pruned"]);
+    // And so it is where its commits are followed.
+    site.apply(&origin, &["--prune", "--ref", "main"]).ends(0);
+    let parent = site.parent().unwrap().to_string();
+    assert!(parent.contains(&*origin.canonicalize().unwrap().to_string_lossy()), "{parent}");
+}
+
+#[test]
 fn another_directory_under_the_same_name_is_a_guard_for_apply() {
     let site = Site::new("other-directory");
     let one = Folder::new(&many(3));

@@ -1,6 +1,6 @@
 //! What is as wanted is left alone: nothing at all is sent.
 
-use crate::support::{Folder, Repo, SOON, Site, eventually, yaml};
+use crate::support::{Folder, Repo, SOON, Site, in_time, yaml};
 
 /// Objects of many kinds, some with forms that the server stores otherwise.
 fn shop() -> Vec<(String, String)> {
@@ -61,7 +61,7 @@ fn the_running_daemon_sends_nothing_for_what_is_as_wanted() {
         site.await_data("env", "a", value);
     }
     let first_lists = window.calls().iter().filter(|event| event.verb == "list").count();
-    eventually("two resyncs have passed", SOON, || {
+    in_time("two resyncs have passed", SOON, || {
         let looks = window
             .calls()
             .iter()

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Folder, Repo, SOON, Site, at, eventually, yaml};
+use crate::support::{Folder, Repo, SOON, Site, at, eventually, in_time, yaml};
 
 /// A Deployment whose pods take their environment from a ConfigMap or Secret.
 fn user_of(name: &str, kind: &str, needs: &str) -> String {
@@ -127,7 +127,7 @@ fn a_refusal_that_may_heal_is_tried_again_with_growing_rests() {
     let repo = Repo::new(&[("env.yaml", yaml::config_map("env", "forbidden", "x"))]);
     let window = site.window();
     let _daemon = site.configured(&site.configuration(repo.path(), "resync: 1s"));
-    let times = eventually("it is tried five times", SOON, || {
+    let times = in_time("it is tried five times", SOON, || {
         let tries: Vec<_> =
             window.to("configmaps", "env").iter().map(|event| event.timestamp.as_millisecond()).collect();
         if tries.len() >= 6 { Ok(tries) } else { Err(format!("{} tries", tries.len())) }

@@ -51,7 +51,7 @@ pub(crate) fn strings(text: &str) -> Vec<String> {
         } else {
             first.len_utf8()
         };
-        before = rest[..skipped].to_owned();
+        rest[..skipped].clone_into(&mut before);
         rest = &rest[skipped..];
     }
     found

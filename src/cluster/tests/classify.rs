@@ -108,6 +108,22 @@ fn what_is_set_at_creation_is_final() {
         let expected = Fault::Immutable { fields: vec![], message: message.to_owned() };
         check(422, &status(422, "Invalid", message, ""), Class::Invalid, Retry::Never, &expected);
     }
+    // Names and values are no rules, and nor is what a policy says: with leave to make it anew the object
+    // would be deleted for them.
+    for message in [
+        r#"Deployment.apps "immutable-web" is invalid: spec.replicas: Required value"#,
+        r#"Widget.example.com "w" is invalid: spec.mode: Unsupported value: "immutable \" immutable": supported values: "a""#,
+        r#"Widget.example.com "w" is invalid: spec.immutable: Required value"#,
+    ] {
+        let expected = Fault::Invalid { fields: vec![], message: message.to_owned() };
+        check(422, &status(422, "Invalid", message, ""), Class::Invalid, Retry::Slowly, &expected);
+    }
+    let message = r#"deployments.apps "web" is forbidden: ValidatingAdmissionPolicy 'tags' with binding 'all' denied request: image tags must be immutable"#;
+    let expected = Fault::Denied { by: Denial::Admission, message: message.to_owned() };
+    check(422, &status(422, "Invalid", message, ""), Class::Forbidden, Retry::Slowly, &expected);
+    let message = r#"admission webhook "tags.example.com" denied the request: image tags must be immutable"#;
+    let expected = Fault::Denied { by: Denial::Admission, message: message.to_owned() };
+    check(400, &status(400, "BadRequest", message, ""), Class::Forbidden, Retry::Slowly, &expected);
     let message = r#"Deployment.apps "web" is invalid: spec.replicas: Invalid value: -1: must be greater than or equal to 0"#;
     let cause = r#","details":{"causes":[{"reason":"FieldValueInvalid","message":"Invalid value: -1: must be greater than or equal to 0","field":"spec.replicas"}]}"#;
     let field = Wrong {

@@ -109,3 +109,35 @@ async fn a_place_is_told_before_what_was_read_there() {
     git(&bed.path(), &["remote", "add", "origin", "https://me:hunter2@example.com/shop.git"]);
     assert_eq!(bed.look().await, "at example.com/shop, read 1 files whole");
 }
+
+#[tokio::test]
+async fn a_file_that_goes_while_all_is_read_again_is_told_to_be_gone() {
+    let mut bed = Bed::new();
+    make(&bed.path());
+    fs::write(bed.path().join("b.yaml"), MANIFEST.replace("name: a", "name: b")).unwrap();
+    git(&bed.path(), &["add", "."]);
+    git(&bed.path(), &["commit", "--quiet", "--message=y"]);
+    assert_eq!(bed.look().await, "read 2 files whole");
+    git(&bed.path(), &["rm", "--quiet", "b.yaml"]);
+    git(&bed.path(), &["commit", "--quiet", "--message=z"]);
+    // A kind has come meanwhile: every file is read again, at a newer revision.
+    let told = bed.feed.obey(Order::Scopes(Box::new(Scopes::builtin()))).await;
+    let [Event::Read(_, reading, _)] = &told[..] else { panic!("{told:?}") };
+    let files: Vec<_> = reading.files.iter().map(|(file, facts)| (&**file, facts.is_some())).collect();
+    assert_eq!(files, [("a.yaml", true), ("b.yaml", false)]);
+    assert_eq!(bed.look().await, "");
+}
+
+#[tokio::test]
+async fn a_look_that_was_asked_for_is_answered_only_when_it_succeeded() {
+    let mut bed = Bed::new();
+    make(&bed.path());
+    bed.look().await;
+    let aside = bed.dir.path().join("aside");
+    fs::rename(bed.path(), &aside).unwrap();
+    let told = bed.feed.obey(Order::Look(3)).await;
+    assert!(matches!(&told[..], [Event::Unreadable(..)]), "{told:?}");
+    fs::rename(&aside, bed.path()).unwrap();
+    let told = bed.feed.look().await;
+    assert!(matches!(&told[..], [Event::Read(..), Event::Checked(0, 3)]), "{told:?}");
+}

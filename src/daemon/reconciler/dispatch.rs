@@ -73,6 +73,15 @@ impl Reconciler {
         }
         self.take_note(&id, decision.reason.clone(), &decision.action);
         let kind = self.kind_of(&id);
+        let writes = matches!(decision.action, Action::Apply(_) | Action::Delete(..)) && kind.is_some();
+        if writes && self.queue.failures(&id) > 0 {
+            if self.retries.len() >= (self.concurrency / 2).max(1) {
+                self.queue.done(&id);
+                self.parked.insert(id);
+                return;
+            }
+            self.retries.insert(id.clone());
+        }
         match (decision.action, kind) {
             (Action::Forget, _) => {
                 self.engine.forget(&id);
@@ -166,6 +175,11 @@ impl Reconciler {
 
     pub(super) fn was_done(&mut self, id: &ObjectId, action: &Action, outcome: Outcome, told: Option<Told>) {
         self.writes -= 1;
+        if self.retries.remove(id)
+            && let Some(parked) = self.parked.pop_first()
+        {
+            self.queue.add(parked);
+        }
         let now = Instant::now();
         let outcome = match outcome {
             Outcome::Failed(failure) => Outcome::Failed(self.with_backoff(id, failure)),

@@ -105,7 +105,7 @@ fn an_object_that_no_source_takes_goes_once_all_were_looked_at() {
 fn nothing_goes_while_it_is_not_known_who_is_meant() {
     let widget = |namespace| id("example.com", "Widget", namespace, "w");
     let kind = widget("").group_kind();
-    let mut engine = engine(&[SET], &[kind.clone()]);
+    let mut engine = engine(&[SET], std::slice::from_ref(&kind));
     let mut before = reading("r1", &[("w", Some(desired(&widget(""), 1, "w")))]);
     before.files[0].1.as_mut().unwrap().unscoped = BTreeSet::from([kind]);
     engine.read(0, before);

@@ -24,13 +24,46 @@ pub(super) fn read(text: &str, line: u32) -> Result<(Tree<'_>, Option<Mark>), Fa
     parse::parse(text, line)
 }
 
-fn control_character(text: &str, line: u32) -> Option<Fault> {
-    let suspects = text.bytes().enumerate().filter(|(_, byte)| match byte {
+/// Bytes that are looked at together.
+const CHUNK: usize = 16;
+
+/// Whether a control character may begin with this byte.
+const fn is_suspect(byte: u8) -> bool {
+    match byte {
         b'\t' | b'\n' | b'\r' => false,
         0..=0x1F | 0x7F | 0xC2 | 0xEF => true,
         _ => false,
+    }
+}
+
+/// Whether any of these bytes needs a closer look.
+const fn has_suspects(chunk: &[u8; CHUNK]) -> bool {
+    const LOW: u128 = u128::MAX / 0xFF;
+    const HIGH: u128 = LOW * 0x80;
+    // Some byte of the difference borrows where one is below; bytes above 0x7F are left out by `!all`.
+    let all = u128::from_ne_bytes(*chunk);
+    let below = all.wrapping_sub(LOW * 0x20) & !all & HIGH;
+    let delete = zero_bytes(all ^ (LOW * 0x7F));
+    let two = zero_bytes(all ^ (LOW * 0xC2));
+    let three = zero_bytes(all ^ (LOW * 0xEF));
+    below | delete | two | three != 0
+}
+
+/// Not zero when one of the bytes is.
+const fn zero_bytes(all: u128) -> u128 {
+    const LOW: u128 = u128::MAX / 0xFF;
+    all.wrapping_sub(LOW) & !all & (LOW * 0x80)
+}
+
+fn control_character(text: &str, line: u32) -> Option<Fault> {
+    let (chunks, rest) = text.as_bytes().as_chunks();
+    let rest = (chunks.len() * CHUNK, rest);
+    let chunks = chunks.iter().enumerate().filter(|(_, chunk)| has_suspects(chunk));
+    let parts = chunks.map(|(number, chunk)| (number * CHUNK, chunk.as_slice())).chain([rest]);
+    let suspects = parts.flat_map(|(start, part)| {
+        part.iter().enumerate().filter(|(_, byte)| is_suspect(**byte)).map(move |(at, _)| start + at)
     });
-    let mut characters = suspects.filter_map(|(at, _)| Some((at, text.get(at..)?.chars().next()?)));
+    let mut characters = suspects.filter_map(|at| Some((at, text.get(at..)?.chars().next()?)));
     let (at, character) = characters.find(|(_, character)| {
         matches!(character, '\0'..='\u{1F}' | '\u{7F}'..='\u{9F}' | '\u{FFFE}' | '\u{FFFF}')
             && *character != '\u{85}'

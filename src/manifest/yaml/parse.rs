@@ -5,9 +5,9 @@ use std::collections::HashMap;
 
 use super::scan::Scanner;
 use super::token::{Token, What};
+use crate::manifest::MAX_DEPTH;
 use crate::manifest::scalar::Tag;
 use crate::manifest::tree::{Fault, Kind, Mark, NodeId, Tree};
-use crate::manifest::{MAX_DEPTH, MAX_NODES};
 
 /// What is expected next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,7 +152,7 @@ impl Parser<'_> {
     }
 
     fn block_item(&mut self, state: State) -> Result<(), Fault> {
-        let token = self.scanner.peek()?.clone();
+        let token = self.scanner.peek_lean()?;
         match token.what {
             What::BlockEntry => {
                 self.scanner.skip();
@@ -182,7 +182,7 @@ impl Parser<'_> {
     }
 
     fn block_key(&mut self) -> Result<(), Fault> {
-        let token = self.scanner.peek()?.clone();
+        let token = self.scanner.peek_lean()?;
         match token.what {
             What::Key => {
                 self.scanner.skip();
@@ -200,7 +200,7 @@ impl Parser<'_> {
 
     fn block_value(&mut self) -> Result<(), Fault> {
         self.states.push(State::BlockKey);
-        let token = self.scanner.peek()?.clone();
+        let token = self.scanner.peek_lean()?;
         if token.what == What::Value {
             self.scanner.skip();
             return self.field(token.mark);
@@ -220,7 +220,7 @@ impl Parser<'_> {
         if self.ends_flow(state, &What::FlowSequenceEnd, "`,` or `]`")? {
             return Ok(());
         }
-        let token = self.scanner.peek()?.clone();
+        let token = self.scanner.peek_lean()?;
         if token.what == What::Key {
             self.scanner.skip();
             let pair = self.tree.push_collection(Kind::Mapping, Tag::None, token.mark);
@@ -238,6 +238,11 @@ impl Parser<'_> {
         let first = matches!(state, State::FlowFirstItem | State::FlowFirstKey);
         if !first && self.scanner.peek()?.what != *end {
             let token = self.scanner.peek()?;
+            if token.what == What::End
+                && let Some(open) = self.open.last()
+            {
+                return Err(unclosed(self.tree.mark(open.node), end));
+            }
             if token.what != What::FlowEntry {
                 return Err(unexpected(token, expected));
             }
@@ -253,7 +258,7 @@ impl Parser<'_> {
 
     fn pair_key(&mut self) -> Result<(), Fault> {
         self.states.push(State::PairValue);
-        let token = self.scanner.peek()?.clone();
+        let token = self.scanner.peek_lean()?;
         if matches!(token.what, What::Value | What::FlowEntry | What::FlowSequenceEnd) {
             // Kubernetes' reader takes the token away here, whatever it is.
             self.scanner.skip();
@@ -264,10 +269,10 @@ impl Parser<'_> {
 
     fn pair_value(&mut self) -> Result<(), Fault> {
         self.states.push(State::PairEnd);
-        let mut token = self.scanner.peek()?.clone();
+        let mut token = self.scanner.peek_lean()?;
         if token.what == What::Value {
             self.scanner.skip();
-            token = self.scanner.peek()?.clone();
+            token = self.scanner.peek_lean()?;
             if !matches!(token.what, What::FlowEntry | What::FlowSequenceEnd) {
                 return self.node(Place::Flow);
             }
@@ -293,7 +298,7 @@ impl Parser<'_> {
         if self.scanner.peek()?.what == What::Value {
             self.scanner.skip();
             // After `:` another `:` is no end.
-            let token = self.scanner.peek()?.clone();
+            let token = self.scanner.peek_lean()?;
             if matches!(token.what, What::FlowEntry | What::FlowMappingEnd) {
                 return self.empty(token.mark);
             }
@@ -304,7 +309,7 @@ impl Parser<'_> {
     }
 
     fn flow_field(&mut self) -> Result<(), Fault> {
-        let token = self.scanner.peek()?.clone();
+        let token = self.scanner.peek_lean()?;
         match token.what {
             What::Value | What::FlowEntry | What::FlowMappingEnd => self.empty(token.mark),
             _ => self.node(Place::Flow),
@@ -322,15 +327,14 @@ impl<'a> Parser<'a> {
             return self.add(node, None);
         }
         let properties = self.properties()?;
-        let token = self.scanner.peek()?.clone();
+        let token = self.scanner.peek_lean()?;
         let (kind, state) = match token.what {
-            What::Plain(text) => {
-                self.scanner.skip();
-                return self.scalar(Kind::Plain, text, token.mark, properties);
-            }
-            What::Quoted(text) => {
-                self.scanner.skip();
-                return self.scalar(Kind::Quoted, text, token.mark, properties);
+            What::Plain(_) | What::Quoted(_) => {
+                return match self.scanner.skip().map(|token| token.what) {
+                    Some(What::Plain(text)) => self.scalar(Kind::Plain, text, token.mark, properties),
+                    Some(What::Quoted(text)) => self.scalar(Kind::Quoted, text, token.mark, properties),
+                    _ => Ok(()),
+                };
             }
             What::BlockEntry if place == Place::BlockField => (Kind::Sequence, State::FlatItem),
             What::FlowSequence => (Kind::Sequence, State::FlowFirstItem),
@@ -390,11 +394,7 @@ impl<'a> Parser<'a> {
     }
 
     fn add(&mut self, node: NodeId, anchor: Option<&'a str>) -> Result<(), Fault> {
-        if self.tree.len() > MAX_NODES {
-            let message = format!("the document has more than {MAX_NODES} values");
-            return Err(Fault::new(self.tree.mark(node), "too-many-nodes", message)
-                .hint("split it: an API server takes objects of at most 3 MiB"));
-        }
+        self.tree.within_limits()?;
         let inside = self.open.last().is_some_and(|open| self.tree.is_shared(open.node));
         if let Some(name) = anchor {
             self.anchors.insert(name, node);
@@ -440,6 +440,12 @@ fn unexpected(token: &Token<'_>, expected: &str) -> Fault {
         What::Plain(_) | What::Quoted(_) => "a text",
     };
     Fault::new(token.mark, "yaml-syntax", format!("this is not YAML: expected {expected}, found {found}"))
+}
+
+/// Told where it begins: the end of the text may be far away.
+fn unclosed(begin: Mark, end: &What<'_>) -> Fault {
+    let (begins, ends) = if *end == What::FlowSequenceEnd { ("[", "]") } else { ("{", "}") };
+    Fault::new(begin, "yaml-syntax", format!("this is not YAML: `{begins}` is never closed by `{ends}`"))
 }
 
 /// Does not repeat the name: a Secret's value that begins with `*` looks like one.

@@ -3,7 +3,8 @@
 //! A key without `?` is recognised only at its `:`. Until then the place before it is remembered as a
 //! possible key, one for each level of flow collections, and tokens from there on are not handed out.
 
-use std::collections::{HashMap, VecDeque};
+use std::borrow::Cow;
+use std::collections::VecDeque;
 
 use super::cursor::{Cursor, Tabs};
 use super::token::{Token, What};
@@ -36,8 +37,9 @@ pub(super) struct Scanner<'a> {
     indents: Vec<isize>,
     key_allowed: bool,
     keys: Vec<PossibleKey>,
-    /// Levels of the possible keys by the number of their token.
-    levels: HashMap<usize, usize>,
+    /// The tokens that possible keys begin with, and their levels: both grow from the front to the back. Those
+    /// of keys that are impossible by now may be among them.
+    levels: VecDeque<(usize, usize)>,
     queue: VecDeque<Token<'a>>,
     /// Tokens handed out.
     taken: usize,
@@ -62,7 +64,7 @@ impl<'a> Scanner<'a> {
             indents: Vec::new(),
             key_allowed: true,
             keys: vec![outermost],
-            levels: HashMap::new(),
+            levels: VecDeque::new(),
             queue: VecDeque::new(),
             taken: 0,
         }
@@ -80,6 +82,17 @@ impl<'a> Scanner<'a> {
         }
     }
 
+    /// The next token, which stays, without the text of a scalar.
+    pub(super) fn peek_lean(&mut self) -> Result<Token<'a>, Fault> {
+        let token = self.peek()?;
+        let what = match &token.what {
+            What::Plain(_) => What::Plain(Cow::Borrowed("")),
+            What::Quoted(_) => What::Quoted(Cow::Borrowed("")),
+            other => other.clone(),
+        };
+        Ok(Token { what, mark: token.mark })
+    }
+
     /// Takes the token that was peeked at.
     pub(super) fn skip(&mut self) -> Option<Token<'a>> {
         let token = self.queue.pop_front();
@@ -91,9 +104,12 @@ impl<'a> Scanner<'a> {
         if self.queue.is_empty() {
             return Ok(true);
         }
-        match self.levels.get(&self.taken).copied() {
-            Some(level) => self.is_valid(level),
-            None => Ok(false),
+        while self.levels.front().is_some_and(|(token, _)| *token < self.taken) {
+            self.levels.pop_front();
+        }
+        match self.levels.front() {
+            Some(&(token, level)) if token == self.taken => self.is_valid(level),
+            _ => Ok(false),
         }
     }
 
@@ -190,7 +206,8 @@ impl<'a> Scanner<'a> {
             column: cursor.column,
             mark: cursor.mark(),
         };
-        self.levels.insert(key.token, self.keys.len() - 1);
+        self.forget(key.token);
+        self.levels.push_back((key.token, self.keys.len() - 1));
         if let Some(last) = self.keys.last_mut() {
             *last = key;
         }
@@ -203,9 +220,17 @@ impl<'a> Scanner<'a> {
                 return Err(no_colon(key.mark));
             }
             key.possible = false;
-            self.levels.remove(&key.token);
+            let token = key.token;
+            self.forget(token);
         }
         Ok(())
+    }
+
+    /// Takes the entries from a token on out of the levels.
+    fn forget(&mut self, token: usize) {
+        while self.levels.back().is_some_and(|(last, _)| *last >= token) {
+            self.levels.pop_back();
+        }
     }
 
     /// Scans a token that a key may begin with.
@@ -314,7 +339,7 @@ impl<'a> Scanner<'a> {
         if self.flow > 0 {
             self.flow -= 1;
             if let Some(key) = self.keys.pop() {
-                self.levels.remove(&key.token);
+                self.forget(key.token);
             }
         }
         self.key_allowed = false;
@@ -366,7 +391,7 @@ impl<'a> Scanner<'a> {
         {
             key.possible = false;
             let key = *key;
-            self.levels.remove(&key.token);
+            self.forget(key.token);
             self.insert(Some(key.token), What::Key, key.mark);
             self.roll(key.column, Some(key.token), What::BlockMapping, key.mark);
             self.key_allowed = false;

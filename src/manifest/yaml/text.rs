@@ -4,8 +4,9 @@ use std::borrow::Cow;
 
 use super::cursor::{Cursor, Tabs};
 use super::scan::Scanner;
+use crate::manifest::MAX_TEXT;
 use crate::manifest::scalar::Tag;
-use crate::manifest::tree::Fault;
+use crate::manifest::tree::{Fault, Mark, too_long};
 
 /// The text of a scalar, taken from the source as long as it stands there in one piece.
 struct Pieces<'a> {
@@ -64,12 +65,35 @@ impl Folds {
     }
 }
 
+/// Where a text began.
+#[derive(Clone, Copy)]
+struct Start {
+    at: usize,
+    mark: Mark,
+}
+
 impl<'a> Scanner<'a> {
+    fn start(&self) -> Start {
+        Start { at: self.cursor.at, mark: self.cursor.mark() }
+    }
+
+    /// What is looked at in one go: no more than makes a text too long.
+    fn ahead(&self) -> &'a [u8] {
+        let rest = self.cursor.rest().as_bytes();
+        rest.get(..=MAX_TEXT).unwrap_or(rest)
+    }
+
+    /// Stops at a text that is longer than any object.
+    fn bounded(&self, start: Start) -> Result<(), Fault> {
+        if self.cursor.at - start.at > MAX_TEXT { Err(too_long(start.mark)) } else { Ok(()) }
+    }
+
     pub(super) fn plain(&mut self) -> Result<Cow<'a, str>, Fault> {
         let mut pieces = Pieces::from(&self.cursor);
-        let mut end = self.cursor.at;
+        let (start, mut end) = (self.start(), self.cursor.at);
         let mut folds: Option<Folds> = None;
         loop {
+            self.bounded(start)?;
             if self.cursor.at_document_indicator() || self.cursor.is_at(b'#') {
                 break;
             }
@@ -118,7 +142,7 @@ impl<'a> Scanner<'a> {
     fn plain_run(&self) -> usize {
         let flow = self.flow > 0;
         let mut len = 0;
-        for &byte in self.cursor.rest().as_bytes() {
+        for &byte in self.ahead() {
             let ends = match byte {
                 b' ' | b'\t' | b'\n' | b'\r' => true,
                 b':' => self.cursor.separates(len + 1),
@@ -135,15 +159,16 @@ impl<'a> Scanner<'a> {
     }
 
     pub(super) fn quoted(&mut self, quote: u8) -> Result<Cow<'a, str>, Fault> {
-        let start = self.cursor.clone();
+        let opening = self.cursor.clone();
+        let start = self.start();
         self.cursor.pass(1);
         let mut pieces = Pieces::from(&self.cursor);
         loop {
             if self.cursor.at_document_indicator() || self.cursor.at_end() {
-                self.cursor = start;
+                self.cursor = opening;
                 return Err(self.fault("the quotes that open here are not closed"));
             }
-            let line = self.quoted_run(quote, &mut pieces)?;
+            let line = self.quoted_run(quote, start, &mut pieces)?;
             if self.cursor.is_at(quote) {
                 let end = self.cursor.at;
                 self.cursor.pass(1);
@@ -154,10 +179,11 @@ impl<'a> Scanner<'a> {
     }
 
     /// Passes what is neither blank nor the closing quote, and an escaped line break at its end.
-    fn quoted_run(&mut self, quote: u8, pieces: &mut Pieces<'a>) -> Result<Line, Fault> {
+    fn quoted_run(&mut self, quote: u8, start: Start, pieces: &mut Pieces<'a>) -> Result<Line, Fault> {
         loop {
             let run = self.quoted_plain(quote);
             self.cursor.pass(run);
+            self.bounded(start)?;
             let here = self.cursor.at;
             match self.cursor.byte(0) {
                 Some(b'\'') if quote == b'\'' && self.cursor.byte(1) == Some(b'\'') => {
@@ -183,7 +209,7 @@ impl<'a> Scanner<'a> {
 
     fn quoted_plain(&self, quote: u8) -> usize {
         let mut len = 0;
-        for &byte in self.cursor.rest().as_bytes() {
+        for &byte in self.ahead() {
             let ends = match byte {
                 b' ' | b'\t' | b'\n' | b'\r' => true,
                 b'\\' => quote == b'"',
@@ -265,6 +291,7 @@ enum Line {
 /// Block scalars.
 impl Scanner<'_> {
     pub(super) fn block(&mut self, indicator: u8) -> Result<String, Fault> {
+        let start = self.start();
         self.cursor.pass(1);
         let (chomp, mut indent) = self.block_header()?;
         let mut out = String::new();
@@ -273,6 +300,7 @@ impl Scanner<'_> {
         let mut after_blank = false;
         self.block_breaks(&mut indent, &mut pending)?;
         while self.cursor.column == indent && !self.cursor.at_end() {
+            self.bounded(start)?;
             let blank = self.cursor.at_blank();
             let folds = indicator == b'>' && last_break == "\n" && !after_blank && !blank;
             match (folds, pending.is_empty()) {
@@ -404,7 +432,9 @@ impl Scanner<'_> {
 
     fn uri(&mut self) -> Result<String, Fault> {
         let mut out = Vec::new();
+        let start = self.start();
         while let Some(byte) = self.cursor.byte(0) {
+            self.bounded(start)?;
             match byte {
                 b'%' => out.extend(self.uri_escape()?),
                 byte if byte.is_ascii_alphanumeric() || b"_-;/?:@&=+$,.!~*'()[]".contains(&byte) => {

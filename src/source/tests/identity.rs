@@ -105,6 +105,8 @@ fn a_clone_of_a_repository_on_this_host_is_that_repository() {
     repo.git(&["push", "--quiet", &text(&bare), "main"]);
     git(&real, &["clone", "--quiet", "--branch=main", &text(&bare), &text(&clone)]);
     assert_eq!(url(&text(&bare), ""), text(&bare));
+    git(&bare, &["remote", "add", "origin", "https://example.com/upstream"]);
+    assert_eq!(url(&text(&bare), ""), text(&bare), "what is cloned from it is called so");
     assert_eq!(url(&text(&clone), ""), text(&bare));
     assert_eq!(url(&text(&clone), "deploy"), format!("{}/deploy", text(&bare)));
     assert_eq!(url(&text(&bare), "deploy"), format!("{}/deploy", text(&bare)));

@@ -106,7 +106,7 @@ async fn no_process_outlives_the_deadline() {
 async fn no_process_outlives_a_fetch_that_stalls() {
     let (bed, first) = Bed::new(&[("a.yaml", "1")]);
     bed.open().observe().await.unwrap();
-    let mut source = bed.open_with(|_, settings| settings.fetch = Duration::from_secs(8));
+    let mut source = bed.open_with(|_, settings| settings.fetch = Duration::from_secs(15));
     let second = bed.repo.commit(&[("noise.txt", &noise()), ("a.yaml", "2")]);
     bed.server.set(Manner::Git { most: 300_000 });
     let witness = Witness::new(vec![bed.state.path().to_str().unwrap().to_owned()]);
@@ -196,6 +196,7 @@ async fn pins_do_not_wait_for_a_silent_remote_one_after_the_other() {
     let second = bed.repo.commit(&[("a.yaml", "2")]);
     let mut source = bed.open_with(|_, settings| settings.fetch = Duration::from_secs(2));
     source.observe().await.unwrap();
+    bed.server.wait_idle();
     bed.server.set(Manner::Silent);
     let strangers = (0..9).map(|n| Revision::new(&n.to_string().repeat(40)));
     let pins: BTreeSet<_> = strangers.chain([first.clone(), second.clone()]).collect();

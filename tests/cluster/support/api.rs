@@ -101,9 +101,9 @@ impl Api {
 
     /// Changes an object by a JSON merge patch, as a field manager.
     #[track_caller]
-    pub(crate) fn merge(&self, path: &str, manager: &str, patch: &Value) -> Value {
+    pub(crate) fn merge(&self, path: &str, manager: &str, change: &Value) -> Value {
         let path = format!("{path}?fieldManager={manager}");
-        let done = self.call("PATCH", &path, "application/merge-patch+json", patch);
+        let done = self.call("PATCH", &path, "application/merge-patch+json", change);
         done.unwrap_or_else(|why| panic!("PATCH {path}: {why}"))
     }
 
@@ -157,13 +157,7 @@ pub(crate) fn at(kind: &str, namespace: &str, name: &str) -> String {
         "ClusterRoleBinding" => ("/apis/rbac.authorization.k8s.io/v1", "clusterrolebindings"),
         other => panic!("no path is known for the kind {other}"),
     };
-    let mut path = root.to_owned();
-    if !namespace.is_empty() {
-        path.push_str(&format!("/namespaces/{namespace}"));
-    }
-    path.push_str(&format!("/{plural}"));
-    if !name.is_empty() {
-        path.push_str(&format!("/{name}"));
-    }
-    path
+    let namespaces = if namespace.is_empty() { "" } else { "namespaces" };
+    let parts = [root, namespaces, namespace, plural, name];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/")
 }

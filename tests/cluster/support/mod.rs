@@ -4,6 +4,7 @@ mod api;
 mod audit;
 mod daemon;
 mod own;
+mod remote;
 mod repo;
 mod site;
 mod wait;
@@ -17,9 +18,10 @@ pub(crate) use api::{Api, at};
 pub(crate) use audit::Window;
 pub(crate) use daemon::Daemon;
 pub(crate) use own::Own;
+pub(crate) use remote::{Manners, Remote};
 pub(crate) use repo::{Folder, Repo};
 pub(crate) use site::{Run, Site, run, source};
-pub(crate) use wait::{SOON, eventually, until};
+pub(crate) use wait::{SOON, eventually, in_time, until};
 
 /// The control plane that all tests share that stop none of its parts.
 pub(crate) fn shared() -> &'static Cluster {

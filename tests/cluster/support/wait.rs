@@ -11,6 +11,16 @@ pub(crate) const SOON: Duration = Duration::from_mins(1);
 /// Time between two looks.
 const PAUSE: Duration = Duration::from_millis(20);
 
+/// As [`eventually`], for looks that cost much, as those into the audit log.
+#[track_caller]
+pub(crate) fn in_time<T, E: Display>(
+    what: &str,
+    limit: Duration,
+    mut look: impl FnMut() -> Result<T, E>,
+) -> T {
+    eventually(what, limit, || look().inspect_err(|_| thread::sleep(PAUSE * 30)))
+}
+
 /// Looks until there is something; fails with the last reason why there was not.
 #[track_caller]
 pub(crate) fn eventually<T, E: Display>(

@@ -5,11 +5,15 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, also in its own functions")]
 
+mod blocks;
+mod streams;
+mod values;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rhumb::manifest::{self, Reading};
+use rhumb::manifest::{self, Item, Reading};
 use rhumb::object::canonical_json;
 use serde_json::{Map, Value};
 
@@ -18,7 +22,7 @@ use serde_json::{Map, Value};
 const STRICTER: &[(&str, &str)] = &[("dup0", "duplicate-key"), ("dup2", "duplicate-key")];
 
 /// Warnings that kubectl does not give, by the codes that may appear in any case.
-const WARNINGS: &[&str] = &["old-boolean", "leading-zero"];
+const WARNINGS: &[&str] = &["old-boolean", "leading-zero", "unread"];
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/yaml")
@@ -102,5 +106,71 @@ fn every_case_is_read_as_kubectl_reads_it() {
 fn every_deviation_is_a_case() {
     for (case, _) in STRICTER {
         assert!(folder().join(case).with_extension("yaml").exists(), "{case}");
+    }
+}
+
+/// What stands after `a: ` in a document is read as kubectl reads it, or refused where kubectl refuses it.
+fn check(value: &str, expected: Option<&str>) -> Option<String> {
+    let end = if value.ends_with('\n') { "" } else { "\n" };
+    let text = format!("apiVersion: v1\nkind: T\nmetadata: {{name: t}}\na: {value}{end}");
+    let reading = manifest::read(&Arc::from("case.yaml"), text.as_bytes());
+    let refused = reading.diagnostics.iter().any(rhumb::object::Diagnostic::is_error);
+    let got = reading.shown().next().map(|item| canonical_json(&item.body["a"]));
+    let differs = got.as_deref() != expected || refused != expected.is_none();
+    differs.then(|| format!("{value:?}: {got:?} and not {expected:?}; {:?}", reading.diagnostics))
+}
+
+#[test]
+fn every_value_is_read_as_kubectl_reads_it() {
+    let rows = values::VALUES.iter().chain(blocks::BLOCKS);
+    let differences: Vec<_> = rows.filter_map(|(value, expected)| check(value, *expected)).collect();
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
+}
+
+/// A table's file as it is written, with an object in each place that asks for one.
+fn spelled_out(brief: &str) -> String {
+    ["a", "b", "c"].iter().fold(brief.to_owned(), |text, name| {
+        let block = format!("apiVersion: v1\nkind: T\nmetadata: {{name: {name}}}\n");
+        let flow = format!("{{apiVersion: v1, kind: T, metadata: {{name: {name}}}}}");
+        let json = format!(r#"{{"apiVersion":"v1","kind":"T","metadata":{{"name":"{name}"}}"#);
+        text.replace(&format!("@{name}\n"), &block)
+            .replace(&format!("{{@{name}}}"), &flow)
+            .replace(&format!(r#"{{"@{name}""#), &json)
+    })
+}
+
+fn summed_up(item: &Item) -> String {
+    let mut rest = item.body.clone();
+    for known in ["apiVersion", "kind", "metadata"] {
+        rest.as_object_mut().unwrap().remove(known);
+    }
+    let whose = format!("{} {} {}", item.gvk.version, item.gvk.kind, item.name);
+    let rest = Some(canonical_json(&rest)).filter(|rest| rest != "{}").map(|rest| format!(" {rest}"));
+    whose.trim_start_matches("v1 T ").to_owned() + rest.as_deref().unwrap_or_default()
+}
+
+#[test]
+fn every_stream_is_read_as_kubectl_reads_it() {
+    for (file, documents, failed) in streams::STREAMS {
+        let text = spelled_out(file);
+        let reading = manifest::read(&Arc::from("case.yaml"), text.as_bytes());
+        let got: Vec<_> = reading.shown().map(summed_up).collect();
+        assert_eq!(got, *documents, "{file:?}: {:?}", reading.diagnostics);
+        let refused = reading.diagnostics.iter().any(rhumb::object::Diagnostic::is_error);
+        assert_eq!(refused, *failed, "{file:?}: {:?}", reading.diagnostics);
+    }
+}
+
+#[test]
+fn a_key_has_at_most_1024_characters_unless_a_question_mark_announces_it() {
+    let read = |text: String| {
+        let text = format!("apiVersion: v1\nkind: T\nmetadata: {{name: t}}\n{text}");
+        manifest::read(&Arc::from("case.yaml"), text.as_bytes()).understood
+    };
+    for (length, fits) in [(1024, true), (1025, false)] {
+        let key = "é".repeat(length);
+        assert_eq!(read(format!("{key}: 1\n")), fits, "{length}");
+        assert_eq!(read(format!("\"{}\": 1\n", "k".repeat(length - 2))), fits, "{length}");
+        assert!(read(format!("? {key}\n: 1\n")), "{length}");
     }
 }

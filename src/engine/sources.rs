@@ -1,0 +1,96 @@
+//! A source as the engine knows it, and one reading of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::prune::Judgement;
+use super::{Adopt, BlastRadius, Catalog, FileFacts, Prune, Uid};
+use crate::object::{GroupKind, Hash, ObjectId, Revision};
+
+/// What the parent object of a source's inventory says.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Inventory {
+    /// Kinds that it names: a kind is named before the first object of it is written.
+    pub kinds: BTreeSet<GroupKind>,
+    /// The place that it was made from, where that is not the source's place now.
+    pub other_place: Option<Arc<str>>,
+    /// Incarnations whose deletion a person has confirmed.
+    pub confirmed: BTreeSet<Uid>,
+    /// The contents with which Jobs ended that go away by themselves.
+    pub finished: BTreeMap<ObjectId, Hash>,
+}
+
+/// Whether a source writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Writes {
+    /// It does.
+    Allowed,
+    /// It is only observed: everything is decided, nothing is written.
+    Observed,
+}
+
+/// One source and what it may do.
+#[derive(Debug)]
+pub struct Source {
+    /// Its name.
+    pub name: Arc<str>,
+    /// The id of its inventory.
+    pub applyset: Arc<str>,
+    /// Whether it takes objects over.
+    pub adopt: Adopt,
+    /// Whether it deletes what it no longer names.
+    pub prune: Prune,
+    /// How much it deletes unasked.
+    pub radius: BlastRadius,
+    /// What it wants, by file.
+    pub catalog: Catalog,
+    /// The revision in force; none before the first read.
+    pub head: Option<Revision>,
+    /// Why its newest state was not read whole; none when it was.
+    pub incomplete: Option<Arc<str>>,
+    /// Its inventory; none before the parent was read.
+    pub inventory: Option<Inventory>,
+    /// Whether it writes at all.
+    pub writes: Writes,
+    pub(super) waves: BTreeMap<i32, BTreeSet<ObjectId>>,
+    pub(super) judged: BTreeMap<ObjectId, Judgement>,
+    pub(super) to_judge: bool,
+    /// The reading that last left an object unwanted.
+    pub(super) dropped: u64,
+    /// It was looked at after this reading of any source.
+    pub(super) checked: u64,
+}
+
+impl Source {
+    /// A source that has not been read yet.
+    pub fn new(name: &str, applyset: &str, adopt: Adopt, prune: Prune, radius: BlastRadius) -> Self {
+        Self {
+            name: name.into(),
+            applyset: applyset.into(),
+            adopt,
+            prune,
+            radius,
+            catalog: Catalog::default(),
+            head: None,
+            incomplete: Some("it has not been read yet".into()),
+            inventory: None,
+            writes: Writes::Allowed,
+            waves: BTreeMap::new(),
+            judged: BTreeMap::new(),
+            to_judge: true,
+            dropped: 0,
+            checked: 0,
+        }
+    }
+}
+
+/// One reading of a source: what changed since the last.
+#[derive(Debug, Default)]
+pub struct Reading {
+    /// The revision that was read.
+    pub revision: Option<Revision>,
+    /// Files that changed, with what they hold now; nothing for one that is gone.
+    pub files: Vec<(Arc<str>, Option<FileFacts>)>,
+    /// Why it was not read whole, beyond files that were not understood.
+    pub incomplete: Option<Arc<str>>,
+}

@@ -1,0 +1,201 @@
+//! The remote repository fails in every way: the last revision stays in force, and nothing is deleted.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::support::{Daemon, Manners, Remote, Repo, SOON, Site, Window, eventually, yaml};
+
+/// How long after the remote's return a new commit must be there: looks at a failing remote are spread.
+const RETURN: Duration = Duration::from_secs(30);
+
+struct Bed {
+    site: Site<'static>,
+    repo: Repo,
+    remote: Remote,
+    daemon: Daemon,
+    sent: Window<'static>,
+    turn: u32,
+}
+
+fn daemon(site: &Site<'_>, remote: &Remote) -> Daemon {
+    let mut command = site.command(&["run", &remote.url(), "--ref", "main", "--interval", "1s"]);
+    remote.trusted(&mut command);
+    Daemon::start(command)
+}
+
+/// A daemon that follows a remote, at rest.
+fn bed(name: &str) -> Bed {
+    let site = Site::new(name);
+    let files: Vec<_> =
+        (0..4).map(|n| (format!("m{n}.yaml"), yaml::config_map(&format!("m{n}"), "a", "1"))).collect();
+    let repo = Repo::new(&files);
+    let remote = Remote::of(&repo);
+    let daemon = daemon(&site, &remote);
+    (0..4).for_each(|n| site.await_data(&format!("m{n}"), "a", "1"));
+    let sent = site.window();
+    Bed { site, repo, remote, daemon, sent, turn: 1 }
+}
+
+impl Bed {
+    /// What was applied is defended, and nothing was pruned.
+    #[track_caller]
+    fn defends(&self) {
+        self.site.api.merge(&self.site.at("ConfigMap", "m1"), "them", &json!({"data": {"a": "theirs"}}));
+        self.site.await_data("m1", "a", "1");
+        self.site.api.delete(&self.site.at("ConfigMap", "m2"));
+        self.site.await_data("m2", "a", "1");
+        assert!((0..4).all(|n| self.site.has("ConfigMap", &format!("m{n}"))));
+        self.sent.assert_no_deletes();
+    }
+
+    /// Commits and pushes a change of one object.
+    fn push(&mut self) -> String {
+        self.turn += 1;
+        let wanted = self.turn.to_string();
+        self.repo.change("m0.yaml", &yaml::config_map("m0", "a", &wanted));
+        self.repo.git(&["push", "--quiet", "--force", "origin", "HEAD:main"]);
+        wanted
+    }
+
+    /// What was pushed meanwhile arrives, and a pruning commit prunes.
+    #[track_caller]
+    fn recovers(&mut self, wanted: &str) {
+        self.site.await_data_within(RETURN, "m0", "a", wanted);
+        self.repo.remove("m3.yaml");
+        self.push();
+        self.site.await_absence("ConfigMap", "m3");
+        let deleted: Vec<_> = self.sent.deletes().into_iter().map(|event| event.name).collect();
+        assert_eq!(deleted, ["m3"]);
+        assert!(self.daemon.is_running());
+    }
+
+    /// The remote fails so, which is told with the age of what is in force; it is left so for some looks.
+    #[track_caller]
+    fn fails(&self, manners: Manners, words: &str) {
+        let (mark, looks) = (self.daemon.mark(), self.remote.connections());
+        self.remote.set(manners);
+        self.daemon.says_since(mark, &["WARN", words, "in force: ", "last seen"]);
+        self.defends();
+        eventually("it is looked at again", SOON, || {
+            let now = self.remote.connections() - looks;
+            if now >= 2 { Ok(()) } else { Err(format!("{now} looks")) }
+        });
+        assert!(self.remote.connections() - looks < 60, "it is looked at in a loop");
+    }
+}
+
+fn survives(name: &str, manners: Manners, words: &str) {
+    let mut bed = bed(name);
+    bed.fails(manners, words);
+    let wanted = bed.push();
+    bed.remote.set(Manners::Good);
+    bed.recovers(&wanted);
+}
+
+#[test]
+fn a_remote_that_is_down() {
+    survives("git-down", Manners::Down, "not reachable");
+}
+
+#[test]
+fn a_remote_that_answers_with_a_page() {
+    survives("git-page", Manners::Page, "names no branch at all");
+}
+
+#[test]
+fn a_remote_that_answers_with_nothing() {
+    survives("git-empty", Manners::Empty, "git-empty");
+}
+
+/// Processes of git that talk to this server.
+fn talking(remote: &Remote) -> usize {
+    let listed = Command::new("pgrep").args(["-f", "-c", &remote.url()]).output().unwrap();
+    String::from_utf8_lossy(&listed.stdout).trim().parse().unwrap()
+}
+
+#[test]
+fn a_remote_that_never_answers_is_given_up_and_holds_up_neither_repairs_nor_the_end() {
+    let mut bed = bed("git-silent");
+    for manners in [Manners::SilentAfterHandshake, Manners::Silent] {
+        bed.remote.set(manners);
+        eventually("a look hangs", SOON, || if bed.remote.open() > 0 { Ok(()) } else { Err("none does") });
+        bed.defends();
+    }
+    let told = Instant::now();
+    assert_eq!(bed.daemon.stop().code(), Some(0));
+    assert!(told.elapsed() < Duration::from_secs(4), "it took {:?}", told.elapsed());
+    eventually("git's processes are gone", SOON, || match talking(&bed.remote) {
+        0 => Ok(()),
+        some => Err(format!("{some} are there")),
+    });
+    // A start without a remote: what the cluster shows of ours is defended by what was kept of its revision.
+    let wanted = bed.push();
+    bed.daemon = daemon(&bed.site, &bed.remote);
+    bed.daemon.says(&["WARN", "in force: ", "not seen since"]);
+    bed.site.api.merge(&bed.site.at("ConfigMap", "m1"), "them", &json!({"data": {"a": "theirs"}}));
+    bed.site.await_data("m1", "a", "1");
+    bed.sent.assert_no_deletes();
+    bed.remote.set(Manners::Good);
+    bed.recovers(&wanted);
+}
+
+#[test]
+fn a_slow_remote_is_given_up_and_tried_again() {
+    survives("git-slow", Manners::Slow, "git-slow");
+}
+
+#[test]
+fn a_history_that_was_rewritten_is_followed() {
+    let mut bed = bed("git-forced");
+    bed.repo.git(&["checkout", "--quiet", "--orphan", "other"]);
+    let wanted = bed.push();
+    bed.site.await_data_within(RETURN, "m0", "a", &wanted);
+    bed.defends();
+    bed.recovers(&wanted);
+}
+
+#[test]
+fn a_branch_that_was_deleted_deletes_nothing() {
+    let mut bed = bed("git-branch");
+    bed.repo.git(&["push", "--quiet", "origin", "HEAD:trunk"]);
+    // HEAD leads elsewhere, and is there: the server's answer is a whole one.
+    let head = |name: &str| {
+        std::fs::write(bed.remote.path().join("HEAD"), format!("ref: refs/heads/{name}\n")).unwrap();
+    };
+    head("trunk");
+    let mark = bed.daemon.mark();
+    bed.repo.git(&["push", "--quiet", "origin", ":main"]);
+    bed.daemon.says_since(mark, &["WARN", "main is gone", "nothing is deleted", "in force: "]);
+    bed.defends();
+    let wanted = bed.push();
+    bed.recovers(&wanted);
+}
+
+#[test]
+fn what_a_killed_fetch_left_behind_does_not_stand_in_the_way() {
+    let mut bed = bed("git-litter");
+    bed.daemon.kill();
+    let store = walk(bed.site.state.path(), "store.git");
+    std::fs::write(store.join("shallow.lock"), "").unwrap();
+    std::fs::create_dir_all(store.join("objects/pack")).unwrap();
+    std::fs::write(store.join("objects/pack/tmp_pack_abc123"), "PACK half of it").unwrap();
+    let wanted = bed.push();
+    bed.daemon = daemon(&bed.site, &bed.remote);
+    bed.site.await_data_within(RETURN, "m0", "a", &wanted);
+    bed.defends();
+    bed.recovers(&wanted);
+}
+
+/// The first folder of this name below another.
+fn walk(folder: &std::path::Path, name: &str) -> std::path::PathBuf {
+    let mut left = vec![folder.to_owned()];
+    while let Some(next) = left.pop() {
+        if next.ends_with(name) {
+            return next;
+        }
+        left.extend(std::fs::read_dir(&next).into_iter().flatten().flatten().map(|entry| entry.path()));
+    }
+    panic!("no {name} below {}", folder.display());
+}

@@ -1,0 +1,224 @@
+//! The state directory is only a cache: without it, or with a broken one, everything is found again in git and in the
+//! cluster, or a clear error is told; nothing is ever deleted because of it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::support::{Daemon, Manners, Remote, Repo, Run, SOON, Site, Window, eventually, run, yaml};
+
+struct Bed {
+    site: Site<'static>,
+    repo: Repo,
+    remote: Remote,
+    sent: Window<'static>,
+}
+
+/// What was applied from a remote by a daemon that has ended.
+fn bed(name: &str) -> Bed {
+    let site = Site::new(name);
+    let files: Vec<_> =
+        (0..4).map(|n| (format!("m{n}.yaml"), yaml::config_map(&format!("m{n}"), "a", "1"))).collect();
+    let repo = Repo::new(&files);
+    let remote = Remote::of(&repo);
+    let bed = Bed { sent: site.window(), site, repo, remote };
+    let mut daemon = bed.daemon();
+    (0..4).for_each(|n| bed.site.await_data(&format!("m{n}"), "a", "1"));
+    // The store is made before the first revision is read, and the pins when nothing is left to do.
+    eventually("the revision is kept", SOON, || {
+        let pins = bed.store().join("refs/rhumb/keep");
+        if fs::read_dir(pins).is_ok_and(|mut pins| pins.next().is_some()) { Ok(()) } else { Err("it is not") }
+    });
+    assert_eq!(daemon.stop().code(), Some(0));
+    Bed { sent: bed.site.window(), ..bed }
+}
+
+impl Bed {
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = self.site.command(arguments);
+        self.remote.trusted(&mut command);
+        command
+    }
+
+    fn daemon(&self) -> Daemon {
+        Daemon::start(self.command(&["run", &self.remote.url(), "--interval", "1s"]))
+    }
+
+    fn apply(&self) -> Run {
+        run(self.command(&["apply", &self.remote.url(), "--ref", "main", "--prune"]))
+    }
+
+    fn store(&self) -> PathBuf {
+        below(self.site.state.path(), "store.git")
+    }
+
+    /// A commit with a change, and without one of the objects.
+    fn push(&self, wanted: &str) {
+        self.repo.write("m0.yaml", &yaml::config_map("m0", "a", wanted));
+        self.repo.git(&["rm", "--quiet", "--ignore-unmatch", "m3.yaml"]);
+        self.repo.commit("Change");
+        self.repo.git(&["push", "--quiet", "origin", "HEAD:main"]);
+    }
+
+    fn drift(&self) {
+        self.site.api.merge(&self.site.at("ConfigMap", "m1"), "them", &json!({"data": {"a": "theirs"}}));
+    }
+
+    /// The next start, and what a commit asks for after it.
+    #[track_caller]
+    fn starts_again(&self, words: &[&str]) {
+        self.drift();
+        let daemon = self.daemon();
+        self.site.await_data("m1", "a", "1");
+        self.sent.assert_no_deletes();
+        if !words.is_empty() {
+            daemon.says(words);
+        }
+        self.push("2");
+        self.site.await_data("m0", "a", "2");
+        self.site.await_absence("ConfigMap", "m3");
+        let deleted: Vec<_> = self.sent.deletes().into_iter().map(|event| event.name).collect();
+        assert_eq!(deleted, ["m3"]);
+        let made = self.sent.writes().into_iter().filter(|event| event.code == 201).count();
+        assert_eq!(made, 0);
+    }
+}
+
+/// The first folder of this name below another.
+fn below(folder: &Path, name: &str) -> PathBuf {
+    let mut left = vec![folder.to_owned()];
+    while let Some(next) = left.pop() {
+        if next.ends_with(name) {
+            return next;
+        }
+        left.extend(fs::read_dir(&next).into_iter().flatten().flatten().map(|entry| entry.path()));
+    }
+    folder.join(name)
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut left = vec![folder.to_owned()];
+    while let Some(next) = left.pop() {
+        for path in fs::read_dir(&next).into_iter().flatten().flatten().map(|entry| entry.path()) {
+            if path.is_dir() { left.push(path) } else { found.push(path) }
+        }
+    }
+    found
+}
+
+#[test]
+fn a_deleted_state_directory_is_made_again() {
+    let bed = bed("state-gone");
+    for entry in fs::read_dir(bed.site.state.path()).unwrap() {
+        fs::remove_dir_all(entry.unwrap().path()).unwrap();
+    }
+    bed.starts_again(&[]);
+}
+
+#[test]
+fn a_state_directory_full_of_nonsense_is_moved_aside_and_made_again() {
+    let bed = bed("state-broken");
+    for file in files(&bed.store()) {
+        fs::remove_file(&file).unwrap();
+        fs::write(&file, "nonsense").unwrap();
+    }
+    bed.starts_again(&["damaged store"]);
+}
+
+#[test]
+fn a_lost_object_in_the_store_is_fetched_again() {
+    let bed = bed("state-hole");
+    let packs = files(&bed.store().join("objects"));
+    assert!(!packs.is_empty());
+    for pack in &packs {
+        fs::remove_file(pack).unwrap();
+    }
+    bed.starts_again(&[]);
+}
+
+#[test]
+fn a_state_directory_that_goes_while_the_daemon_runs_is_made_again() {
+    let bed = bed("state-pulled");
+    let _daemon = bed.daemon();
+    bed.drift();
+    bed.site.await_data("m1", "a", "1");
+    let trash = TempDir::new().unwrap();
+    for entry in fs::read_dir(bed.site.state.path()).unwrap() {
+        let entry = entry.unwrap();
+        fs::rename(entry.path(), trash.path().join(entry.file_name())).unwrap();
+    }
+    bed.drift();
+    bed.site.await_data("m1", "a", "1");
+    bed.sent.assert_no_deletes();
+    bed.push("2");
+    bed.site.await_data("m0", "a", "2");
+    bed.site.await_absence("ConfigMap", "m3");
+}
+
+#[test]
+fn neither_git_nor_state_is_no_reason_to_delete() {
+    let bed = bed("state-nothing");
+    for entry in fs::read_dir(bed.site.state.path()).unwrap() {
+        fs::remove_dir_all(entry.unwrap().path()).unwrap();
+    }
+    bed.remote.set(Manners::Down);
+    let mut daemon = bed.daemon();
+    daemon.says(&["WARN", "not reachable"]);
+    bed.apply().ends(2).says(&["not reachable"]);
+    assert!(daemon.is_running());
+    bed.sent.assert_silent();
+    bed.remote.set(Manners::Good);
+    bed.push("2");
+    bed.site.await_data("m0", "a", "2");
+    bed.site.await_absence("ConfigMap", "m3");
+}
+
+/// A command whose files cannot grow, as on a full disk: the signal that tells of it is ignored, so that the
+/// system call fails. Pipes are no files.
+fn on_a_full_disk(command: &Command) -> Command {
+    let mut full = Command::new("/bin/sh");
+    full.args(["-c", "trap '' XFSZ; ulimit -f 0; exec \"$0\" \"$@\""]).arg(command.get_program());
+    full.args(command.get_args());
+    full.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    full.env_remove("RUST_LOG");
+    full
+}
+
+#[test]
+fn a_state_directory_that_cannot_be_written_is_a_clear_error_and_deletes_nothing() {
+    let bed = bed("state-closed");
+    bed.push("2");
+    let elsewhere = TempDir::new().unwrap();
+    let file = elsewhere.path().join("file");
+    fs::write(&file, "a file stands where the directory should be").unwrap();
+    let full = elsewhere.path().join("full");
+    for path in [file.as_path(), Path::new("/proc/sys/rhumb"), &full] {
+        let url = bed.remote.url();
+        for arguments in
+            [&["apply", &url, "--ref", "main", "--prune"], &["run", &url, "--ref", "main", "--interval=1s"]]
+        {
+            let mut command = bed.command(arguments);
+            command.env("STATE_DIRECTORY", path);
+            if path == full {
+                command = on_a_full_disk(&command);
+            }
+            if arguments[0] == "apply" {
+                let ended = run(command);
+                assert!([2, 3].contains(&ended.code), "{ended:#?}");
+                ended.says(&["state directory", path.to_str().unwrap()]);
+            } else {
+                let daemon = Daemon::start(command);
+                daemon.says(&["state directory", path.to_str().unwrap()]);
+            }
+            bed.sent.assert_silent();
+        }
+    }
+    // With a place to write to it goes on.
+    bed.apply().ends(0);
+    assert!(!bed.site.has("ConfigMap", "m3"));
+    assert_eq!(bed.site.data("m0", "a"), "2");
+}

@@ -1,0 +1,106 @@
+//! What waits goes on by itself, and what changes hands or has an autoscaler is left as it is.
+
+use serde_json::json;
+
+use crate::support::{Folder, Repo, SOON, Site, at, eventually, yaml};
+
+#[test]
+fn each_wave_follows_when_the_one_before_is_healthy() {
+    let site = Site::new("waits-waves");
+    let wave = |n: u32, image: &str| {
+        let name = format!("  name: w{n}\n");
+        let waved = format!("{name}  annotations: {{rhumb.dev/wave: \"{n}\"}}\n");
+        yaml::deployment(&format!("w{n}"), 1, image).replacen(&name, &waved, 1)
+    };
+    let folder = Folder::new(&[0, 1, 2].map(|n| (format!("w{n}.yaml"), wave(n, "app:1"))));
+    site.apply(folder.path(), &["--wait=60s"]).ends(0);
+    for n in [0, 1, 2] {
+        folder.write(&format!("w{n}.yaml"), &wave(n, "app:2"));
+    }
+    site.apply(folder.path(), &["--wait=60s"]).ends(0);
+    let image = |name| site.value("Deployment", name, "/spec/template/spec/containers/0/image");
+    assert_eq!(["w0", "w1", "w2"].map(image), ["app:2"; 3]);
+}
+
+#[test]
+fn a_count_that_an_autoscaler_owns_survives_a_restart() {
+    let site = Site::new("waits-scaled");
+    let scaler = "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: web}\nspec:\n  \
+                  {maxReplicas: 9, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, metrics: \
+                  [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}}]}\n";
+    let folder =
+        Folder::new(&[("web.yaml", yaml::deployment("web", 2, "app:1")), ("hpa.yaml", scaler.to_owned())]);
+    let mut daemon = site.daemon(folder.path());
+    site.await_rollout("web");
+    site.await_object("HorizontalPodAutoscaler", "web");
+    site.kubectl(&["scale", "deployment/web", "--replicas=5"]);
+    site.await_rollout("web");
+    daemon.stop();
+    let daemon = site.daemon(folder.path());
+    daemon.says(&["read", "files=2"]);
+    folder.write("more.yaml", &yaml::config_map("more", "a", "b"));
+    site.await_object("ConfigMap", "more");
+    assert_eq!(site.value("Deployment", "web", "/spec/replicas"), 5);
+}
+
+#[test]
+fn an_inventory_that_was_edited_or_deleted_is_mended_and_holds_nothing_up() {
+    let site = Site::new("waits-inventory");
+    let folder = Folder::new(&[("a.yaml", yaml::config_map("a", "a", "b"))]);
+    let settings = "resync: 2s";
+    let text = format!(
+        "apiVersion: rhumb.dev/v1alpha1\nkind: Configuration\n{settings}\n---\napiVersion: rhumb.dev/v1alpha1\n\
+         kind: Source\nmetadata: {{name: waits-inventory}}\nspec: {{namespace: waits-inventory, directory: {}}}\n",
+        folder.path().display()
+    );
+    let daemon = site.configured(&text);
+    site.await_data("a", "a", "b");
+    let parent = at("ConfigMap", "rhumb-system", "waits-inventory");
+    let kinds = "/metadata/annotations/applyset.kubernetes.io~1contains-group-kinds";
+    let mended = || {
+        eventually("the inventory names the kind", SOON, || {
+            let told = site.parent().and_then(|parent| parent.pointer(kinds).cloned());
+            if told == Some(json!("ConfigMap")) { Ok(()) } else { Err(format!("{told:?}")) }
+        });
+    };
+    let edited =
+        json!({"metadata": {"annotations": {"applyset.kubernetes.io/contains-group-kinds": "Secret"}}});
+    site.api.merge(&parent, "somebody", &edited);
+    mended();
+    site.api.delete(&parent);
+    mended();
+    site.api.merge(&site.at("ConfigMap", "a"), "somebody", &json!({"data": {"a": "c"}}));
+    site.await_data("a", "a", "b");
+    drop(daemon);
+}
+
+#[test]
+fn an_object_that_moves_between_sources_in_one_commit_stays_the_same_object() {
+    let site = Site::new("waits-moves");
+    let config = |name| yaml::config_map(name, "a", "b");
+    let repo =
+        Repo::new(&[("a/keep.yaml", config("a")), ("b/keep.yaml", config("b")), ("b/m.yaml", config("m"))]);
+    let source = |name: &str| {
+        format!(
+            "apiVersion: rhumb.dev/v1alpha1\nkind: Source\nmetadata: {{name: waits-moves-{name}}}\nspec:\n  namespace: \
+             waits-moves\n  git: {{url: {}, path: {name}}}\n",
+            repo.path().display()
+        )
+    };
+    let daemon = site.configured(&format!("{}---\n{}", source("a"), source("b")));
+    let uid = site.await_object("ConfigMap", "m").pointer("/metadata/uid").cloned();
+    for (from, to) in [("b", "a"), ("a", "b"), ("b", "a"), ("a", "b")] {
+        repo.write(&format!("{to}/m.yaml"), &config("m"));
+        repo.remove(&format!("{from}/m.yaml"));
+        let mark = daemon.mark();
+        let commit = repo.commit("move");
+        for source in ["a", "b"] {
+            daemon.says_since(mark, &["read", &format!("source=waits-moves-{source}"), &commit]);
+        }
+        daemon.says_since(mark, &["configured", "waits-moves/m"]);
+    }
+    assert_eq!(site.get("ConfigMap", "m").and_then(|m| m.pointer("/metadata/uid").cloned()), uid);
+    repo.remove("b/m.yaml");
+    repo.commit("take it away");
+    site.await_absence("ConfigMap", "m");
+}
