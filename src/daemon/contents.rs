@@ -111,9 +111,14 @@ impl Contents {
         Ok(items)
     }
 
-    /// Forgets the parsed files.
+    /// Forgets the parsed files and closes what they were read from.
     pub(super) fn clear(&self) {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        for place in self.places.iter() {
+            if let Bytes::Store(reader) = &place.bytes {
+                reader.close();
+            }
+        }
     }
 }
 

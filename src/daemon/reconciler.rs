@@ -419,10 +419,13 @@ impl Reconciler {
 
     /// Revisions that contents in force were brought by stay readable.
     fn pin(&mut self) {
-        if self.pins == Pins::New || !self.is_idle() {
+        if !self.is_idle() {
             return;
         }
-        self.pins = Pins::New;
+        self.hands.contents.clear();
+        if std::mem::replace(&mut self.pins, Pins::New) == Pins::New {
+            return;
+        }
         let revisions = self.engine.revisions();
         for feed in self.feeds.iter().flatten() {
             let _ = feed.try_send(Order::Pin(revisions.clone()));

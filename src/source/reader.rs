@@ -2,8 +2,9 @@
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use git2::{ErrorCode, Odb, Oid};
 use jiff::Timestamp;
@@ -38,6 +39,11 @@ impl Default for Limits {
     }
 }
 
+/// So long handles are used again; a handle that is kept holds every deleted pack open.
+const YOUNG: Duration = Duration::from_secs(1);
+/// So many are kept for reads at the same time.
+const MOST_HANDLES: usize = 8;
+
 /// Whether revisions are people's commits or our own snapshots of a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
@@ -64,6 +70,17 @@ struct Shared {
     limits: Limits,
     /// Set when a store turned out to be damaged.
     suspect: AtomicBool,
+    handles: Handles,
+}
+
+/// Handles that were opened a moment ago: to open them costs more than to read a file.
+#[derive(Default)]
+struct Handles(Mutex<Vec<(Instant, Objects)>>);
+
+impl std::fmt::Debug for Handles {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Handles")
+    }
 }
 
 impl Reader {
@@ -75,7 +92,8 @@ impl Reader {
         limits: Limits,
     ) -> Self {
         let suspect = AtomicBool::new(false);
-        Self { shared: Arc::new(Shared { stores, form, place, path, limits, suspect }) }
+        let handles = Handles::default();
+        Self { shared: Arc::new(Shared { stores, form, place, path, limits, suspect, handles }) }
     }
 
     /// Has the store looked at before it is used again.
@@ -173,9 +191,27 @@ impl Reader {
         })
     }
 
-    /// Reads one file's bytes.
+    /// Reads one file's bytes. Unlike a pass, it uses handles again that were opened less than a second ago:
+    /// what they give is right, as the id tells the content, and what they miss is looked for with fresh ones.
     pub fn read(&self, blob: Blob) -> Result<Vec<u8>, Error> {
+        let handles = || self.shared.handles.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let young = handles().pop().filter(|(opened, _)| opened.elapsed() < YOUNG);
+        let handle = young.or_else(|| Some((Instant::now(), Objects::open(&self.shared.stores).ok()?)));
+        if let Some(handle) = handle
+            && let Ok(Ok(bytes)) = handle.1.databases().map(|databases| self.bytes(&databases, blob))
+        {
+            let mut handles = handles();
+            if handles.len() < MOST_HANDLES {
+                handles.push(handle);
+            }
+            return Ok(bytes);
+        }
         self.read_all([blob], |_, bytes| Ok(bytes))?.pop().ok_or_else(|| self.lost(blob))
+    }
+
+    /// Closes what reads may have left open for the next ones.
+    pub fn close(&self) {
+        self.shared.handles.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     /// Reads many files through one set of handles, and gives what `each` makes of their bytes.
