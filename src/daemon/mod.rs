@@ -1,6 +1,6 @@
 //! The loop that makes a cluster follow its sources.
 //!
-//! Everything that happens arrives as one closed [`Event`](event::Event); events only wake the loop, and every decision
+//! Everything that happens arrives as one closed `Event`; events only wake the loop, and every decision
 //! is made by the engine from whole state. What the engine decides is carried out by small tasks whose
 //! outcomes are events again.
 //!
