@@ -68,7 +68,8 @@ const FOUNDATION: [&str; 10] = [
 ];
 
 /// What may stand at the top level, and whether it must.
-const TOP_LEVEL: [(&str, bool); 17] = [
+const TOP_LEVEL: [(&str, bool); 18] = [
+    (".cargo", false),
     (".ci", true),
     (".gitignore", true),
     ("ARCHITECTURE.md", true),

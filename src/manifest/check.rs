@@ -247,9 +247,14 @@ impl Check<'_, '_, '_> {
         let typed = is_texts(field("labels")) && is_texts(field("annotations"));
         if let Some(labels) = self.texts(metadata, "labels", field("labels")) {
             for (key, value) in labels {
-                let fault = names::key_fault(key).map(|fault| format!("label key \"{key}\": {fault}"));
-                self.key_error(metadata, "labels", key, fault);
+                if let Some(fault) = names::key_fault(key) {
+                    self.key_error(metadata, "labels", key, || format!("label key \"{key}\": {fault}"));
+                }
                 if let Some(fault) = value.as_str().and_then(names::label_value_fault) {
+                    if self.findings.is_full() {
+                        self.findings.count_error();
+                        continue;
+                    }
                     let path = [metadata, &["labels", key]].concat();
                     self.error(&path, "bad-label", format!("label \"{key}\": {fault}"));
                 }
@@ -259,9 +264,10 @@ impl Check<'_, '_, '_> {
             let mut size = 0;
             for (key, value) in annotations {
                 size += key.len() + value.as_str().map_or(0, str::len);
-                let fault = names::key_fault(&key.to_lowercase())
-                    .map(|fault| format!("annotation key \"{key}\": {fault}"));
-                self.key_error(metadata, "annotations", key, fault);
+                if let Some(fault) = names::key_fault(&key.to_lowercase()) {
+                    let message = || format!("annotation key \"{key}\": {fault}");
+                    self.key_error(metadata, "annotations", key, message);
+                }
             }
             if size > ANNOTATIONS {
                 let path = [metadata, &["annotations"]].concat();
@@ -289,11 +295,13 @@ impl Check<'_, '_, '_> {
         }
     }
 
-    fn key_error(&mut self, metadata: &[&str], field: &str, key: &str, fault: Option<String>) {
-        let Some(fault) = fault else { return };
+    fn key_error(&mut self, metadata: &[&str], field: &str, key: &str, message: impl FnOnce() -> String) {
+        if self.findings.is_full() {
+            return self.findings.count_error();
+        }
         let path = [metadata, &[field, key]].concat();
         let mark = self.key_place(&path);
-        self.findings.add(Finding::error(mark, "bad-key", fault));
+        self.findings.add(Finding::error(mark, "bad-key", message()));
     }
 
     /// A field that maps text to text. Reports what else it is or holds.

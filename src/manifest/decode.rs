@@ -17,7 +17,10 @@ use crate::object::{Code, Gvk, Origin, text_at};
 
 /// Reads the items of one file.
 pub(super) fn read(file: &Arc<str>, bytes: &[u8]) -> Reading {
-    let text = text::decoded(bytes);
+    let text = match text::decoded(bytes, super::MAX_FILE as usize) {
+        Ok(text) => text,
+        Err(length) => return unread(file, length),
+    };
     let mut decoder = Decoder {
         file,
         findings: Findings::of(file),
@@ -36,6 +39,12 @@ pub(super) fn read(file: &Arc<str>, bytes: &[u8]) -> Reading {
         understood: decoder.understood,
         diagnostics: decoder.findings.into_diagnostics(&text),
     }
+}
+
+/// What is said of a file whose text is too large.
+fn unread(file: &Arc<str>, length: usize) -> Reading {
+    let diagnostics = vec![super::too_large(file, length as u64)];
+    Reading { items: Vec::new(), diagnostics, understood: false, before_error: 0 }
 }
 
 struct Decoder<'f> {

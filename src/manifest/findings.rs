@@ -104,6 +104,12 @@ impl Findings {
         self.list.len() >= MOST && self.errors > 0
     }
 
+    /// Counts an error of which nothing is shown, because there are too many already.
+    pub(super) fn count_error(&mut self) {
+        self.errors += 1;
+        self.left_out += 1;
+    }
+
     /// How many errors there are so far.
     pub(super) fn errors(&self) -> u64 {
         self.errors

@@ -3,28 +3,51 @@
 
 use std::borrow::Cow;
 
-/// The text of a file, without its byte order mark.
-pub(super) fn decoded(bytes: &[u8]) -> Cow<'_, str> {
+/// The text of a file, without its byte order mark. Fails with its length when that is over a limit: what is
+/// not valid takes more bytes as text than in the file.
+pub(super) fn decoded(bytes: &[u8], limit: usize) -> Result<Cow<'_, str>, usize> {
     let text = match bytes {
-        [0xEF, 0xBB, 0xBF, rest @ ..] => String::from_utf8_lossy(rest),
-        [0xFF, 0xFE, rest @ ..] => utf16(rest, u16::from_le_bytes),
-        [0xFE, 0xFF, rest @ ..] => utf16(rest, u16::from_be_bytes),
-        _ => String::from_utf8_lossy(bytes),
+        [0xEF, 0xBB, 0xBF, rest @ ..] => utf8(rest, limit)?,
+        [0xFF, 0xFE, rest @ ..] => utf16(rest, u16::from_le_bytes, limit)?,
+        [0xFE, 0xFF, rest @ ..] => utf16(rest, u16::from_be_bytes, limit)?,
+        _ => utf8(bytes, limit)?,
     };
     // kubectl's line reader takes `\r\n` off each line and puts `\n` back, which turns `\r\r\n` into one
     // break instead of two.
-    if text.contains("\r\r\n") { Cow::Owned(text.replace("\r\n", "\n")) } else { text }
+    Ok(if text.contains("\r\r\n") { Cow::Owned(text.replace("\r\n", "\n")) } else { text })
 }
 
-fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Cow<'static, str> {
-    let (pairs, odd) = bytes.as_chunks::<2>();
-    let units = pairs.iter().copied().map(unit);
-    let mut text: String =
-        char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect();
-    if !odd.is_empty() {
-        text.push(char::REPLACEMENT_CHARACTER);
+fn utf8(bytes: &[u8], limit: usize) -> Result<Cow<'_, str>, usize> {
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        return Ok(Cow::Borrowed(text));
     }
-    Cow::Owned(text)
+    let pieces = || {
+        let chunks = bytes.utf8_chunks();
+        chunks.flat_map(|chunk| [chunk.valid(), if chunk.invalid().is_empty() { "" } else { "\u{FFFD}" }])
+    };
+    let length = pieces().map(str::len).sum();
+    if length > limit {
+        return Err(length);
+    }
+    let mut text = String::with_capacity(length);
+    text.extend(pieces());
+    Ok(Cow::Owned(text))
+}
+
+fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16, limit: usize) -> Result<Cow<'static, str>, usize> {
+    let (pairs, odd) = bytes.as_chunks::<2>();
+    let characters = || {
+        char::decode_utf16(pairs.iter().copied().map(unit))
+            .map(|character| character.unwrap_or(char::REPLACEMENT_CHARACTER))
+            .chain(odd.iter().map(|_| char::REPLACEMENT_CHARACTER))
+    };
+    let length = characters().map(char::len_utf8).sum();
+    if length > limit {
+        return Err(length);
+    }
+    let mut text = String::with_capacity(length);
+    text.extend(characters());
+    Ok(Cow::Owned(text))
 }
 
 /// How many lines end in this text: `\n`, `\r\n` or `\r`.

@@ -177,6 +177,8 @@ cases! {
     "16 MiB of NUL", FILE, |n| repeated("", "\0", "", n);
     "NUL at the end of 16 MiB", FILE, |n| repeated(&format!("{HEAD}a: "), "x", "\0", n - 64);
     "16 MiB that is no UTF-8", FILE, |n| vec![0xFF; n];
+    "16 MiB of characters of three bytes", FILE / 3, |n| repeated("", "\u{FFFD}", "", n);
+    "a long text of characters of four bytes", FILE / 4, |n| repeated("a: '", "\u{1F980}", "'", n - 3);
     "16 MiB of halves of UTF-16", FILE, |n| [vec![0xFF, 0xFE], vec![0xD8; n - 2]].concat();
     "16 MiB of UTF-16", FILE / 2, |n| {
         let text = [HEAD, "a: ", &"x".repeat(n - 100), "\n"].concat();

@@ -77,10 +77,10 @@ impl<'a> Scanner<'a> {
         Start { at: self.cursor.at, mark: self.cursor.mark() }
     }
 
-    /// What is looked at in one go: no more than makes a text too long.
+    /// What is looked at in one go: whole characters, and no more than makes a text too long.
     fn ahead(&self) -> &'a [u8] {
-        let rest = self.cursor.rest().as_bytes();
-        rest.get(..=MAX_TEXT).unwrap_or(rest)
+        let rest = self.cursor.rest();
+        rest.get(..rest.ceil_char_boundary(MAX_TEXT + 1)).unwrap_or(rest).as_bytes()
     }
 
     /// Stops at a text that is longer than any object.
@@ -103,6 +103,7 @@ impl<'a> Scanner<'a> {
                     pieces.replace(end, &folds.text(), self.cursor.at);
                 }
                 self.cursor.pass(run);
+                self.bounded(start)?;
                 end = self.cursor.at;
             }
             if !self.cursor.at_blank() && !self.cursor.at_break() {
