@@ -330,14 +330,17 @@ fn resolve(
     revision: &Revision,
     wanted: Vec<(ObjectId, Hash)>,
 ) -> Vec<(ObjectId, Release, Option<Shared>)> {
-    let mut found: BTreeMap<ObjectId, Vec<Shared>> = BTreeMap::new();
+    let mut found: BTreeMap<ObjectId, Vec<Shared>> =
+        wanted.iter().map(|(id, _)| (id.clone(), Vec::new())).collect();
     match reader.snapshot(revision) {
         Ok(snapshot) => {
             for file in snapshot.files.iter().filter(|file| file.size <= MAX_FILE) {
                 let Ok(bytes) = reader.read(file.blob) else { continue };
                 let Read { facts, .. } = dialect.read(&file.path, &bytes, file.blob.into(), &mut scopes);
                 for object in facts.objects {
-                    found.entry(object.id.clone()).or_default().push(object);
+                    if let Some(contents) = found.get_mut(&object.id) {
+                        contents.push(object);
+                    }
                 }
             }
         }

@@ -213,7 +213,11 @@ impl Engine {
             }
         }
         entry.wants.retain(|(other, _)| *other != source);
-        entry.wants.extend(want.map(|want| (source, want)));
+        if let Some(want) = want {
+            // Nearly always the only one.
+            entry.wants.reserve_exact(1);
+            entry.wants.push((source, want));
+        }
         entry.wants.sort_by_key(|(source, _)| *source);
         if let Some((_, desired)) = entry.want()
             && let Some(defined) = &desired.defines

@@ -34,12 +34,22 @@ pub(super) struct Batch {
 impl Reconciler {
     /// Asks the feeds for older contents that decisions need.
     pub(super) fn resolve(&mut self) {
+        if self.read.is_empty() {
+            return;
+        }
         for (revision, wanted) in self.engine.unresolved() {
+            // Each answer takes a reading of the whole revision: what comes up meanwhile is asked together.
+            if wanted.iter().any(|(id, _)| self.resolving.contains(id)) {
+                continue;
+            }
             // Several sources may follow the same repository.
             let mut by_source: BTreeMap<Option<SourceId>, Vec<(ObjectId, Hash)>> = BTreeMap::new();
-            for (id, hash) in wanted.into_iter().filter(|(id, _)| !self.resolving.contains(id)) {
+            for (id, hash) in wanted {
                 by_source.entry(self.accepted_from(&id)).or_default().push((id, hash));
             }
+            // Most contents turn out to be those that the newest revision wants, once that is read.
+            let is_read = |source: &Option<SourceId>| source.is_none_or(|source| self.read.contains(&source));
+            by_source.retain(|source, _| is_read(source));
             for (source, wanted) in by_source {
                 match source.and_then(|source| self.feeds[source].as_ref()) {
                     Some(feed) => {
