@@ -7,8 +7,12 @@ use tokio::time::Instant;
 
 use crate::object::Revision;
 
-/// How long a revision may be in force before it is kept: to keep it costs more than to read what changed.
-const DELAY: Duration = Duration::from_secs(1);
+/// How long nothing else may happen before revisions are kept: to keep one costs more than to read what
+/// changed, and the next commit should not wait for it.
+const QUIET: Duration = Duration::from_secs(1);
+
+/// How long a revision may be in force before it is kept all the same.
+const LONGEST: Duration = Duration::from_secs(30);
 
 /// The revisions that a source was told to keep, and those that it is to keep.
 #[derive(Debug, Default)]
@@ -16,13 +20,17 @@ pub(super) struct Pins {
     kept: BTreeSet<Revision>,
     wanted: BTreeSet<Revision>,
     due: Option<Instant>,
+    /// Since when there is something to be done.
+    since: Option<Instant>,
 }
 
 impl Pins {
     /// These are to be kept, and no others.
     pub(super) fn want(&mut self, revisions: BTreeSet<Revision>) {
         self.wanted = revisions;
-        self.due.get_or_insert(Instant::now() + DELAY);
+        let now = Instant::now();
+        let since = *self.since.get_or_insert(now);
+        self.due = Some((now + QUIET).min(since + LONGEST));
     }
 
     /// When something is to be done.
@@ -43,14 +51,14 @@ impl Pins {
     /// These are kept.
     pub(super) fn done(&mut self, kept: BTreeSet<Revision>) {
         if kept == self.wanted {
-            self.due = None;
+            (self.due, self.since) = (None, None);
         }
         self.kept = kept;
     }
 
     /// They could not be kept: tried again when it is asked for again.
     pub(super) fn failed(&mut self) {
-        self.due = None;
+        (self.due, self.since) = (None, None);
     }
 }
 
@@ -60,6 +68,20 @@ mod tests {
 
     fn set(names: &str) -> BTreeSet<Revision> {
         names.split_whitespace().map(Revision::new).collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn they_are_kept_when_it_is_quiet_or_it_was_long_enough() {
+        let mut pins = Pins::default();
+        let start = Instant::now();
+        for (passed, due) in [(0, 1_000), (900, 1_900), (1_800, 2_800), (29_500, 30_000), (31_000, 30_000)] {
+            tokio::time::advance(start + Duration::from_millis(passed) - Instant::now()).await;
+            pins.want(set("a"));
+            assert_eq!(pins.due(), Some(start + Duration::from_millis(due)), "{passed} ms");
+        }
+        pins.done(set("a"));
+        pins.want(set("a b"));
+        assert_eq!(pins.due(), Some(Instant::now() + QUIET));
     }
 
     #[test]
