@@ -22,7 +22,7 @@ use serde_json::{Map, Value};
 const STRICTER: &[(&str, &str)] = &[("dup0", "duplicate-key"), ("dup2", "duplicate-key")];
 
 /// Warnings that kubectl does not give, by the codes that may appear in any case.
-const WARNINGS: &[&str] = &["old-boolean", "leading-zero", "unread"];
+const WARNINGS: &[&str] = &["old-boolean", "leading-zero", "unknown-tag", "unread"];
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/yaml")
