@@ -187,10 +187,9 @@ impl<'s> Check<'_, 's, '_> {
         let path = &["metadata", "name"];
         match self.get(path) {
             Some(Value::String(name)) if !name.is_empty() => self.named(name),
-            Some(Value::Number(_) | Value::Bool(_) | Value::Array(_) | Value::Object(_)) => {
+            Some(value @ (Value::Number(_) | Value::Bool(_) | Value::Array(_) | Value::Object(_))) => {
                 self.identified = false;
-                self.typed = false;
-                self.hinted(path, "wrong-type", "metadata.name must be text", "put it in quotes");
+                self.mistyped("name", value, Type::Text);
             }
             None | Some(Value::Null | Value::String(_)) => self.nameless(),
         }
@@ -261,10 +260,9 @@ impl<'s> Check<'_, 's, '_> {
                 let message = format!("\"{name}\" cannot name a namespace: {}", names::LABEL);
                 self.misnamed(path, "bad-namespace", message, name);
             }
-            Some(_) => {
+            Some(value) => {
                 self.identified = false;
-                self.typed = false;
-                self.hinted(path, "wrong-type", "metadata.namespace must be text", "put it in quotes");
+                self.mistyped("namespace", value, Type::Text);
             }
         }
     }
@@ -317,16 +315,20 @@ impl<'s> Check<'_, 's, '_> {
     fn types(&mut self) {
         let body = self.subject.body;
         for (field, wanted) in TYPES {
-            let path = &["metadata", field];
-            let Some(value) = at(body, path).filter(|value| !wanted.fits(value)) else { continue };
-            self.typed = false;
-            let message = format!("metadata.{field} must be {}", wanted.name());
-            let quotable = matches!(wanted, Type::Text) && (value.is_number() || value.is_boolean());
-            if quotable {
-                self.hinted(path, "wrong-type", message, "put it in quotes");
-            } else {
-                self.error(path, "wrong-type", message);
+            if let Some(value) = at(body, &["metadata", field]).filter(|value| !wanted.fits(value)) {
+                self.mistyped(field, value, wanted);
             }
+        }
+    }
+
+    fn mistyped(&mut self, field: &str, value: &Value, wanted: Type) {
+        self.typed = false;
+        let path = &["metadata", field];
+        let message = format!("metadata.{field} must be {}", wanted.name());
+        if matches!(wanted, Type::Text) && (value.is_number() || value.is_boolean()) {
+            self.hinted(path, "wrong-type", message, "put it in quotes");
+        } else {
+            self.error(path, "wrong-type", message);
         }
     }
 

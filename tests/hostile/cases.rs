@@ -147,7 +147,7 @@ cases! {
         let _ = write!(file, "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a{at}}}\n");
     });
     "20 000 objects in 16 MiB", 20_000, |n| numbered("", n, |file, at| {
-        let _ = write!(file, "{}{}", "---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a", at);
+        let _ = write!(file, "---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a{at}");
         let _ = writeln!(file, "\ndata:\n  text: {}", "x".repeat(FILE / n - 80));
     });
     "20 000 Deployments", 20_000, |n| numbered("", n, |file, at| {
