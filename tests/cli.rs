@@ -4,6 +4,8 @@
 
 #[path = "cli/bed.rs"]
 mod bed;
+#[path = "cli/wrong.rs"]
+mod wrong;
 
 use std::fs;
 

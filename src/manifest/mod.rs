@@ -48,7 +48,7 @@ const MAX_DEPTH: usize = 1024;
 const MAX_NODES: usize = 500_000;
 
 /// Mappings that one file may have. Each costs hundreds of bytes, however small.
-const MAX_MAPPINGS: usize = 60_000;
+const MAX_MAPPINGS: usize = 55_000;
 
 /// Lines that one file may have.
 const MAX_LINES: usize = 1_000_000;

@@ -130,13 +130,13 @@ pub(crate) const LIMITS: &[Limit] = &[
     Limit {
         what: "mappings, of which the rest of the object is two",
         make: |most| format!("{HEAD}m: [{}]\n", "{},".repeat(most - 2)),
-        most: 60_000,
+        most: 55_000,
         code: "too-many-values",
     },
     Limit {
         what: "mappings in several documents",
         make: |most| format!("{HEAD}m: [{}]\n---\n{HEAD}", "{},".repeat(most - 4)),
-        most: 60_000,
+        most: 55_000,
         code: "too-many-values",
     },
     Limit {

@@ -217,6 +217,8 @@ impl Parser<'_> {
             .hint("indent the key like one of the keys before it"),
             What::Plain(_) | What::Quoted(_) if after_quotes => unexpected(token, "the end of the line after the closing quote")
                 .hint("inside quotes, write `''` for a single quote in single quotes, and `\\\"` for a double quote in double quotes"),
+            What::BlockEntry | What::BlockSequence => unexpected(token, "a key in the same column as the others")
+                .hint("a list stands below a key with nothing behind its `:`"),
             _ => unexpected(token, "a key in the same column as the others"),
         }
     }

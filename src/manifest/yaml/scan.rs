@@ -422,7 +422,7 @@ impl<'a> Scanner<'a> {
         match begun {
             Some(line) => fault
                 .more(&format!(": the text from line {line} goes on to here"))
-                .hint("write a blank after the `:` of each key, and put a text that contains `: ` in quotes"),
+                .hint("indent keys alike, write a blank after the `:` of each, and put a text that contains `: ` in quotes"),
             None => fault
                 .hint("put a text that contains `: ` in quotes, or begin the mapping on a line of its own"),
         }
