@@ -6,6 +6,7 @@ mod contents;
 use serde_json::Value;
 
 use super::clean;
+use super::date;
 use super::decode::TEMPLATE;
 use super::findings::{Finding, Findings};
 use super::names::{self, NameRule};
@@ -21,14 +22,14 @@ pub(super) const BAD_API_VERSION: &str = "apiVersion must be `version` or `group
 
 /// Types of the fields of `metadata` that have no check of their own.
 const TYPES: [(&str, Type); 11] = [
-    ("creationTimestamp", Type::Text),
+    ("creationTimestamp", Type::Time),
     ("deletionGracePeriodSeconds", Type::Whole),
-    ("deletionTimestamp", Type::Text),
-    ("finalizers", Type::List),
+    ("deletionTimestamp", Type::Time),
+    ("finalizers", Type::Texts),
     ("generateName", Type::Text),
     ("generation", Type::Whole),
-    ("managedFields", Type::List),
-    ("ownerReferences", Type::List),
+    ("managedFields", Type::Mappings),
+    ("ownerReferences", Type::Mappings),
     ("resourceVersion", Type::Text),
     ("selfLink", Type::Text),
     ("uid", Type::Text),
@@ -37,8 +38,11 @@ const TYPES: [(&str, Type); 11] = [
 #[derive(Clone, Copy)]
 enum Type {
     Text,
+    /// A date and time as RFC 3339 writes them.
+    Time,
     Whole,
-    List,
+    Texts,
+    Mappings,
 }
 
 impl Type {
@@ -47,7 +51,9 @@ impl Type {
             _ if value.is_null() => true,
             Self::Text => value.is_string(),
             Self::Whole => value.is_i64(),
-            Self::List => value.is_array(),
+            Self::Time => value.as_str().is_some_and(date::is_zoned),
+            Self::Texts => all(value, |item| item.is_null() || item.is_string()),
+            Self::Mappings => all(value, |item| item.is_null() || item.is_object()),
         }
     }
 
@@ -55,9 +61,15 @@ impl Type {
         match self {
             Self::Text => "text",
             Self::Whole => "a whole number",
-            Self::List => "a list",
+            Self::Time => "a time, as 2006-01-02T15:04:05Z",
+            Self::Texts => "a list of texts",
+            Self::Mappings => "a list of mappings",
         }
     }
+}
+
+fn all(list: &Value, fits: impl Fn(&Value) -> bool) -> bool {
+    list.as_array().is_some_and(|items| items.iter().all(fits))
 }
 
 /// The object under check.

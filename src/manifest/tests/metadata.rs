@@ -316,10 +316,36 @@ fn metadata_has_the_types_of_the_api() {
         a.yaml:6:3: warning: metadata.generation is the server's to write: it is left out
           hint: remove it from the manifest
         a.yaml:6:15: error: metadata.generation must be a whole number
-        a.yaml:7:15: error: metadata.finalizers must be a list
+        a.yaml:7:15: error: metadata.finalizers must be a list of texts
         a.yaml:8:11: error: metadata.labels must be a mapping of text to text
         a.yaml:9:16: error: metadata.annotations must be a mapping of text to text
           hint: each entry is a key, `:`, a blank and a value
+        held: ConfigMap default/a, its manifest has an error
+        ",
+    );
+    check(
+        r#"
+        apiVersion: v1
+        kind: ConfigMap
+        metadata:
+          name: a
+          creationTimestamp: "2026-01-01T00:00:00+01:00"
+          deletionTimestamp: soon
+          finalizers: [a, 1]
+          ownerReferences: [a]
+          managedFields: {}
+        "#,
+        "
+        a.yaml:5:3: warning: metadata.creationTimestamp is the server's to write: it is left out
+          hint: remove it from the manifest
+        a.yaml:6:3: warning: metadata.deletionTimestamp is the server's to write: it is left out
+          hint: remove it from the manifest
+        a.yaml:6:22: error: metadata.deletionTimestamp must be a time, as 2006-01-02T15:04:05Z
+        a.yaml:7:15: error: metadata.finalizers must be a list of texts
+        a.yaml:8:3: warning: metadata.ownerReferences: the cluster deletes this object when no owner of that uid is there
+          hint: remove it from the manifest: a uid changes when the owner is made anew
+        a.yaml:8:20: error: metadata.ownerReferences must be a list of mappings
+        a.yaml:9:18: error: metadata.managedFields must be a list of mappings
         held: ConfigMap default/a, its manifest has an error
         ",
     );
