@@ -4,6 +4,8 @@
 
 #[path = "cli/bed.rs"]
 mod bed;
+#[path = "cli/wrong.rs"]
+mod wrong;
 
 use std::fs;
 
@@ -96,12 +98,10 @@ fn rendering_shows_objects_as_kubernetes_reads_them() {
     spec:
       replicas: 10
     --- standard error
-    shop/rights.yml:5:69: error: stringData: the value of "true" must be text, and this is a boolean
-      hint: put it in quotes
     shop/rights.yml:5:70: warning: an unquoted yes, no, on, off, y or n is a boolean here
       hint: write true or false, or quote it: other readers, kustomize among them, take it for text
-    shop/rights.yml:5:74: warning: an unquoted yes, no, on, off, y or n is a boolean here
-      hint: write true or false, or quote it: other readers, kustomize among them, take it for text
+    shop/rights.yml:5:74: error: stringData: the value of "true" must be text, and this is a boolean
+      hint: put it in quotes
     --- exit code 1
     "#);
     assert_snapshot!(bed.run("render shop/web.json -o json"), @r#"
@@ -216,14 +216,12 @@ fn validation_finds_everything_at_once() {
     "#);
     assert_snapshot!(Bed::new(SHOP).run("validate shop"), @r#"
     $ rhumb validate shop
-    shop/rights.yml:5:69: error: stringData: the value of "true" must be text, and this is a boolean
-      hint: put it in quotes
     shop/rights.yml:5:70: warning: an unquoted yes, no, on, off, y or n is a boolean here
       hint: write true or false, or quote it: other readers, kustomize among them, take it for text
-    shop/rights.yml:5:74: warning: an unquoted yes, no, on, off, y or n is a boolean here
-      hint: write true or false, or quote it: other readers, kustomize among them, take it for text
+    shop/rights.yml:5:74: error: stringData: the value of "true" must be text, and this is a boolean
+      hint: put it in quotes
     --- standard error
-    4 objects in 3 files: 1 error, 2 warnings
+    4 objects in 3 files: 1 error, 1 warning
     --- exit code 1
     "#);
     assert_snapshot!(Bed::new(SHOP).run("validate ./shop/web.json"), @r"
@@ -237,7 +235,7 @@ fn validation_finds_everything_at_once() {
     <stdin>:1:1: error: apiVersion is missing: this is no Kubernetes object
         kind: Pod
         ^
-      hint: add both, or list the file in .rhumbignore if it is not meant for the cluster
+      hint: add it, or list the file in .rhumbignore if it is not meant for the cluster
     --- standard error
     0 objects in 1 file: 1 error
     --- exit code 1

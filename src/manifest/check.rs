@@ -1,11 +1,16 @@
 //! The checks of one object that need no cluster: its names, labels and annotations by the API's rules, and
 //! what a manifest must not carry.
 
-use serde_json::{Map, Value};
+mod contents;
+
+use serde_json::Value;
 
 use super::clean;
+use super::date;
+use super::decode::TEMPLATE;
 use super::findings::{Finding, Findings};
 use super::names::{self, NameRule};
+use super::places::Places;
 use super::tree::{Mark, NodeId, Tree};
 use crate::object::{Gvk, SERVER_SET, at};
 
@@ -17,14 +22,14 @@ pub(super) const BAD_API_VERSION: &str = "apiVersion must be `version` or `group
 
 /// Types of the fields of `metadata` that have no check of their own.
 const TYPES: [(&str, Type); 11] = [
-    ("creationTimestamp", Type::Text),
+    ("creationTimestamp", Type::Time),
     ("deletionGracePeriodSeconds", Type::Whole),
-    ("deletionTimestamp", Type::Text),
-    ("finalizers", Type::List),
+    ("deletionTimestamp", Type::Time),
+    ("finalizers", Type::Texts),
     ("generateName", Type::Text),
     ("generation", Type::Whole),
-    ("managedFields", Type::List),
-    ("ownerReferences", Type::List),
+    ("managedFields", Type::Mappings),
+    ("ownerReferences", Type::Mappings),
     ("resourceVersion", Type::Text),
     ("selfLink", Type::Text),
     ("uid", Type::Text),
@@ -33,8 +38,11 @@ const TYPES: [(&str, Type); 11] = [
 #[derive(Clone, Copy)]
 enum Type {
     Text,
+    /// A date and time as RFC 3339 writes them.
+    Time,
     Whole,
-    List,
+    Texts,
+    Mappings,
 }
 
 impl Type {
@@ -43,7 +51,9 @@ impl Type {
             _ if value.is_null() => true,
             Self::Text => value.is_string(),
             Self::Whole => value.is_i64(),
-            Self::List => value.is_array(),
+            Self::Time => value.as_str().is_some_and(date::is_zoned),
+            Self::Texts => all(value, |item| item.is_null() || item.is_string()),
+            Self::Mappings => all(value, |item| item.is_null() || item.is_object()),
         }
     }
 
@@ -51,9 +61,15 @@ impl Type {
         match self {
             Self::Text => "text",
             Self::Whole => "a whole number",
-            Self::List => "a list",
+            Self::Time => "a time, as 2006-01-02T15:04:05Z",
+            Self::Texts => "a list of texts",
+            Self::Mappings => "a list of mappings",
         }
     }
+}
+
+fn all(list: &Value, fits: impl Fn(&Value) -> bool) -> bool {
+    list.as_array().is_some_and(|items| items.iter().all(fits))
 }
 
 /// The object under check.
@@ -62,6 +78,8 @@ pub(super) struct Subject<'s, 'a> {
     pub(super) node: NodeId,
     pub(super) body: &'s Value,
     pub(super) gvk: &'s Gvk,
+    /// Its kind is not written, but that of the list it stands in.
+    pub(super) implied: bool,
 }
 
 /// What the checks say beyond their findings.
@@ -74,34 +92,36 @@ pub(super) struct Verdict {
 
 /// Checks one object.
 pub(super) fn check(subject: &Subject<'_, '_>, findings: &mut Findings) -> Verdict {
-    let mut check = Check { subject, findings, identified: true, typed: true };
+    let places = Places::of(subject.tree, subject.node);
+    let mut check = Check { subject, places, findings, identified: true, typed: true };
     check.kind();
-    check.refused();
-    check.metadata();
-    check.templates();
-    check.contents();
-    check.dropped();
+    if check.meant_for_the_cluster() {
+        check.metadata();
+        check.pods();
+        check.contents();
+        check.dropped();
+        check.owners();
+    }
     Verdict { identified: check.identified, typed: check.typed }
 }
 
 struct Check<'c, 's, 'a> {
     subject: &'c Subject<'s, 'a>,
+    places: Places<'s, 'a>,
     findings: &'c mut Findings,
     identified: bool,
     typed: bool,
 }
 
-impl Check<'_, '_, '_> {
+impl<'s> Check<'_, 's, '_> {
     /// The place of what stands under a path.
-    fn place(&self, path: &[&str]) -> Mark {
-        let Subject { tree, node, .. } = self.subject;
-        if self.findings.is_full() { tree.mark(*node) } else { tree.locate(*node, path) }
+    fn place(&mut self, path: &[&str]) -> Mark {
+        if self.findings.is_full() { self.places.start() } else { self.places.value(path) }
     }
 
     /// The place of the key at the end of a path.
-    fn key_place(&self, path: &[&str]) -> Mark {
-        let Subject { tree, node, .. } = self.subject;
-        if self.findings.is_full() { tree.mark(*node) } else { tree.locate_key(*node, path) }
+    fn key_place(&mut self, path: &[&str]) -> Mark {
+        if self.findings.is_full() { self.places.start() } else { self.places.key(path) }
     }
 
     fn error(&mut self, path: &[&str], code: &'static str, message: impl Into<String>) {
@@ -114,7 +134,7 @@ impl Check<'_, '_, '_> {
         self.findings.add(Finding::error(mark, code, message).hint(hint));
     }
 
-    fn get(&self, path: &[&str]) -> Option<&Value> {
+    fn get(&self, path: &[&str]) -> Option<&'s Value> {
         at(self.subject.body, path)
     }
 
@@ -128,10 +148,12 @@ impl Check<'_, '_, '_> {
         }
     }
 
-    /// What would be applied wrongly.
-    fn refused(&mut self) {
+    /// False for what would be applied wrongly, whatever else is in it.
+    fn meant_for_the_cluster(&mut self) -> bool {
         let gvk = self.subject.gvk;
-        if self.get(&["sops"]).is_some_and(Value::is_object) {
+        let encrypted = self.get(&["sops"]).is_some_and(Value::is_object);
+        let kustomization = &*gvk.group == "kustomize.config.k8s.io";
+        if encrypted {
             self.identified = false;
             let message = format!(
                 "this {} is encrypted by SOPS: applied as it is, it would carry ciphertext",
@@ -144,7 +166,7 @@ impl Check<'_, '_, '_> {
                 "rhumb decrypts nothing: use a controller that does (external-secrets, sealed-secrets), or list the file in .rhumbignore",
             );
         }
-        if &*gvk.group == "kustomize.config.k8s.io" {
+        if kustomization {
             self.identified = false;
             self.hinted(
                 &["kind"],
@@ -153,6 +175,7 @@ impl Check<'_, '_, '_> {
                 "render it with `kustomize build` and follow the result, or list the file in .rhumbignore",
             );
         }
+        !encrypted && !kustomization
     }
 
     fn metadata(&mut self) {
@@ -163,10 +186,7 @@ impl Check<'_, '_, '_> {
                 self.types();
                 self.typed &= self.labels(&["metadata"]);
             }
-            None | Some(Value::Null) => {
-                self.identified = false;
-                self.error(&[], "no-name", "metadata.name is missing");
-            }
+            None | Some(Value::Null) => self.nameless(),
             Some(_) => {
                 self.identified = false;
                 self.typed = false;
@@ -177,49 +197,69 @@ impl Check<'_, '_, '_> {
 
     fn name(&mut self) {
         let path = &["metadata", "name"];
-        let gvk = self.subject.gvk;
         match self.get(path) {
-            Some(Value::String(name)) if !name.is_empty() => {
-                if let Some(fault) = NameRule::of(&gvk.group, &gvk.kind).fault(name) {
-                    let message = format!("\"{name}\" cannot name a {}: {fault}", gvk.kind);
-                    self.error(path, "bad-name", message);
-                } else if (*gvk.group).is_empty()
-                    && &*gvk.kind == "Service"
-                    && name.starts_with(|c: char| c.is_ascii_digit())
-                {
-                    let mark = self.place(path);
-                    let message =
-                        "API servers before Kubernetes 1.36 take no Service whose name begins with a digit";
-                    self.findings.add(Finding::warning(mark, "service-name", message));
-                }
-            }
-            Some(Value::Number(_) | Value::Bool(_) | Value::Array(_) | Value::Object(_)) => {
+            Some(Value::String(name)) if !name.is_empty() => self.named(name),
+            Some(value @ (Value::Number(_) | Value::Bool(_) | Value::Array(_) | Value::Object(_))) => {
                 self.identified = false;
-                self.typed = false;
-                self.hinted(path, "wrong-type", "metadata.name must be text", "put it in quotes");
+                self.mistyped("name", value, Type::Text);
             }
-            None | Some(Value::Null | Value::String(_)) => {
-                self.identified = false;
-                if self.get(&["metadata", "generateName"]).is_some() {
-                    return self.hinted(
-                        &["metadata", "generateName"],
-                        "generate-name",
-                        "generateName makes a new object at every apply: nothing could be compared with the repository",
-                        "give it a fixed metadata.name",
-                    );
-                }
-                self.error(&["metadata"], "no-name", "metadata.name is missing");
-            }
+            None | Some(Value::Null | Value::String(_)) => self.nameless(),
         }
-        if self.get(path).and_then(Value::as_str).is_some_and(|name| !name.is_empty())
-            && self.get(&["metadata", "generateName"]).is_some_and(|value| !clean::is_husk(value))
+    }
+
+    fn named(&mut self, name: &str) {
+        let path = &["metadata", "name"];
+        let gvk = self.subject.gvk;
+        if let Some(fault) = NameRule::of(&gvk.group, &gvk.kind).fault(name) {
+            let message = format!("\"{name}\" cannot name a {}: {fault}", gvk.kind);
+            self.misnamed(path, "bad-name", message, name);
+        } else if gvk.group.is_empty()
+            && &*gvk.kind == "Service"
+            && name.starts_with(|c: char| c.is_ascii_digit())
         {
+            let mark = self.place(path);
+            let message = "API servers before Kubernetes 1.36 take no Service whose name begins with a digit";
+            self.findings.add(Finding::warning(mark, "service-name", message));
+        }
+        if self.generates() {
             self.hinted(
                 &["metadata", "generateName"],
                 "generate-name",
-                "generateName makes a new object at every apply: nothing could be compared with the repository",
+                "generateName asks the server to make up a name, and this object has one",
                 "remove it: metadata.name is there",
             );
+        }
+    }
+
+    fn nameless(&mut self) {
+        self.identified = false;
+        if self.generates() {
+            return self.hinted(
+                &["metadata", "generateName"],
+                "generate-name",
+                "generateName makes a new object at every apply: nothing could be compared with the repository",
+                "give it a fixed metadata.name",
+            );
+        }
+        let hint = if self.subject.implied {
+            "this is an item of a kind that ends in `List`: Kubernetes reads those that have `items` as lists of objects"
+        } else {
+            "every object has a name: write `name:` below `metadata:`"
+        };
+        let place: &[&str] = if self.get(&["metadata"]).is_some() { &["metadata"] } else { &[] };
+        self.hinted(place, "no-name", "metadata.name is missing", hint);
+    }
+
+    fn generates(&self) -> bool {
+        self.get(&["metadata", "generateName"]).is_some_and(|value| !clean::is_husk(value))
+    }
+
+    /// A name that the API does not take, with what was probably meant.
+    fn misnamed(&mut self, path: &[&str], code: &'static str, message: String, name: &str) {
+        let near = || names::nearest(name).map(|near| format!("a name that fits: {near}"));
+        match unrendered(name).map(str::to_owned).or_else(near) {
+            Some(hint) => self.hinted(path, code, message, &hint),
+            None => self.error(path, code, message),
         }
     }
 
@@ -230,12 +270,11 @@ impl Check<'_, '_, '_> {
             Some(Value::String(name)) if name.is_empty() || names::is_label(name) => {}
             Some(Value::String(name)) => {
                 let message = format!("\"{name}\" cannot name a namespace: {}", names::LABEL);
-                self.error(path, "bad-namespace", message);
+                self.misnamed(path, "bad-namespace", message, name);
             }
-            Some(_) => {
+            Some(value) => {
                 self.identified = false;
-                self.typed = false;
-                self.hinted(path, "wrong-type", "metadata.namespace must be text", "put it in quotes");
+                self.mistyped("namespace", value, Type::Text);
             }
         }
     }
@@ -245,10 +284,12 @@ impl Check<'_, '_, '_> {
         let body = self.subject.body;
         let field = |name: &'static str| at(body, metadata).and_then(|metadata| metadata.get(name));
         let typed = is_texts(field("labels")) && is_texts(field("annotations"));
-        if let Some(labels) = self.texts(metadata, "labels", field("labels")) {
+        if let Some(labels) = self.texts(&[metadata, &["labels"]].concat(), field("labels")) {
             for (key, value) in labels {
                 if let Some(fault) = names::key_fault(key) {
-                    self.key_error(metadata, "labels", key, || format!("label key \"{key}\": {fault}"));
+                    self.key_error(&[metadata, &["labels", key]].concat(), || {
+                        format!("label key \"{key}\": {fault}")
+                    });
                 }
                 if let Some(fault) = value.as_str().and_then(names::label_value_fault) {
                     if self.findings.is_full() {
@@ -256,17 +297,21 @@ impl Check<'_, '_, '_> {
                         continue;
                     }
                     let path = [metadata, &["labels", key]].concat();
-                    self.error(&path, "bad-label", format!("label \"{key}\": {fault}"));
+                    let message = format!("label \"{key}\": {fault}");
+                    match value.as_str().and_then(unrendered) {
+                        Some(hint) => self.hinted(&path, "bad-label", message, hint),
+                        None => self.error(&path, "bad-label", message),
+                    }
                 }
             }
         }
-        if let Some(annotations) = self.texts(metadata, "annotations", field("annotations")) {
+        if let Some(annotations) = self.texts(&[metadata, &["annotations"]].concat(), field("annotations")) {
             let mut size = 0;
             for (key, value) in annotations {
                 size += key.len() + value.as_str().map_or(0, str::len);
                 if let Some(fault) = names::key_fault(&key.to_lowercase()) {
                     let message = || format!("annotation key \"{key}\": {fault}");
-                    self.key_error(metadata, "annotations", key, message);
+                    self.key_error(&[metadata, &["annotations", key]].concat(), message);
                 }
             }
             if size > ANNOTATIONS {
@@ -282,94 +327,29 @@ impl Check<'_, '_, '_> {
     fn types(&mut self) {
         let body = self.subject.body;
         for (field, wanted) in TYPES {
-            let path = &["metadata", field];
-            let Some(value) = at(body, path).filter(|value| !wanted.fits(value)) else { continue };
-            self.typed = false;
-            let message = format!("metadata.{field} must be {}", wanted.name());
-            let quotable = matches!(wanted, Type::Text) && (value.is_number() || value.is_boolean());
-            if quotable {
-                self.hinted(path, "wrong-type", message, "put it in quotes");
-            } else {
-                self.error(path, "wrong-type", message);
+            if let Some(value) = at(body, &["metadata", field]).filter(|value| !wanted.fits(value)) {
+                self.mistyped(field, value, wanted);
             }
         }
     }
 
-    fn key_error(&mut self, metadata: &[&str], field: &str, key: &str, message: impl FnOnce() -> String) {
+    fn mistyped(&mut self, field: &str, value: &Value, wanted: Type) {
+        self.typed = false;
+        let path = &["metadata", field];
+        let message = format!("metadata.{field} must be {}", wanted.name());
+        if matches!(wanted, Type::Text) && (value.is_number() || value.is_boolean()) {
+            self.hinted(path, "wrong-type", message, "put it in quotes");
+        } else {
+            self.error(path, "wrong-type", message);
+        }
+    }
+
+    fn key_error(&mut self, path: &[&str], message: impl FnOnce() -> String) {
         if self.findings.is_full() {
             return self.findings.count_error();
         }
-        let path = [metadata, &[field, key]].concat();
-        let mark = self.key_place(&path);
+        let mark = self.key_place(path);
         self.findings.add(Finding::error(mark, "bad-key", message()));
-    }
-
-    /// A field that maps text to text. Reports what else it is or holds.
-    fn texts<'v>(
-        &mut self,
-        parent: &[&str],
-        field: &str,
-        value: Option<&'v Value>,
-    ) -> Option<&'v Map<String, Value>> {
-        let path = [parent, &[field]].concat();
-        let name = path.join(".");
-        match value? {
-            Value::Object(map) => {
-                for (key, value) in map {
-                    let path = [&path[..], &[key]].concat();
-                    let what = match value {
-                        Value::String(_) | Value::Null => continue,
-                        Value::Number(_) => "a number",
-                        Value::Bool(_) => "a boolean",
-                        Value::Array(_) => "a list",
-                        Value::Object(_) => "a mapping",
-                    };
-                    let message = format!("{name}: the value of \"{key}\" must be text, and this is {what}");
-                    if value.is_number() || value.is_boolean() {
-                        self.hinted(&path, "not-text", message, "put it in quotes");
-                    } else {
-                        self.error(&path, "not-text", message);
-                    }
-                }
-                Some(map)
-            }
-            Value::Null => None,
-            _ => {
-                self.error(&path, "wrong-type", format!("{name} must be a mapping of text to text"));
-                None
-            }
-        }
-    }
-
-    /// The metadata of pods that a workload makes.
-    fn templates(&mut self) {
-        let paths: [&[&str]; 3] = [
-            &["spec", "template", "metadata"],
-            &["spec", "jobTemplate", "metadata"],
-            &["spec", "jobTemplate", "spec", "template", "metadata"],
-        ];
-        if !matches!(&*self.subject.gvk.group, "" | "apps" | "batch") {
-            return;
-        }
-        for path in paths {
-            if self.get(path).is_some_and(Value::is_object) {
-                self.labels(path);
-            }
-        }
-    }
-
-    /// Fields of text that a number gets into when its quotes are forgotten.
-    fn contents(&mut self) {
-        let gvk = self.subject.gvk;
-        let fields: &[&str] = match (&*gvk.group, &*gvk.kind) {
-            ("", "ConfigMap") => &["data", "binaryData"],
-            ("", "Secret") => &["data", "stringData"],
-            _ => return,
-        };
-        let body = self.subject.body;
-        for field in fields {
-            self.texts(&[], field, body.get(*field));
-        }
     }
 
     fn dropped(&mut self) {
@@ -385,11 +365,33 @@ impl Check<'_, '_, '_> {
         }
     }
 
+    /// An owner is named by its uid, which a repository cannot know.
+    fn owners(&mut self) {
+        let owners = self.get(&["metadata", "ownerReferences"]).and_then(Value::as_array);
+        if owners.is_some_and(|owners| !owners.is_empty()) {
+            let mark = self.key_place(&["metadata", "ownerReferences"]);
+            let message = "metadata.ownerReferences: the cluster deletes this object when no owner of that uid is there";
+            let finding = Finding::warning(mark, "owner-references", message);
+            self.findings
+                .add(finding.hint("remove it from the manifest: a uid changes when the owner is made anew"));
+        }
+    }
+
     fn drop_warning(&mut self, path: &[&str], message: &str) {
         let mark = self.key_place(path);
         let finding = Finding::warning(mark, "server-set", message);
         self.findings.add(finding.hint("remove it from the manifest"));
     }
+}
+
+/// What a text looks like that a program should have filled in.
+fn unrendered(text: &str) -> Option<&'static str> {
+    if text.contains("{{") {
+        return Some(TEMPLATE);
+    }
+    text.contains("${").then_some(
+        "`${` looks like a variable: rhumb puts nothing in its place; fill it in first and follow the result",
+    )
 }
 
 /// Whether a field maps text to text, or is not there.

@@ -21,5 +21,5 @@ pub fn cleaned(mut body: Value) -> Value {
 
 /// Whether dropping a value loses nothing that anybody wrote: generators leave such husks behind.
 pub(super) fn is_husk(value: &Value) -> bool {
-    value.is_null() || value.as_object().is_some_and(Map::is_empty)
+    value.is_null() || value == "" || value.as_object().is_some_and(Map::is_empty)
 }

@@ -1,5 +1,5 @@
 //! Whether a text is a date in one of the four layouts that the YAML library of kubectl knows. It decides
-//! only what may carry the tag `!!timestamp`: a date stays the text that it is.
+//! what may carry the tag `!!timestamp`, and what is a time of the API: a date stays the text that it is.
 
 /// Whether the text is a date, with or without a time.
 pub(super) fn is_timestamp(text: &str) -> bool {
@@ -10,6 +10,11 @@ pub(super) fn is_timestamp(text: &str) -> bool {
     [Layout::Zoned('T'), Layout::Zoned('t'), Layout::Spaced, Layout::Day]
         .into_iter()
         .any(|layout| Reader(text).matches(layout).is_some())
+}
+
+/// Whether the text is a date, a time and a zone.
+pub(super) fn is_zoned(text: &str) -> bool {
+    Reader(text).matches(Layout::Zoned('T')).is_some()
 }
 
 #[derive(Clone, Copy)]

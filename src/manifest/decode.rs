@@ -8,10 +8,12 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::check;
+use super::clean;
 use super::findings::{Finding, Findings};
+use super::places::Places;
 use super::resolve::{self, Resolved};
 use super::split::{self, Part, Splitter};
-use super::tree::{Fault, Mark, NodeId, Tree};
+use super::tree::{Fault, Mark, NodeId, Size, Tree};
 use super::{Item, MAX_DOCUMENTS, MAX_ITEMS, MAX_LINES, Reading, text, yaml};
 use crate::object::{Code, Gvk, Origin, text_at};
 
@@ -28,6 +30,9 @@ pub(super) fn read(file: &Arc<str>, bytes: &[u8]) -> Reading {
         understood: true,
         before_error: None,
         full: false,
+        json: false,
+        size: Size::default(),
+        expanded: 0,
         text: &text,
         traits: OnceCell::new(),
     };
@@ -54,6 +59,11 @@ struct Decoder<'f> {
     understood: bool,
     before_error: Option<usize>,
     full: bool,
+    /// Documents of JSON were read: any number of them may share a line.
+    json: bool,
+    size: Size,
+    /// Bytes that aliases have expanded to.
+    expanded: usize,
     text: &'f str,
     /// Found once for the whole file, because any number of faults may ask for them.
     traits: OnceCell<Traits>,
@@ -65,6 +75,8 @@ struct Candidate {
     node: NodeId,
     /// The node after its last one.
     end: NodeId,
+    /// Its kind is not written, but that of the list it stands in.
+    implied: bool,
 }
 
 impl Decoder<'_> {
@@ -94,11 +106,21 @@ impl Decoder<'_> {
             }
             self.findings.begin_document();
             match part {
-                Part::Json(mut tree) => self.tree(&mut tree, Within::File),
+                Part::Json(mut tree) => {
+                    self.json = true;
+                    self.tree(&mut tree, Within::File);
+                }
                 Part::Yaml(chunk, _) if split::is_empty(chunk) => {}
                 Part::Yaml(chunk, line) => self.yaml(chunk, line),
                 Part::Fault(fault) => self.unreadable(fault, Within::File),
             }
+        }
+    }
+
+    fn keep_secret(&mut self) {
+        self.findings.keep_secret();
+        if self.json {
+            self.findings.keep_file_secret();
         }
     }
 
@@ -118,7 +140,14 @@ impl Decoder<'_> {
     }
 
     fn tree(&mut self, tree: &mut Tree<'_>, within: Within<'_>) {
-        match resolve::resolve(tree, &mut self.findings) {
+        match tree.added_to(self.size) {
+            Ok(size) => self.size = size,
+            Err(fault) => {
+                self.full = true;
+                return self.unreadable(fault, within);
+            }
+        }
+        match resolve::resolve(tree, &mut self.expanded, &mut self.findings) {
             Ok(resolved) => self.document(tree, resolved),
             Err(fault) => self.unreadable(fault, within),
         }
@@ -141,7 +170,7 @@ impl Decoder<'_> {
             Within::Document(text) => Traits::of(text),
         };
         if traits.secret {
-            self.findings.keep_secret();
+            self.keep_secret();
         }
         // A number that no type holds spoils only its own document.
         if fault.code != "number-range" {
@@ -178,7 +207,8 @@ impl Decoder<'_> {
                     .refuse(finding.hint("list files that are no Kubernetes objects in .rhumbignore"));
             }
         };
-        let mut queue = VecDeque::from([Candidate { body, node: Tree::ROOT, end: tree.len() as NodeId }]);
+        let end = tree.len() as NodeId;
+        let mut queue = VecDeque::from([Candidate { body, node: Tree::ROOT, end, implied: false }]);
         while let Some(candidate) = queue.pop_front() {
             if is_list(&candidate.body) {
                 self.list(tree, candidate, &mut queue);
@@ -192,14 +222,15 @@ impl Decoder<'_> {
     fn list(&mut self, tree: &Tree<'_>, mut list: Candidate, queue: &mut VecDeque<Candidate>) {
         let (kind, api_version) = (text_of(&list.body, "kind"), text_of(&list.body, "apiVersion"));
         if list.body.get("apiVersion").is_some_and(|value| !value.is_string() && !value.is_null()) {
-            let mark = tree.locate(list.node, &["apiVersion"]);
+            let mark = Places::of(tree, list.node).value(&["apiVersion"]);
             return self.refuse(Finding::error(mark, "bad-api-version", check::BAD_API_VERSION));
         }
+        self.list_metadata(tree, &list);
         let items = match list.body.remove("items") {
             Some(Value::Array(items)) => items,
             Some(Value::Null) | None => return,
             Some(_) => {
-                let mark = tree.locate(list.node, &["items"]);
+                let mark = Places::of(tree, list.node).value(&["items"]);
                 return self.refuse(Finding::error(mark, "bad-list", "the items of a list must be a list"));
             }
         };
@@ -216,28 +247,50 @@ impl Decoder<'_> {
                 ));
                 continue;
             };
-            if text_of(&body, "kind").is_empty() && text_of(&body, "apiVersion").is_empty() && kind != "List"
-            {
+            let written = ["kind", "apiVersion"].iter().any(|key| !text_of(&body, key).is_empty());
+            let implied = !written && kind != "List";
+            if implied {
                 body.insert("kind".to_owned(), kind.trim_end_matches("List").into());
                 body.insert("apiVersion".to_owned(), api_version.clone().into());
             }
-            queue.push_back(Candidate { body, node, end });
+            queue.push_back(Candidate { body, node, end, implied });
+        }
+    }
+
+    /// Kubernetes does not read it, so a wish in it would be lost in silence.
+    fn list_metadata(&mut self, tree: &Tree<'_>, list: &Candidate) {
+        let metadata = list.body.get("metadata").and_then(Value::as_object);
+        for field in ["annotations", "labels", "namespace"] {
+            let value = metadata.and_then(|metadata| metadata.get(field));
+            if value.is_some_and(|value| !clean::is_husk(value)) {
+                let mark = Places::of(tree, list.node).key(&["metadata", field]);
+                let message = format!("metadata.{field} of a list reaches none of its items: it is left out");
+                let finding = Finding::warning(mark, "list-metadata", message);
+                self.findings.add(finding.hint("write it into each item"));
+            }
         }
     }
 
     fn object(&mut self, tree: &Tree<'_>, candidate: Candidate, duplicates: &[NodeId]) {
-        let Candidate { mut body, node, end } = candidate;
+        let Candidate { mut body, node, end, implied } = candidate;
         drop_empty_namespace(&mut body);
         let (kind, api_version) = (text_of(&body, "kind"), text_of(&body, "apiVersion"));
-        if kind == "Secret" {
-            self.findings.keep_secret();
+        if kind.eq_ignore_ascii_case("Secret") || body.contains_key("stringData") {
+            self.keep_secret();
         }
         if kind.is_empty() || api_version.is_empty() {
             return self.no_kind(tree, &body, node);
         }
         if api_version.matches('/').count() > 1 {
-            let mark = tree.locate(node, &["apiVersion"]);
+            let mark = Places::of(tree, node).value(&["apiVersion"]);
             return self.refuse(Finding::error(mark, "bad-api-version", check::BAD_API_VERSION));
+        }
+        if api_version == "v1" && kind == "List" {
+            let mark = tree.mark(node);
+            return self.refuse(
+                Finding::error(mark, "bad-list", "a List without items lists nothing")
+                    .hint("put the objects below `items:`"),
+            );
         }
         if self.items.len() >= MAX_ITEMS {
             self.full = true;
@@ -247,7 +300,7 @@ impl Decoder<'_> {
         let gvk = Gvk::from_api_version(&api_version, &kind);
         let body = Value::Object(body);
         let mark = tree.mark(node);
-        let subject = check::Subject { tree, node, body: &body, gvk: &gvk };
+        let subject = check::Subject { tree, node, body: &body, gvk: &gvk, implied };
         let verdict = check::check(&subject, &mut self.findings);
         let doubled = doubled(tree, node, end, duplicates);
         self.understood &= verdict.identified && doubled != Doubled::Identity;
@@ -268,6 +321,15 @@ impl Decoder<'_> {
 
     fn no_kind(&mut self, tree: &Tree<'_>, body: &Map<String, Value>, node: NodeId) {
         let (kind, api_version) = (text_of(body, "kind"), text_of(body, "apiVersion"));
+        for key in ["apiVersion", "kind"] {
+            let Some(value) = body.get(key).filter(|value| !value.is_null() && !value.is_string()) else {
+                continue;
+            };
+            let quotable = value.is_number() || value.is_boolean();
+            let mark = Places::of(tree, node).value(&[key]);
+            let finding = Finding::error(mark, "wrong-type", format!("{key} must be text"));
+            return self.refuse(if quotable { finding.hint("put it in quotes") } else { finding });
+        }
         let missing = match (kind.is_empty(), api_version.is_empty()) {
             (true, true) => "apiVersion and kind are",
             (true, false) => "kind is",
@@ -280,8 +342,10 @@ impl Decoder<'_> {
             "this looks like a kustomization: render it with `kustomize build` and follow the result, or list the file in .rhumbignore"
         } else if api_version == "v2" || (body.contains_key("name") && body.contains_key("version")) {
             "this looks like a Helm chart: render it with `helm template` and follow the result, or list the file in .rhumbignore"
-        } else {
+        } else if kind.is_empty() && api_version.is_empty() {
             "add both, or list the file in .rhumbignore if it is not meant for the cluster"
+        } else {
+            "add it, or list the file in .rhumbignore if it is not meant for the cluster"
         };
         self.refuse(finding.hint(hint));
     }
@@ -350,16 +414,20 @@ struct Traits {
 
 impl Traits {
     fn of(text: &str) -> Self {
-        Self { secret: text.contains("Secret"), cause: likely_cause(text) }
+        Self { secret: SECRET.iter().any(|sign| text.contains(sign)), cause: likely_cause(text) }
     }
 }
+
+/// What a text has that may be a Secret's.
+const SECRET: [&str; 3] = ["Secret", "kind: secret", "stringData"];
+
+/// The hint for what a template engine should have filled in.
+pub(super) const TEMPLATE: &str = "`{{` looks like a template: render it first (for example with `helm template`) and follow the result, or list the file in .rhumbignore";
 
 /// Why a text does not parse, where it looks like something else.
 fn likely_cause(text: &str) -> Option<&'static str> {
     if text.contains("{{") {
-        return Some(
-            "`{{` looks like a template: render it first (for example with `helm template`) and follow the result, or list the file in .rhumbignore",
-        );
+        return Some(TEMPLATE);
     }
     let begins = |mark: &str| text.starts_with(&mark[1..]) || text.contains(mark);
     (begins("\n<<<<<<< ") || begins("\n>>>>>>> "))

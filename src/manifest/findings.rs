@@ -11,8 +11,11 @@ use crate::object::{Code, Diagnostic, Origin, Severity};
 /// More findings than this in one file are only counted.
 const MOST: usize = 200;
 
-/// Longest part of a line that is shown, in characters.
-const EXCERPT: usize = 240;
+/// A line is shown up to this many characters after the fault.
+const AFTER: usize = 120;
+
+/// Nothing is shown of a line with more characters than this before the fault.
+const BEFORE: usize = 4000;
 
 /// One finding before its file is done.
 pub(super) struct Finding {
@@ -61,6 +64,7 @@ pub(super) struct Findings {
     file: Arc<str>,
     document: u32,
     secret: HashSet<u32>,
+    secret_file: bool,
     list: Vec<(u32, Finding)>,
     errors: u64,
     left_out: u64,
@@ -72,6 +76,7 @@ impl Findings {
             file: file.clone(),
             document: 0,
             secret: HashSet::new(),
+            secret_file: false,
             list: Vec::new(),
             errors: 0,
             left_out: 0,
@@ -86,6 +91,11 @@ impl Findings {
     /// The document is or may be a Secret: none of its lines is shown.
     pub(super) fn keep_secret(&mut self) {
         self.secret.insert(self.document);
+    }
+
+    /// The same for the whole file, where documents may share a line.
+    pub(super) fn keep_file_secret(&mut self) {
+        self.secret_file = true;
     }
 
     pub(super) fn add(&mut self, finding: impl Into<Finding>) {
@@ -118,6 +128,7 @@ impl Findings {
     /// The diagnostics, in the order of their lines.
     pub(super) fn into_diagnostics(mut self, text: &str) -> Vec<Diagnostic> {
         self.list.sort_by_key(|(_, finding)| finding.mark);
+        self.drop_lesser();
         let excerpts = self.excerpts(text);
         let mut diagnostics: Vec<_> = std::mem::take(&mut self.list)
             .into_iter()
@@ -135,9 +146,22 @@ impl Findings {
         diagnostics
     }
 
+    /// Leaves out what only explains how a value was read, where the value itself is refused.
+    fn drop_lesser(&mut self) {
+        let refused: HashSet<Mark> = self
+            .list
+            .iter()
+            .filter(|(_, finding)| finding.code == "not-text")
+            .map(|(_, finding)| finding.mark)
+            .collect();
+        self.list.retain(|(_, finding)| {
+            !(matches!(finding.code, "old-boolean" | "leading-zero") && refused.contains(&finding.mark))
+        });
+    }
+
     fn diagnostic(&self, document: u32, finding: Finding, excerpt: Option<&str>) -> Diagnostic {
         let Mark { line, column } = finding.mark;
-        let secret = self.secret.contains(&document);
+        let secret = self.secret_file || self.secret.contains(&document);
         let detail = finding.detail.filter(|_| !secret).unwrap_or_default();
         Diagnostic {
             origin: Origin { file: self.file.clone(), line, column },
@@ -145,7 +169,9 @@ impl Findings {
             code: finding.code,
             message: finding.message + &detail,
             hint: finding.hint,
-            excerpt: excerpt.filter(|_| !secret).map(|line| line.chars().take(EXCERPT).collect()),
+            excerpt: excerpt
+                .filter(|_| !secret && column as usize <= BEFORE)
+                .map(|line| line.chars().take(column as usize + AFTER).collect()),
         }
     }
 

@@ -129,8 +129,14 @@ impl Reader<'_> {
     fn literal(&mut self) -> Result<NodeId, Fault> {
         let (mark, start) = (self.mark(), self.at);
         let rest = self.text.get(start..).unwrap_or_default();
-        let word =
-            rest.bytes().take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.')).count();
+        let word = rest
+            .bytes()
+            .take(MAX_TEXT + 1)
+            .take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.'))
+            .count();
+        if word > MAX_TEXT {
+            return Err(too_long(mark));
+        }
         let word = rest.get(..word).unwrap_or_default();
         if !matches!(word, "true" | "false" | "null") && !is_number(word) {
             return Err(self.fault("expected a value"));
@@ -216,8 +222,12 @@ impl Reader<'_> {
 
     /// The code unit of a `\uXXXX` at a place.
     fn hex(&self, at: usize) -> Option<u32> {
-        let digits = self.text.get(at..at + 6)?.strip_prefix("\\u")?;
-        digits.bytes().all(|b| b.is_ascii_hexdigit()).then(|| u32::from_str_radix(digits, 16).ok()).flatten()
+        let [b'\\', b'u', digits @ ..] = self.text.as_bytes().get(at..at + 6)? else { return None };
+        let mut unit = 0;
+        for digit in digits {
+            unit = unit << 4 | char::from(*digit).to_digit(16)?;
+        }
+        Some(unit)
     }
 
     fn peek(&self) -> Option<u8> {

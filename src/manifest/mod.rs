@@ -16,6 +16,7 @@ mod findings;
 mod json;
 mod names;
 mod number;
+mod places;
 mod resolve;
 mod scalar;
 mod scopes;
@@ -42,12 +43,12 @@ pub const MAX_FILE: u64 = 16 << 20;
 /// would need a stack to match.
 const MAX_DEPTH: usize = 1024;
 
-/// Values, keys among them, that one document may have: more than any object of 3 MiB that makes sense, which
-/// is what an API server takes.
+/// Values, keys among them, that one file may have: more than any object of 3 MiB that makes sense, which is
+/// what an API server takes.
 const MAX_NODES: usize = 500_000;
 
-/// Mappings that one document may have. Each costs hundreds of bytes, however small.
-const MAX_MAPPINGS: usize = 80_000;
+/// Mappings that one file may have. Each costs hundreds of bytes, however small.
+const MAX_MAPPINGS: usize = 55_000;
 
 /// Lines that one file may have.
 const MAX_LINES: usize = 1_000_000;
@@ -61,8 +62,8 @@ const MAX_TEXT: usize = 4 << 20;
 /// Objects that one file may hold.
 const MAX_ITEMS: usize = 20_000;
 
-/// Bytes that the aliases of one document may expand to.
-const MAX_EXPANSION: usize = 16 << 20;
+/// Bytes that the aliases of one file may expand to.
+const MAX_EXPANSION: usize = 8 << 20;
 
 /// What one file holds.
 #[derive(Clone, Debug, PartialEq)]

@@ -24,6 +24,8 @@ impl NameRule {
             ("", "Namespace" | "Service") | ("apps", "StatefulSet") => Self::Label,
             ("batch", "CronJob") => Self::CronJob,
             ("rbac.authorization.k8s.io" | "internal.apiserver.k8s.io", _)
+            | ("", "Event")
+            | ("policy", "PodDisruptionBudget")
             | ("certificates.k8s.io", "CertificateSigningRequest" | "ClusterTrustBundle")
             | ("networking.k8s.io", "IPAddress") => Self::PathSegment,
             _ => Self::Subdomain,
@@ -44,6 +46,21 @@ impl NameRule {
             }
         }
     }
+}
+
+/// The nearest name that every kind takes, for a hint; none when nothing is left of it.
+pub(super) fn nearest(name: &str) -> Option<String> {
+    let mut near = String::new();
+    for character in name.chars().flat_map(char::to_lowercase) {
+        match character {
+            'a'..='z' | '0'..='9' => near.push(character),
+            '-' | '_' | '.' | ' ' | '/' | ':' if !near.ends_with('-') => near.push('-'),
+            '-' | '_' | '.' | ' ' | '/' | ':' => {}
+            _ => return None,
+        }
+    }
+    let near = near.trim_matches('-');
+    is_label(near).then(|| near.to_owned())
 }
 
 const SUBDOMAIN: &str = "a name here has at most 253 characters: lower-case letters, digits, `-` and `.`, \
@@ -87,6 +104,13 @@ pub(super) fn key_fault(key: &str) -> Option<&'static str> {
         );
     }
     None
+}
+
+/// What is wrong with a key of a `ConfigMap` or `Secret`, if anything.
+pub(super) fn data_key_fault(key: &str) -> Option<&'static str> {
+    let plain = key.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'));
+    let fits = plain && (1..=253).contains(&key.len()) && key != "." && !key.starts_with("..");
+    (!fits).then_some("it has 1 to 253 characters: letters, digits, `-`, `_` and `.`, and neither is `.` nor begins with `..`")
 }
 
 /// What is wrong with the value of a label, if anything.

@@ -1,6 +1,7 @@
 //! A [`Tree`] to a JSON value, as Kubernetes makes it: plain scalars by their table, merge keys in document
 //! order, keys as text, aliases expanded within bounds. Works on a stack of its own.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Number, Value};
@@ -18,8 +19,12 @@ pub(super) struct Resolved {
     pub(super) duplicates: Vec<NodeId>,
 }
 
-/// Resolves a whole document.
-pub(super) fn resolve(tree: &mut Tree<'_>, findings: &mut Findings) -> Result<Resolved, Fault> {
+/// Resolves a whole document. Adds to the bytes that the aliases of its file have expanded to.
+pub(super) fn resolve(
+    tree: &mut Tree<'_>,
+    expanded: &mut usize,
+    findings: &mut Findings,
+) -> Result<Resolved, Fault> {
     if tree.is_empty() {
         return Ok(Resolved { value: Value::Null, duplicates: Vec::new() });
     }
@@ -29,11 +34,12 @@ pub(super) fn resolve(tree: &mut Tree<'_>, findings: &mut Findings) -> Result<Re
         stack: Vec::new(),
         depth: 0,
         active: HashSet::new(),
-        budget: AliasBudget::default(),
+        budget: AliasBudget { bytes: *expanded, ..AliasBudget::default() },
         duplicates: Vec::new(),
     };
-    let value = resolver.run()?;
-    Ok(Resolved { value, duplicates: resolver.duplicates })
+    let value = resolver.run();
+    *expanded = resolver.budget.bytes;
+    Ok(Resolved { value: value?, duplicates: resolver.duplicates })
 }
 
 /// How many duplicate keys of one document are traced to their first place.
@@ -241,13 +247,7 @@ impl Resolver<'_, '_, '_> {
     fn first_of(&self, mapping: NodeId, before: NodeId, text: &str) -> Option<NodeId> {
         let keys = self.tree.children(mapping).step_by(2).take_while(|key| *key != before);
         keys.filter(|key| !self.tree.is_merge(*key))
-            .find(|key| self.plain_key(*key).is_some_and(|k| k == text))
-    }
-
-    /// The text of a key that has already been read once.
-    fn plain_key(&self, key: NodeId) -> Option<String> {
-        let target = self.tree.target(key);
-        key_text(self.scalar(target).ok()?, self.tree.text(target))
+            .find(|key| key_of(self.tree, *key).is_some_and(|k| k == text))
     }
 
     fn begin_merge(&mut self, value: NodeId, into: usize) -> Result<(), Fault> {
@@ -339,13 +339,13 @@ impl Resolver<'_, '_, '_> {
         if self.budget.spend(bytes) {
             return Ok(());
         }
-        let message = "the aliases of this document expand to far more than it holds";
+        let message = "the aliases up to here expand to far more than the file holds";
         Err(Fault::new(self.tree.mark(node), "alias-bomb", message).hint("write the repeated parts out"))
     }
 
     /// The value of a scalar.
     fn value(&mut self, node: NodeId) -> Result<Value, Fault> {
-        let scalar = self.scalar(node)?;
+        let scalar = scalar_of(self.tree, node)?;
         self.warn(node, &scalar);
         let bytes = if matches!(scalar, Scalar::Text) { self.tree.text(node).len() } else { 0 };
         self.spend(node, bytes)?;
@@ -378,20 +378,6 @@ impl Resolver<'_, '_, '_> {
             .hint("quote it if text is meant")
     }
 
-    fn scalar(&self, node: NodeId) -> Result<Scalar, Fault> {
-        let (text, tag) = (self.tree.text(node), self.tree.tag(node));
-        match self.tree.kind(node) {
-            Kind::Literal => number::literal(text).ok_or_else(|| {
-                Fault::new(self.tree.mark(node), "number-range", "the number is out of range")
-            }),
-            Kind::Quoted if tag == Tag::None => Ok(Scalar::Text),
-            _ => scalar::resolve(tag, text).map_err(|mismatch| {
-                Fault::new(self.tree.mark(node), "bad-tag", mismatch.0)
-                    .hint("remove the tag, or write a value that fits it")
-            }),
-        }
-    }
-
     /// The text of a key, as JSON needs it.
     fn key(&mut self, key: NodeId) -> Result<String, Fault> {
         let target = self.tree.target(key);
@@ -407,7 +393,7 @@ impl Resolver<'_, '_, '_> {
         let spent = self.spend(key, self.tree.text(target).len());
         self.budget.depth -= usize::from(aliased);
         spent?;
-        let scalar = self.scalar(target)?;
+        let scalar = scalar_of(self.tree, target)?;
         let unfit = Fault::new(mark, "bad-key", "null, and numbers beyond 63 bits, cannot be keys")
             .hint("quote the key");
         self.warn(target, &scalar);
@@ -416,11 +402,20 @@ impl Resolver<'_, '_, '_> {
 
     /// Warns of what other readers of YAML take for something else.
     fn warn(&mut self, node: NodeId, scalar: &Scalar) {
-        if self.tree.kind(node) != Kind::Plain || self.tree.tag(node) != Tag::None || self.budget.depth > 0 {
+        if self.budget.depth > 0 {
+            return;
+        }
+        let mark = self.tree.mark(node);
+        if self.tree.tag(node) == Tag::Other {
+            let message =
+                "a word that begins with `!` is a tag, which Kubernetes drops: the value is what follows it";
+            let finding = Finding::warning(mark, "unknown-tag", message);
+            return self.findings.add(finding.hint("put a text that begins with `!` in quotes"));
+        }
+        if self.tree.kind(node) != Kind::Plain || self.tree.tag(node) != Tag::None {
             return;
         }
         let text = self.tree.text(node);
-        let mark = self.tree.mark(node);
         let finding = match scalar {
             Scalar::Bool(truth) if scalar::is_old_boolean(text) => Finding::warning(
                 mark,
@@ -452,6 +447,29 @@ impl Resolver<'_, '_, '_> {
             _ => None,
         };
         key.is_some_and(|key| key == "mode" || key.ends_with("Mode"))
+    }
+}
+
+/// The text of a key that has already been read once.
+pub(super) fn key_of<'t>(tree: &'t Tree<'_>, key: NodeId) -> Option<Cow<'t, str>> {
+    let target = tree.target(key);
+    let text = tree.text(target);
+    match scalar_of(tree, target).ok()? {
+        Scalar::Text => Some(Cow::Borrowed(text)),
+        other => key_text(other, text).map(Cow::Owned),
+    }
+}
+
+fn scalar_of(tree: &Tree<'_>, node: NodeId) -> Result<Scalar, Fault> {
+    let (text, tag) = (tree.text(node), tree.tag(node));
+    match tree.kind(node) {
+        Kind::Literal => number::literal(text)
+            .ok_or_else(|| Fault::new(tree.mark(node), "number-range", "the number is out of range")),
+        Kind::Quoted if tag == Tag::None => Ok(Scalar::Text),
+        _ => scalar::resolve(tag, text).map_err(|mismatch| {
+            Fault::new(tree.mark(node), "bad-tag", mismatch.0)
+                .hint("remove the tag, or write a value that fits it")
+        }),
     }
 }
 

@@ -5,7 +5,7 @@ use super::scalar::Tag;
 use super::{MAX_MAPPINGS, MAX_NODES, MAX_TEXT};
 
 /// A place in a file; both count from 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Mark {
     pub(super) line: u32,
     pub(super) column: u32,
@@ -25,6 +25,12 @@ impl Fault {
         Self { mark, code, message: message.into(), hint: None }
     }
 
+    /// Continues the message.
+    pub(super) fn more(mut self, more: &str) -> Self {
+        self.message.push_str(more);
+        self
+    }
+
     pub(super) fn hint(mut self, hint: &'static str) -> Self {
         self.hint = Some(hint);
         self
@@ -35,6 +41,13 @@ impl Fault {
 pub(super) fn too_long(mark: Mark) -> Fault {
     Fault::new(mark, "too-long", format!("a text of more than {MAX_TEXT} bytes"))
         .hint("an API server takes objects of at most 3 MiB")
+}
+
+/// Values and mappings: what memory is needed for.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Size {
+    nodes: usize,
+    mappings: usize,
 }
 
 /// The index of a node in its tree.
@@ -95,13 +108,19 @@ impl<'a> Tree<'a> {
 
     /// Whether the document is still one that is worth reading.
     pub(super) fn within_limits(&self) -> Result<(), Fault> {
+        self.added_to(Size::default()).map(|_| ())
+    }
+
+    /// The size of the documents before this one, and of this one. Fails where it is that of no sensible file.
+    pub(super) fn added_to(&self, before: Size) -> Result<Size, Fault> {
+        let size = Size { nodes: before.nodes + self.nodes.len(), mappings: before.mappings + self.mappings };
         let (most, what) = match () {
-            () if self.nodes.len() > MAX_NODES => (MAX_NODES, "values"),
-            () if self.mappings > MAX_MAPPINGS => (MAX_MAPPINGS, "mappings"),
-            () => return Ok(()),
+            () if size.nodes > MAX_NODES => (MAX_NODES, "values"),
+            () if size.mappings > MAX_MAPPINGS => (MAX_MAPPINGS, "mappings"),
+            () => return Ok(size),
         };
         let mark = self.nodes.last().map_or(Mark { line: 1, column: 1 }, |node| node.mark);
-        Err(Fault::new(mark, "too-many-nodes", format!("the document has more than {most} {what}"))
+        Err(Fault::new(mark, "too-many-values", format!("the file holds more than {most} {what}"))
             .hint("split it: an API server takes objects of at most 3 MiB"))
     }
 
@@ -269,7 +288,7 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// Finding nodes again by the path of a value.
+/// Mappings by their keys.
 impl Tree<'_> {
     /// The key and the value node under a key of a mapping, the last one of several. Looks into merged
     /// mappings one level deep.
@@ -286,7 +305,8 @@ impl Tree<'_> {
         self.pairs(mapping).filter(|(at, _)| self.text(self.target(*at)) == key).last()
     }
 
-    fn pairs(&self, mapping: NodeId) -> impl Iterator<Item = (NodeId, NodeId)> + '_ {
+    /// The keys and values of a mapping; none of another node.
+    pub(super) fn pairs(&self, mapping: NodeId) -> impl Iterator<Item = (NodeId, NodeId)> + '_ {
         let mapping = if self.kind(mapping) == Kind::Mapping { Some(mapping) } else { None };
         let mut next = mapping.and_then(|mapping| self.first(mapping));
         std::iter::from_fn(move || {
@@ -295,28 +315,5 @@ impl Tree<'_> {
             next = self.next(value);
             Some((key, value))
         })
-    }
-
-    /// The place of the value under a path of keys below a node: of the deepest part that is there.
-    pub(super) fn locate(&self, from: NodeId, path: &[&str]) -> Mark {
-        let mut node = self.target(from);
-        let mut mark = self.mark(from);
-        for part in path {
-            let Some((_, value)) = self.entry(node, part) else { break };
-            mark = self.mark(value);
-            node = self.target(value);
-        }
-        mark
-    }
-
-    /// The place of the key at the end of a path below a node.
-    pub(super) fn locate_key(&self, from: NodeId, path: &[&str]) -> Mark {
-        let Some((key, parents)) = path.split_last() else { return self.mark(from) };
-        let mut node = self.target(from);
-        for part in parents {
-            let Some((_, value)) = self.entry(node, part) else { return self.mark(node) };
-            node = self.target(value);
-        }
-        self.entry(node, key).map_or_else(|| self.mark(node), |(at, _)| self.mark(at))
     }
 }

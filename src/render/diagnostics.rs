@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use unicode_width::UnicodeWidthStr as _;
+
 use super::palette::{harmless, steers};
 use super::{Palette, Style};
 use crate::object::{Diagnostic, Severity};
@@ -79,5 +81,7 @@ fn excerpted(line: &str, column: u32) -> (String, Option<usize>) {
         shown.insert(0, '…');
         caret = caret.map(|caret| caret + 1);
     }
+    // Some characters take two columns, others none.
+    let caret = caret.map(|caret| shown.chars().take(caret).collect::<String>().width());
     (shown, caret)
 }

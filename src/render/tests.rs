@@ -400,6 +400,8 @@ fn diagnostics_show_the_line() {
         Diagnostic::error(place(2, 3), "a", "with a tab, \u{1b}[2Jand worse").excerpt("\t\u{1b}[2Jkey: 1"),
         Diagnostic::error(place(4, 202), "a", "on a long line").excerpt(long),
         Diagnostic::error(place(5, 99), "a", "beyond the end").excerpt("a: 1"),
+        Diagnostic::error(place(6, 6), "a", "after wide characters").excerpt("語語: @x"),
+        Diagnostic::error(place(8, 4), "a", "after a tab").excerpt("a:\t@x"),
         Diagnostic::file_error("a.yaml", "a", "about the whole file"),
         Diagnostic::file_error("", "a", "about nothing in particular"),
     ];
@@ -414,6 +416,12 @@ fn diagnostics_show_the_line() {
                                                                      ^
     a.yaml:5:99: error: beyond the end
         a: 1
+    a.yaml:6:6: error: after wide characters
+        語語: @x
+               ^
+    a.yaml:8:4: error: after a tab
+        a: @x
+           ^
     a.yaml:9: warning: without a column
         text
     deploy/web.yaml:3:5: error: the key `name` stands here twice, first on line 2
@@ -421,7 +429,9 @@ fn diagnostics_show_the_line() {
         ^
       hint: keep one of them
     "#);
-    assert_eq!(tally(&found), "6 errors, 1 warning");
+    assert_eq!(tally(&found), "8 errors, 1 warning");
     assert_eq!(tally(&found[1..2]), "1 warning");
     assert_eq!(tally(&[]), "");
+    let accent = Diagnostic::error(place(1, 5), "a", "after one of no width").excerpt("e\u{301}: @x");
+    assert!(diagnostics(&[accent], Palette::Plain).ends_with("    e\u{301}: @x\n       ^\n"));
 }

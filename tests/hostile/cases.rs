@@ -133,11 +133,30 @@ cases! {
     "a million empty mappings", 990_000, |n| repeated(&format!("{HEAD}a: ["), "{},", "]\n", n);
     "a million old booleans", 990_000, |n| repeated(&format!("{HEAD}a: ["), "y,", "]\n", n);
     "half a million small mappings", 300_000, |n| repeated(&format!("{HEAD}a: ["), "{a: 1},", "]\n", n);
+    "aliases in each of many documents", 3_000, |n| (0..n).flat_map(|_| [b"---\n".to_vec(), nested_aliases(5, "*a#")].concat()).collect();
+    "as many mappings and values as one document may have", 48_000, |n| numbered(&format!("{HEAD}a: ["), n, |file, at| {
+        let _ = write!(file, "{{a{at}: x{at}, b: y{at}, c: 1, d: 2}},{}", if at + 1 == n { "]\n" } else { "" });
+    });
+    "as many mappings and values as a file may have", 13_700, |n| numbered("", n, |file, at| {
+        let _ = write!(file, "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a{at}, labels: {{a: b, c: d}}}}\ndata: {{a: x, b: {}}}\n", "x".repeat(FILE / n - 110));
+    });
     "100 000 empty documents", 100_000, |n| repeated("", "---\n", "", n);
     "100 000 documents of null", 100_000, |n| repeated("", "---\n~\n", HEAD, n);
     "100 000 documents that are none", 100_000, |n| repeated("", "---\na: 1\n", "", n);
     "100 000 objects", 100_000, |n| numbered("", n, |file, at| {
         let _ = write!(file, "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a{at}}}\n");
+    });
+    "20 000 objects in 16 MiB", 20_000, |n| numbered("", n, |file, at| {
+        let _ = write!(file, "---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a{at}");
+        let _ = writeln!(file, "\ndata:\n  text: {}", "x".repeat(FILE / n - 80));
+    });
+    "20 000 Deployments", 20_000, |n| numbered("", n, |file, at| {
+        let _ = write!(file, "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: a{at}, namespace: shop, labels: {{app: a}}}}\n");
+        file.push_str("spec:\n  replicas: 2\n  selector: {matchLabels: {app: a}}\n  template:\n    metadata: {labels: {app: a}}\n    spec:\n      containers:\n");
+        for container in 0..4 {
+            let _ = write!(file, "      - name: c{container}\n        image: registry.example.org/shop/web:1.2.3\n        resources: {{limits: {{cpu: 1}}}}\n");
+            file.push_str("        env: [{name: A, value: b}]\n");
+        }
     });
     "100 000 documents that do not parse", 100_000, |n| repeated("", "---\n[\n", "", n);
     "100 000 bad separators", 100_000, |n| repeated("", "--- x\n", "", n);

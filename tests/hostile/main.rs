@@ -27,7 +27,7 @@ const CASE: &str = "RHUMB_TEST_CASE";
 const PARTS: &str = "RHUMB_TEST_PARTS";
 
 /// What reading one file may take; without optimisation and on a busy machine, several times that.
-const TIME: Duration = Duration::from_secs(if cfg!(debug_assertions) { 8 } else { 2 });
+const TIME: Duration = Duration::from_secs(if cfg!(debug_assertions) { 5 } else { 2 });
 const MEMORY: u64 = 64 << 20;
 
 /// Findings that one file may have: those that are shown, and the line that counts the others.

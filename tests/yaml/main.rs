@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, also in its own functions")]
 
 mod blocks;
+mod deviations;
 mod streams;
 mod values;
 
@@ -17,12 +18,12 @@ use rhumb::manifest::{self, Item, Reading};
 use rhumb::object::canonical_json;
 use serde_json::{Map, Value};
 
-/// Where rhumb is stricter than kubectl on purpose, and the code of the diagnostic that says so. kubectl
-/// takes the later of two equal keys in silence (and of `1` and `'1'` either, by chance).
+/// The cases among the deviations, and the code of the diagnostic that says so: kubectl takes the later of two
+/// equal keys in silence. The others are in [`deviations`].
 const STRICTER: &[(&str, &str)] = &[("dup0", "duplicate-key"), ("dup2", "duplicate-key")];
 
 /// Warnings that kubectl does not give, by the codes that may appear in any case.
-const WARNINGS: &[&str] = &["old-boolean", "leading-zero", "unread"];
+const WARNINGS: &[&str] = &["old-boolean", "leading-zero", "unknown-tag", "unread"];
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/yaml")
@@ -159,6 +160,54 @@ fn every_stream_is_read_as_kubectl_reads_it() {
         let refused = reading.diagnostics.iter().any(rhumb::object::Diagnostic::is_error);
         assert_eq!(refused, *failed, "{file:?}: {:?}", reading.diagnostics);
     }
+}
+
+/// What is shown of a file, and the codes of the errors and of the warnings in it, each once.
+fn shown(file: &str) -> (Vec<String>, Vec<&'static str>, Vec<&'static str>) {
+    let reading = manifest::read(&Arc::from("case.yaml"), spelled_out(file).as_bytes());
+    let codes = |errors: bool| {
+        let found = reading.diagnostics.iter().filter(|found| found.is_error() == errors);
+        let mut codes: Vec<_> = found.map(|found| found.code).collect();
+        codes.dedup();
+        codes
+    };
+    (reading.shown().map(summed_up).collect(), codes(true), codes(false))
+}
+
+#[test]
+fn every_deviation_is_stricter() {
+    for (file, by_kubectl, here, code) in deviations::STRICTER {
+        let (documents, errors, warnings) = shown(file);
+        assert_eq!((documents.as_slice(), errors), (owned(here).as_slice(), vec![*code]), "{file:?}");
+        assert!(warnings.is_empty(), "{file:?}: {warnings:?}");
+        assert!(documents.len() <= by_kubectl.len(), "{file:?}");
+    }
+    for (file, by_kubectl, code) in deviations::WARNED_OF {
+        assert_eq!(shown(file), (owned(by_kubectl), vec![], vec![*code]), "{file:?}");
+    }
+}
+
+#[test]
+fn a_list_is_read_as_far_as_it_goes() {
+    for (file, here, code) in deviations::FURTHER {
+        assert_eq!(shown(file), (owned(here), code.iter().copied().collect(), vec![]), "{file:?}");
+    }
+}
+
+#[test]
+fn every_limit_is_where_it_is_said_to_be() {
+    for deviations::Limit { what, make, most, code } in deviations::LIMITS {
+        let codes = |count| {
+            let reading = manifest::read(&Arc::from("case.yaml"), make(count).as_bytes());
+            reading.diagnostics.iter().map(|found| found.code).collect::<Vec<_>>()
+        };
+        assert!(codes(*most).is_empty(), "{what}: {:?}", codes(*most));
+        assert_eq!(codes(most + 1), [*code], "{what}");
+    }
+}
+
+fn owned(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(|text| (*text).to_owned()).collect()
 }
 
 #[test]

@@ -48,6 +48,7 @@ pub(super) fn parse(text: &str, line: u32) -> Result<(Tree<'_>, Option<Mark>), F
         states: Vec::new(),
         open: Vec::new(),
         anchors: HashMap::new(),
+        last_quoted: None,
     };
     parser.document()?;
     let follows = parser.following();
@@ -65,6 +66,8 @@ struct Parser<'a> {
     states: Vec<State>,
     open: Vec<Open>,
     anchors: HashMap<&'a str, NodeId>,
+    /// The line that the last text in quotes begins in.
+    last_quoted: Option<u32>,
 }
 
 /// Tag and anchor of a node.
@@ -194,7 +197,29 @@ impl Parser<'_> {
                 self.open.pop();
                 Ok(())
             }
-            _ => Err(unexpected(&token, "a key in the same column as the others")),
+            _ => Err(self.misplaced(&token)),
+        }
+    }
+
+    /// What is no key of the mapping around it.
+    fn misplaced(&self, token: &Token<'_>) -> Fault {
+        let first = self.open.last().map_or(token.mark, |open| self.tree.mark(open.node));
+        let after_quotes = self.last_quoted == Some(token.mark.line);
+        match token.what {
+            What::Key | What::BlockMapping if token.mark.column != first.column => syntax(
+                token.mark,
+                &format!(
+                    "no mapping around this key has its keys in column {}; the nearest, from line {} on, has them \
+                     in column {}",
+                    token.mark.column, first.line, first.column
+                ),
+            )
+            .hint("indent the key like one of the keys before it"),
+            What::Plain(_) | What::Quoted(_) if after_quotes => unexpected(token, "the end of the line after the closing quote")
+                .hint("inside quotes, write `''` for a single quote in single quotes, and `\\\"` for a double quote in double quotes"),
+            What::BlockEntry | What::BlockSequence => unexpected(token, "a key in the same column as the others")
+                .hint("a list stands below a key with nothing behind its `:`"),
+            _ => unexpected(token, "a key in the same column as the others"),
         }
     }
 
@@ -244,7 +269,13 @@ impl Parser<'_> {
                 return Err(unclosed(self.tree.mark(open.node), end));
             }
             if token.what != What::FlowEntry {
-                return Err(unexpected(token, expected));
+                let fault = unexpected(token, expected);
+                let line = token.mark.line;
+                let opened = self.open.last().map(|open| self.tree.mark(open.node));
+                return Err(match opened.filter(|opened| opened.line < line) {
+                    Some(opened) => fault.more(&format!("; it was opened in line {}", opened.line)),
+                    None => fault,
+                });
             }
             self.scanner.skip();
         }
@@ -378,6 +409,9 @@ impl<'a> Parser<'a> {
         properties: Properties<'a>,
     ) -> Result<(), Fault> {
         let tag = properties.tag;
+        if kind == Kind::Quoted {
+            self.last_quoted = Some(mark.line);
+        }
         let node = match text {
             Cow::Borrowed(text) => match self.tree.place_of(text) {
                 Some(start) => self.tree.push_borrowed(kind, tag, mark, start, text.len()),
@@ -439,13 +473,17 @@ fn unexpected(token: &Token<'_>, expected: &str) -> Fault {
         What::Tag(_) => "a tag",
         What::Plain(_) | What::Quoted(_) => "a text",
     };
-    Fault::new(token.mark, "yaml-syntax", format!("this is not YAML: expected {expected}, found {found}"))
+    syntax(token.mark, &format!("expected {expected}, found {found}"))
+}
+
+fn syntax(mark: Mark, message: &str) -> Fault {
+    Fault::new(mark, "yaml-syntax", format!("this is not YAML: {message}"))
 }
 
 /// Told where it begins: the end of the text may be far away.
 fn unclosed(begin: Mark, end: &What<'_>) -> Fault {
     let (begins, ends) = if *end == What::FlowSequenceEnd { ("[", "]") } else { ("{", "}") };
-    Fault::new(begin, "yaml-syntax", format!("this is not YAML: `{begins}` is never closed by `{ends}`"))
+    syntax(begin, &format!("`{begins}` is never closed by `{ends}`"))
 }
 
 /// Does not repeat the name: a Secret's value that begins with `*` looks like one.

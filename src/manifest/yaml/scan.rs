@@ -43,6 +43,8 @@ pub(super) struct Scanner<'a> {
     queue: VecDeque<Token<'a>>,
     /// Tokens handed out.
     taken: usize,
+    /// The line that the last plain text begins in.
+    text_line: Option<u32>,
 }
 
 impl<'a> Scanner<'a> {
@@ -67,6 +69,7 @@ impl<'a> Scanner<'a> {
             levels: VecDeque::new(),
             queue: VecDeque::new(),
             taken: 0,
+            text_line: None,
         }
     }
 
@@ -137,10 +140,14 @@ impl<'a> Scanner<'a> {
             b'\'' | b'"' => self.with_key(|scanner| scanner.quoted(byte).map(What::Quoted)),
             b'\t' => Err(self.fault("a tab cannot indent, and begins no value").hint("indent with spaces")),
             b'@' | b'`' | b'%' | b'|' | b'>' => {
-                let message = format!("`{}` cannot begin a plain value", char::from(byte));
-                Err(self.fault(&message).hint("put the value in quotes"))
+                let what =
+                    if byte == b'`' { "a backtick".to_owned() } else { format!("`{}`", char::from(byte)) };
+                Err(self.fault(&format!("{what} cannot begin a plain value")).hint("put the value in quotes"))
             }
-            _ => self.with_key(|scanner| scanner.plain().map(What::Plain)),
+            _ => {
+                self.text_line = Some(self.cursor.mark().line);
+                self.with_key(|scanner| scanner.plain().map(What::Plain))
+            }
         }
     }
 
@@ -297,11 +304,11 @@ impl<'a> Scanner<'a> {
         self.drop_key()?;
         self.key_allowed = false;
         let mark = self.cursor.mark();
-        let line = self.cursor.pass_line();
-        if !["%YAML", "%TAG"].iter().any(|name| line.split([' ', '\t']).next() == Some(*name)) {
-            return Err(Fault::new(mark, "yaml-syntax", "this is not YAML: `%` cannot begin a plain value")
-                .hint("put the value in quotes"));
+        let known = |name: &str| self.cursor.rest().starts_with(name) && self.cursor.separates(name.len());
+        if !known("%YAML") && !known("%TAG") {
+            return Err(self.fault("`%` cannot begin a plain value").hint("put the value in quotes"));
         }
+        self.cursor.pass_line();
         self.push(What::Directive, mark);
         Ok(())
     }
@@ -398,9 +405,7 @@ impl<'a> Scanner<'a> {
         } else {
             if self.flow == 0 {
                 if !self.key_allowed {
-                    return Err(self.fault("a value with `: ` cannot stand here").hint(
-                        "put a text that contains `: ` in quotes, or begin the mapping on a line of its own",
-                    ));
+                    return Err(self.needless_colon());
                 }
                 let (column, mark) = (self.cursor.column, self.cursor.mark());
                 self.roll(column, None, What::BlockMapping, mark);
@@ -409,6 +414,18 @@ impl<'a> Scanner<'a> {
         }
         self.indicator(What::Value);
         Ok(())
+    }
+
+    fn needless_colon(&self) -> Fault {
+        let fault = self.fault("a value with `: ` cannot stand here");
+        let begun = self.text_line.filter(|line| *line < self.cursor.mark().line);
+        match begun {
+            Some(line) => fault
+                .more(&format!(": the text from line {line} goes on to here"))
+                .hint("indent keys alike, write a blank after the `:` of each, and put a text that contains `: ` in quotes"),
+            None => fault
+                .hint("put a text that contains `: ` in quotes, or begin the mapping on a line of its own"),
+        }
     }
 
     fn anchor(&mut self, indicator: u8) -> Result<(), Fault> {

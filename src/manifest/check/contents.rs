@@ -1,0 +1,131 @@
+//! Fields of text that a number or a boolean gets into when its quotes are forgotten.
+
+use serde_json::{Map, Value};
+
+use super::Check;
+use crate::manifest::names;
+use crate::object::at;
+
+/// Where the kinds that make pods describe them: the metadata's and the spec's parent.
+const TEMPLATES: [&[&str]; 3] =
+    [&["spec", "template"], &["spec", "jobTemplate"], &["spec", "jobTemplate", "spec", "template"]];
+
+impl<'s> Check<'_, 's, '_> {
+    /// A field that maps text to text. Reports what else it is or holds.
+    pub(super) fn texts(
+        &mut self,
+        path: &[&str],
+        value: Option<&'s Value>,
+    ) -> Option<&'s Map<String, Value>> {
+        let name = path.join(".");
+        match value? {
+            Value::Object(map) => {
+                for (key, value) in map.iter().filter(|(_, value)| !is_text(value)) {
+                    let path = [path, &[key]].concat();
+                    self.text(&path, value, || format!("{name}: the value of \"{key}\""));
+                }
+                Some(map)
+            }
+            Value::Null => None,
+            other => {
+                let message = format!("{name} must be a mapping of text to text");
+                if other.is_string() {
+                    let hint = "each entry is a key, `:`, a blank and a value";
+                    self.hinted(path, "wrong-type", message, hint);
+                } else {
+                    self.error(path, "wrong-type", message);
+                }
+                None
+            }
+        }
+    }
+
+    fn text(&mut self, path: &[&str], value: &Value, what: impl FnOnce() -> String) {
+        let found = match value {
+            _ if is_text(value) => return,
+            Value::Number(_) => "a number",
+            Value::Bool(_) => "a boolean",
+            Value::Array(_) => "a list",
+            _ => "a mapping",
+        };
+        if self.findings.is_full() {
+            return self.findings.count_error();
+        }
+        let message = format!("{} must be text, and this is {found}", what());
+        if value.is_number() || value.is_boolean() {
+            self.hinted(path, "not-text", message, "put it in quotes");
+        } else {
+            self.error(path, "not-text", message);
+        }
+    }
+
+    /// What pods are made from.
+    pub(super) fn pods(&mut self) {
+        let gvk = self.subject.gvk;
+        if !matches!(&*gvk.group, "" | "apps" | "batch") {
+            return;
+        }
+        for template in TEMPLATES {
+            let metadata = [template, &["metadata"]].concat();
+            if self.get(&metadata).is_some_and(Value::is_object) {
+                self.labels(&metadata);
+            }
+            self.pod_spec(&[template, &["spec"]].concat());
+        }
+        if gvk.group_kind().is("", "Pod") {
+            self.pod_spec(&["spec"]);
+        }
+    }
+
+    fn pod_spec(&mut self, spec: &[&str]) {
+        let selector = [spec, &["nodeSelector"]].concat();
+        self.texts(&selector, self.get(&selector));
+        for list in ["initContainers", "containers"] {
+            let path = [spec, &[list]].concat();
+            for (number, container) in items(self.get(&path)) {
+                let path = [&path[..], &[&number]].concat();
+                for field in ["command", "args"] {
+                    let path = [&path[..], &[field]].concat();
+                    for (number, word) in items(container.get(field)) {
+                        self.text(&[&path[..], &[&number]].concat(), word, || format!("an item of {field}"));
+                    }
+                }
+                for (number, variable) in items(container.get("env")) {
+                    let path = [&path[..], &["env", &number, "value"]].concat();
+                    let name = variable.get("name").and_then(Value::as_str).unwrap_or_default();
+                    if let Some(value) = variable.get("value") {
+                        self.text(&path, value, || format!("env: the value of \"{name}\""));
+                    }
+                }
+            }
+        }
+    }
+
+    /// The contents of a `ConfigMap` or `Secret`.
+    pub(super) fn contents(&mut self) {
+        let gvk = self.subject.gvk;
+        let fields: [&str; 2] = match (&*gvk.group, &*gvk.kind) {
+            ("", "ConfigMap") => ["data", "binaryData"],
+            ("", "Secret") => ["data", "stringData"],
+            _ => return,
+        };
+        for field in fields {
+            let Some(map) = self.texts(&[field], at(self.subject.body, &[field])) else { continue };
+            for key in map.keys() {
+                if let Some(fault) = names::data_key_fault(key) {
+                    self.key_error(&[field, key], || format!("{field}: \"{key}\" cannot be a key: {fault}"));
+                }
+            }
+        }
+    }
+}
+
+fn is_text(value: &Value) -> bool {
+    value.is_string() || value.is_null()
+}
+
+/// The items of a list with their numbers.
+fn items(list: Option<&Value>) -> impl Iterator<Item = (String, &Value)> {
+    let items = list.and_then(Value::as_array).into_iter().flatten();
+    items.enumerate().map(|(number, item)| (number.to_string(), item))
+}

@@ -1,0 +1,112 @@
+//! Finding the nodes of an object again by the path of a value, to say where it stands. A part of a path is a
+//! key, or the number of an item of a list.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use super::resolve;
+use super::tree::{Kind, Mark, NodeId, Tree};
+
+/// The nodes of one object. A mapping or list is indexed when it is first looked into, because any number of its parts
+/// may be asked for.
+pub(super) struct Places<'t, 'a> {
+    tree: &'t Tree<'a>,
+    object: NodeId,
+    indexes: HashMap<NodeId, Index<'t>>,
+}
+
+struct Index<'t> {
+    /// The key and the value node under each key, the last one of several.
+    entries: HashMap<Cow<'t, str>, (NodeId, NodeId)>,
+    /// The mappings merged into it.
+    merged: Vec<NodeId>,
+    /// The items of a list.
+    items: Vec<NodeId>,
+}
+
+impl<'t, 'a> Places<'t, 'a> {
+    pub(super) fn of(tree: &'t Tree<'a>, object: NodeId) -> Self {
+        Self { tree, object, indexes: HashMap::new() }
+    }
+
+    /// Where the object begins.
+    pub(super) fn start(&self) -> Mark {
+        self.tree.mark(self.object)
+    }
+
+    /// The place of the value under a path: of the deepest part that is there.
+    pub(super) fn value(&mut self, path: &[&str]) -> Mark {
+        let mut node = self.object;
+        for part in path {
+            let Some((_, value)) = self.entry(node, part) else { break };
+            node = value;
+        }
+        self.tree.mark(node)
+    }
+
+    /// The place of the key at the end of a path.
+    pub(super) fn key(&mut self, path: &[&str]) -> Mark {
+        let Some((key, parents)) = path.split_last() else { return self.start() };
+        let mut node = self.object;
+        for part in parents {
+            let Some((_, value)) = self.entry(node, part) else { return self.tree.mark(node) };
+            node = value;
+        }
+        let node = self.entry(node, key).map_or(node, |(key, _)| key);
+        self.tree.mark(node)
+    }
+
+    /// Looks into merged mappings one level deep.
+    fn entry(&mut self, mapping: NodeId, key: &str) -> Option<(NodeId, NodeId)> {
+        let mapping = self.tree.target(mapping);
+        let index = self.index(mapping);
+        if !index.items.is_empty() {
+            return index.items.get(key.parse::<usize>().ok()?).map(|item| (*item, *item));
+        }
+        if let Some(entry) = index.entries.get(key) {
+            return Some(*entry);
+        }
+        let merged = index.merged.clone();
+        merged.into_iter().find_map(|from| self.index(from).entries.get(key).copied())
+    }
+
+    fn index(&mut self, mapping: NodeId) -> &Index<'t> {
+        let tree = self.tree;
+        self.indexes.entry(mapping).or_insert_with(|| {
+            // Grown step by step, a large one would need half as much again.
+            let entries = HashMap::with_capacity(tree.pairs(mapping).count());
+            let items = if tree.kind(mapping) == Kind::Sequence {
+                tree.children(mapping).collect()
+            } else {
+                Vec::new()
+            };
+            let mut index = Index { entries, merged: Vec::new(), items };
+            for (key, value) in tree.pairs(mapping) {
+                if tree.is_merge(key) {
+                    index.add_merged(tree, value);
+                } else if let Some(text) = resolve::key_of(tree, key) {
+                    index.entries.insert(text, (key, value));
+                }
+            }
+            index
+        })
+    }
+}
+
+impl Index<'_> {
+    fn add_merged(&mut self, tree: &Tree<'_>, value: NodeId) {
+        let target = tree.target(value);
+        let mut add = |mapping| {
+            if !self.merged.contains(&mapping) && self.merged.len() < MERGED {
+                self.merged.push(mapping);
+            }
+        };
+        match tree.kind(target) {
+            Kind::Sequence => tree.children(target).for_each(|child| add(tree.target(child))),
+            _ => add(target),
+        }
+    }
+}
+
+/// Mappings that are looked into, of those merged into one: places are worth no more.
+const MERGED: usize = 20;
