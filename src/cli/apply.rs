@@ -12,7 +12,7 @@ use super::{CommandError, Exit, Terminal, diff, session};
 use crate::cluster::Cluster;
 use crate::config::Config;
 use crate::daemon::{self, Ending, Pass, Reconciler, Setup, Until};
-use crate::engine::{BlastRadius, Plan, Prune, Verdict, precious};
+use crate::engine::{BlastRadius, Plan, Prune, Reason, Verdict, precious};
 use crate::object::{Class, ObjectId};
 use crate::render::{self, Outcome, Palette, Tense};
 use crate::report::Told;
@@ -151,7 +151,9 @@ fn line(id: &ObjectId, told: &Told, palette: Palette) -> String {
         Told::Configured => Outcome::Configured,
         Told::Unchanged => Outcome::Unchanged,
         Told::Pruned => Outcome::Pruned,
+        Told::Recreated => Outcome::Recreated,
         Told::Recreating => Outcome::Waiting("deleted, to be created again"),
+        Told::Waiting(Reason::Kept(why)) => Outcome::Kept(why),
         Told::Waiting(reason) => {
             text = reason.to_string();
             Outcome::Waiting(&text)
@@ -175,6 +177,12 @@ fn conclude(args: &ApplyArgs, pass: &Pass, plan: &Plan, terminal: &Terminal) -> 
             terminal.print(&render::summary(plan, Tense::Did))?;
             terminal.tell(&render::diagnostics(&pass.diagnostics, terminal.error_palette()));
         }
+    }
+    if args.output == ApplyOutput::Text && pass.told.values().any(Told::is_guarded) {
+        let name = &plan.source;
+        terminal.tell(&format!(
+            "hint: `rhumb prune confirm --name {name} OBJECT…` releases what `rhumb prune list --name {name}` shows; --yes lifts the blast radius\n"
+        ));
     }
     for (name, why) in pass.incomplete.iter().filter(|_| !pass.readable) {
         terminal.tell(&format!("error: source {name}: {why}\n"));

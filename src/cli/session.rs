@@ -41,7 +41,7 @@ impl From<cluster::Error> for CommandError {
             _ => Exit::Unreachable,
         };
         let hint = match error.class() {
-            Class::Config => "name a kubeconfig with --kubeconfig or $KUBECONFIG",
+            Class::Config => "choose another with --kubeconfig, $KUBECONFIG or --context",
             Class::Forbidden => "check the user's roles: `kubectl auth can-i --list`",
             _ => "check with `kubectl version` that the API server answers",
         };

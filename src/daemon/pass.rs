@@ -54,7 +54,10 @@ impl Pass {
                 Told::Configured => (Verdict::Configure, None),
                 Told::Unchanged => (Verdict::Unchanged, None),
                 Told::Pruned => (Verdict::Delete, None),
-                Told::Recreating => (Verdict::Recreate, None),
+                Told::Recreating | Told::Recreated => (Verdict::Recreate, None),
+                Told::Waiting(Reason::Kept(why)) if self.incomplete.is_empty() => {
+                    (Verdict::Unchanged, Some(why.to_string()))
+                }
                 Told::Waiting(reason) => (Verdict::Wait, Some(reason.to_string())),
                 Told::Refused(reason) => (Verdict::Refuse, Some(reason.to_string())),
             };

@@ -143,6 +143,74 @@ fn a_plan_reads_as_a_list_of_changes() {
 }
 
 #[test]
+fn what_holds_for_several_objects_is_said_once() {
+    let config = |name: &str, verdict, reason: &str| Planned {
+        reason: Some(reason.to_owned()),
+        ..planned(Gvk::new("", "v1", "ConfigMap"), Some("shop"), name, verdict)
+    };
+    let unchecked = "not checked by the server yet, as the namespace shop is made first";
+    let beyond = "12 of 30 objects would be pruned at once,\nbeyond the blast radius";
+    let starts = Impact { kind: ImpactKind::InPlace, pods: 4 };
+    let web = planned(Gvk::new("apps", "v1", "Deployment"), Some("shop"), "web", Verdict::Create);
+    let changed = Planned {
+        reason: Some("somebody changed it".to_owned()),
+        before: Some(Arc::new(json!({"a": 1}))),
+        after: Some(Arc::new(json!({"a": 2}))),
+        ..planned(Gvk::new("", "v1", "Service"), Some("shop"), "a", Verdict::Configure)
+    };
+    let several = Plan {
+        objects: vec![
+            config("env", Verdict::Create, unchecked),
+            Planned { impact: starts, reason: Some(unchecked.to_owned()), ..web },
+            changed.clone(),
+            Planned { id: ObjectId::new(&GroupKind::new("", "Service"), Some("shop"), "b"), ..changed },
+            config("a", Verdict::Wait, beyond),
+            config("b", Verdict::Wait, beyond),
+            config("c", Verdict::Wait, "it is being deleted"),
+            config("d", Verdict::Refuse, "it belongs to Helm"),
+            config("e", Verdict::Refuse, "it belongs to Helm"),
+            config("f", Verdict::Unchanged, "its annotation asks to keep it"),
+        ],
+        ..plan()
+    };
+    assert_snapshot!(text(&several, Palette::Plain), @r"
+    + ConfigMap shop/env
+    + Deployment shop/web  starts 4 pods
+    ~ Service shop/a
+        somebody changed it
+      - a: 1
+      + a: 2
+    ~ Service shop/b
+        somebody changed it
+      - a: 1
+      + a: 2
+    ? ConfigMap shop/a
+    ? ConfigMap shop/b
+    ? ConfigMap shop/c
+        waits: it is being deleted
+    ! ConfigMap shop/d
+    ! ConfigMap shop/e
+    = ConfigMap shop/f
+        kept: its annotation asks to keep it
+
+    + 2 objects: not checked by the server yet, as the namespace shop is made first
+    ? 2 objects wait: 12 of 30 objects would be pruned at once, beyond the blast radius
+    ! 2 objects are refused: it belongs to Helm
+
+    2 to create, 2 to configure, 0 to delete, 0 unchanged, 1 kept, 3 waiting, 2 refused
+    ");
+    assert_snapshot!(held_back(&plan(), Palette::Plain), @r"
+    ? Deployment shop/api  starts 3 pods  deploy/api.yaml:1
+        waits: the namespace shop is not there yet
+    ! Service shop/web  deploy/service.yaml:1
+        refused: spec.clusterIP is immutable
+          and differs
+
+    1 to create, 2 to configure, 1 to recreate, 1 to delete, 1 unchanged, 1 waiting, 1 refused
+    ");
+}
+
+#[test]
 fn a_plan_reads_as_a_patch() {
     assert_snapshot!(unified(&plan(), Palette::Plain), @r"
     --- /dev/null
@@ -376,6 +444,7 @@ fn progress_reads_like_kubectl() {
         progress(&web, Outcome::Recreated, Palette::Plain),
         progress(&web, Outcome::Pruned, Palette::Plain),
         progress(&web, Outcome::Waiting("the namespace shop\nis not there yet"), Palette::Plain),
+        progress(&shop, Outcome::Kept("its annotation asks to keep it"), Palette::Plain),
         progress(&shop, Outcome::Refused("the server says\u{1b}[31m no"), Palette::Plain),
     ];
     assert_snapshot!(lines.concat(), @r"
@@ -386,6 +455,7 @@ fn progress_reads_like_kubectl() {
     deployment.apps/web recreated (shop)
     deployment.apps/web pruned (shop)
     deployment.apps/web (shop) waiting: the namespace shop is not there yet
+    namespace/shop kept: its annotation asks to keep it
     namespace/shop refused: the server says�[31m no
     ");
 }

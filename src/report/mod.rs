@@ -22,6 +22,8 @@ pub enum Told {
     Pruned,
     /// It was deleted, to be made again.
     Recreating,
+    /// It was made again.
+    Recreated,
     /// It waits.
     Waiting(Reason),
     /// It is refused.
@@ -34,7 +36,12 @@ impl Told {
         match self {
             Self::Waiting(reason) => !matches!(reason, Reason::Kept(_)),
             Self::Refused(_) => true,
-            Self::Created | Self::Configured | Self::Unchanged | Self::Pruned | Self::Recreating => false,
+            Self::Created
+            | Self::Configured
+            | Self::Unchanged
+            | Self::Pruned
+            | Self::Recreating
+            | Self::Recreated => false,
         }
     }
 
@@ -53,6 +60,8 @@ impl fmt::Display for Told {
             Self::Unchanged => f.write_str("unchanged"),
             Self::Pruned => f.write_str("pruned"),
             Self::Recreating => f.write_str("deleted, to be created again"),
+            Self::Recreated => f.write_str("recreated"),
+            Self::Waiting(reason @ Reason::Kept(_)) => write!(f, "kept: {reason}"),
             Self::Waiting(reason) => write!(f, "waiting: {reason}"),
             Self::Refused(reason) => write!(f, "refused: {reason}"),
         }

@@ -39,7 +39,7 @@ mod tree;
 pub use disk::{Disk, read_disk};
 pub use error::Error;
 pub use hints::Hints;
-pub use location::{DEFAULT_INTERVAL, GitLocation, Location, Place, classify, is_vacant};
+pub use location::{DEFAULT_INTERVAL, GitLocation, Location, Place, classify, is_url, is_vacant};
 pub use reader::{MAX_FILE, Reader};
 pub use settings::{Clock, Settings, Transports};
 pub use snapshot::{Blob, Changed, Commit, File, Snapshot};

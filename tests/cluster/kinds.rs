@@ -139,7 +139,10 @@ fn namespaces_come_first() {
         ("z.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: namespace-first}\n".to_owned()),
     ]);
     let window = site.window();
-    site.diff(folder.path(), &[]).ends(1).says(&["its namespace is made first"]);
+    let diff = site.diff(folder.path(), &[]).ends(1);
+    diff.says(&["+ Deployment namespace-first/web", "starts 1 pod"]);
+    diff.says(&["2 objects: not checked by the server yet, as the namespace namespace-first is made first"]);
+    assert_eq!(diff.stdout.matches("made first").count(), 1, "{diff:#?}");
     site.apply(folder.path(), &[]).ends(0);
     let writes = window.writes();
     assert_eq!(writes.len(), 3, "{writes:#?}");
