@@ -237,7 +237,7 @@ fn validation_finds_everything_at_once() {
     <stdin>:1:1: error: apiVersion is missing: this is no Kubernetes object
         kind: Pod
         ^
-      hint: add both, or list the file in .rhumbignore if it is not meant for the cluster
+      hint: add what is missing, or list the file in .rhumbignore if it is not meant for the cluster
     --- standard error
     0 objects in 1 file: 1 error
     --- exit code 1

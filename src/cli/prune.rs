@@ -54,7 +54,7 @@ fn list(
         .collect();
     terminal.print(&text)?;
     if pending.is_empty() {
-        terminal.tell(&format!("no deletion of source {source} waits for a confirmation\n"));
+        terminal.tell(&format!("no deletion waits for a confirmation in source {source}\n"));
     }
     Ok(Exit::Done)
 }

@@ -13,11 +13,10 @@ use serde::de::DeserializeOwned;
 use tokio::sync::{Mutex, OnceCell, RwLock};
 
 use super::classify;
-use super::connect::{Connection, LOGIN, Link};
+use super::connect::{Connection, LOGIN, Link, Patience};
 use super::error::{Error, Fault, On};
 use super::gate::{Gate, Traffic};
 use super::interner::Interner;
-use super::watch::Patience;
 use crate::engine::Uid;
 
 /// The server that shows this header queues fairly by itself.

@@ -64,6 +64,12 @@ pub(super) fn credentials(error: &kube::client::AuthError) -> String {
             let said = String::from_utf8_lossy(&out.stderr);
             format!("the credential plugin failed ({}): {}", out.status, cut(said.trim()))
         }
+        kube::client::AuthError::AuthExecStart(error) => {
+            format!(
+                "the credential plugin cannot be started: {}",
+                numberless(&error.to_string()).to_lowercase()
+            )
+        }
         kube::client::AuthError::AuthExecParse(_) => {
             "the credential plugin's answer cannot be read".to_owned()
         }
@@ -83,7 +89,14 @@ pub(super) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
         }
         next = cause.source();
     }
-    cut(&text).into_owned()
+    cut(&numberless(&text)).into_owned()
+}
+
+/// What the system says, without its number: `Connection refused`, not `Connection refused (os error 111)`.
+pub(super) fn numberless(text: &str) -> String {
+    let Some((before, rest)) = text.split_once(" (os error ") else { return text.to_owned() };
+    let after = rest.split_once(')').map_or("", |(_, after)| after);
+    format!("{before}{}", numberless(after))
 }
 
 fn of_status(code: u16, retry_after: Option<u64>, status: &Status, on: &On) -> Fault {

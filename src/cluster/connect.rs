@@ -46,6 +46,27 @@ impl Default for Connection {
     }
 }
 
+/// How long a watch may last, and be silent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Patience {
+    /// The server ends each watch within this time, less jitter. Some load balancers cut at five minutes.
+    pub(super) lifetime: Duration,
+    /// How long after its end a watch without a word counts as dead.
+    pub(super) grace: Duration,
+    /// The server sends a bookmark every minute; once one was seen, this much silence means dead.
+    pub(super) silence: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self {
+            lifetime: Duration::from_secs(290),
+            grace: Duration::from_secs(5),
+            silence: Duration::from_secs(100),
+        }
+    }
+}
+
 /// A client and the name of the place that it talks to.
 pub(super) struct Link {
     /// The client.
@@ -174,8 +195,7 @@ fn names_proxy(kubeconfig: &Kubeconfig, context: &str) -> bool {
 
 fn read(path: &Path) -> Result<Kubeconfig, Error> {
     let unreadable = |error: &std::io::Error| {
-        let said = error.to_string().to_lowercase();
-        let said = said.split(" (os error").next().unwrap_or_default();
+        let said = classify::numberless(&error.to_string()).to_lowercase();
         wrong(format!("the kubeconfig {} cannot be read: {said}", path.display()))
     };
     std::fs::read(path).map_err(|error| unreadable(&error))?;

@@ -1,5 +1,6 @@
 //! The loop.
 
+mod conclusion;
 mod dispatch;
 mod parents;
 

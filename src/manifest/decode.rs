@@ -281,7 +281,7 @@ impl Decoder<'_> {
         } else if api_version == "v2" || (body.contains_key("name") && body.contains_key("version")) {
             "this looks like a Helm chart: render it with `helm template` and follow the result, or list the file in .rhumbignore"
         } else {
-            "add both, or list the file in .rhumbignore if it is not meant for the cluster"
+            "add what is missing, or list the file in .rhumbignore if it is not meant for the cluster"
         };
         self.refuse(finding.hint(hint));
     }

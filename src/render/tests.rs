@@ -166,10 +166,12 @@ fn what_holds_for_several_objects_is_said_once() {
             Planned { id: ObjectId::new(&GroupKind::new("", "Service"), Some("shop"), "b"), ..changed },
             config("a", Verdict::Wait, beyond),
             config("b", Verdict::Wait, beyond),
-            config("c", Verdict::Wait, "it is being deleted"),
-            config("d", Verdict::Refuse, "it belongs to Helm"),
+            config("c", Verdict::Delete, "not wanted any more"),
+            config("d", Verdict::Delete, "not wanted any more"),
             config("e", Verdict::Refuse, "it belongs to Helm"),
-            config("f", Verdict::Unchanged, "its annotation asks to keep it"),
+            config("f", Verdict::Refuse, "it belongs to Helm"),
+            config("g", Verdict::Refuse, "it belongs to Flux"),
+            config("h", Verdict::Unchanged, "its annotation asks to keep it"),
         ],
         ..plan()
     };
@@ -186,18 +188,22 @@ fn what_holds_for_several_objects_is_said_once() {
       + a: 2
     ? ConfigMap shop/a
     ? ConfigMap shop/b
-    ? ConfigMap shop/c
-        waits: it is being deleted
-    ! ConfigMap shop/d
+    - ConfigMap shop/c
+    - ConfigMap shop/d
     ! ConfigMap shop/e
-    = ConfigMap shop/f
+        refused: it belongs to Helm
+    ! ConfigMap shop/f
+        refused: it belongs to Helm
+    ! ConfigMap shop/g
+        refused: it belongs to Flux
+    = ConfigMap shop/h
         kept: its annotation asks to keep it
 
     + 2 objects: not checked by the server yet, as the namespace shop is made first
-    ? 2 objects wait: 12 of 30 objects would be pruned at once, beyond the blast radius
-    ! 2 objects are refused: it belongs to Helm
+    ? all 2 wait: 12 of 30 objects would be pruned at once, beyond the blast radius
+    - all 2 are deleted: not wanted any more
 
-    2 to create, 2 to configure, 0 to delete, 0 unchanged, 1 kept, 3 waiting, 2 refused
+    2 to create, 2 to configure, 2 to delete, 0 unchanged, 1 kept, 2 waiting, 3 refused
     ");
     assert_snapshot!(held_back(&plan(), Palette::Plain), @r"
     ? Deployment shop/api  starts 3 pods  deploy/api.yaml:1

@@ -48,7 +48,10 @@ fn list(out: &mut String, objects: &[&Planned], palette: Palette) {
             None => shared.push((verdict, reason, 1)),
         }
     }
-    shared.retain(|(.., count)| *count > 1);
+    // Which of them a reason means must be plain: what is created says it by itself.
+    let of = |wanted: Verdict| objects.iter().filter(|planned| planned.verdict == wanted).count();
+    shared
+        .retain(|(verdict, _, count)| *count > 1 && (*verdict == Verdict::Create || *count == of(*verdict)));
     for planned in objects {
         let said = bare_reason(planned)
             .is_some_and(|(verdict, reason)| shared.iter().any(|(v, r, _)| (*v, *r) == (verdict, reason)));
@@ -60,12 +63,13 @@ fn list(out: &mut String, objects: &[&Planned], palette: Palette) {
     for (verdict, reason, count) in shared {
         let (sign, style) = sign(verdict);
         let lead = match verdict {
-            Verdict::Wait => " wait",
-            Verdict::Refuse => " are refused",
-            Verdict::Unchanged => " are kept",
-            _ => "",
+            Verdict::Wait => format!("all {count} wait"),
+            Verdict::Refuse => format!("all {count} are refused"),
+            Verdict::Unchanged => format!("all {count} are kept"),
+            Verdict::Delete => format!("all {count} are deleted"),
+            Verdict::Create | Verdict::Configure | Verdict::Recreate => format!("{count} objects"),
         };
-        let text = harmless(&format!("{count} objects{lead}: {}", one_line(reason))).into_owned();
+        let text = harmless(&format!("{lead}: {}", one_line(reason))).into_owned();
         let _ = writeln!(out, "{} {}", palette.paint(style, sign), palette.paint(style, &text));
     }
     if !objects.is_empty() {

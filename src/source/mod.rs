@@ -8,6 +8,7 @@
 //! its own. No failure, silence or empty answer is ever taken for a deletion: each leaves the last revision
 //! in force.
 
+mod bounded;
 mod changes;
 mod child;
 mod complaint;

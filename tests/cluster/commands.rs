@@ -187,6 +187,12 @@ fn exit_codes_tell_what_happened() {
         run.says(&["error", "the API server cannot be reached"]);
         run.says(&["hint"]);
     }
+    let mut stranger: Value = serde_json::from_str(&text).unwrap();
+    stranger["users"][0]["user"] = json!({"token": "nobody's"});
+    std::fs::write(&nobody, stranger.to_string()).unwrap();
+    let run = site.diff(folder.path(), &["--kubeconfig", nobody.to_str().unwrap()]).ends(3);
+    run.says(&["error: ", "(401)"]);
+    run.says(&["hint: renew the token"]);
     folder.write("odd.yaml", "apiVersion: example.org/v1\nkind: Odd\nmetadata: {name: odd}\n");
     site.apply(folder.path(), &[]).ends(1);
     folder.write("odd.yaml", "kind: [");

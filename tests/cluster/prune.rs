@@ -215,6 +215,7 @@ fn an_object_that_asks_to_be_kept_is_kept() {
     // As it was asked for: no difference.
     let diff = site.diff(folder.path(), &[]).ends(0);
     diff.says(&["= ConfigMap kept/argo"]);
+    diff.says(&["= all 3 are kept: ", "its annotation asks to keep it"]);
     diff.says(&["0 to delete, 1 unchanged, 3 kept"]);
 }
 

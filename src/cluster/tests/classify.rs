@@ -158,6 +158,14 @@ fn a_refusal_is_told_without_the_objects_that_the_server_repeats() {
 }
 
 #[test]
+fn the_systems_words_come_without_their_number() {
+    let check = |text: &str, expected: &str| assert_eq!(crate::cluster::classify::numberless(text), expected);
+    check("tcp: Connection refused (os error 111)", "tcp: Connection refused");
+    check("a (os error 1), b (os error 2): c", "a, b: c");
+    check("plain", "plain");
+}
+
+#[test]
 fn denials_name_their_guard() {
     let check_denied = |message: &str, rest: &str, by: Denial, retry: Retry| {
         let body = status(403, "Forbidden", message, rest);

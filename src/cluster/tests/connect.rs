@@ -61,6 +61,13 @@ async fn a_credential_plugin_fails_with_its_own_words_only() {
     check_error(with("echo hunter2; echo no login >&2; exit 3"), &["credential plugin failed", "no login"])
         .await;
     check_error(with("echo hunter2"), &["credential plugin's answer cannot be read"]).await;
+    let absent = kubeconfig_text(
+        "x",
+        "http://127.0.0.1:1",
+        "exec: {apiVersion: client.authentication.k8s.io/v1, command: no-such-plugin, interactiveMode: Never}",
+    );
+    let absent = Connection { kubeconfig: Some(file(&dir, "absent", &absent)), ..Connection::default() };
+    check_error(absent, &["the credential plugin cannot be started: no such file or directory"]).await;
     let Err(error) = with("sleep 1").open(Duration::from_millis(200)).await else { panic!() };
     assert_eq!(error.reason(), "the credential plugin gives no answer");
     let token =
