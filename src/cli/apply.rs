@@ -87,7 +87,7 @@ async fn one_pass(
             terminal.progress("");
             let text = line(&id, &told, terminal.palette());
             match told {
-                Told::Waiting(_) => terminal.progress(text.trim_end()),
+                Told::Waiting(_) | Told::Unhealthy(_) => terminal.progress(text.trim_end()),
                 _ => printed = terminal.print(&text),
             }
         }
@@ -140,6 +140,10 @@ fn line(id: &ObjectId, told: &Told, palette: Palette) -> String {
         Told::Pruned => Outcome::Pruned,
         Told::Recreated => Outcome::Recreated,
         Told::Recreating => Outcome::Waiting("deleted, to be created again"),
+        Told::Unhealthy(_) => {
+            text = told.to_string();
+            Outcome::Waiting(&text)
+        }
         Told::Waiting(Reason::Kept(why)) => Outcome::Kept(why),
         Told::Waiting(reason) => {
             text = reason.to_string();

@@ -50,7 +50,7 @@ impl Pass {
             let (verdict, reason) = match told {
                 Told::Created => (Verdict::Create, None),
                 Told::Configured => (Verdict::Configure, None),
-                Told::Unchanged => (Verdict::Unchanged, None),
+                Told::Unchanged | Told::Unhealthy(_) => (Verdict::Unchanged, None),
                 Told::Pruned => (Verdict::Delete, None),
                 Told::Recreating | Told::Recreated => (Verdict::Recreate, None),
                 Told::Waiting(Reason::Kept(why)) if self.incomplete.is_empty() => {

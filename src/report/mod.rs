@@ -24,6 +24,8 @@ pub enum Told {
     Recreating,
     /// It was made again.
     Recreated,
+    /// It is as wanted, and not healthy yet.
+    Unhealthy(String),
     /// It waits.
     Waiting(Reason),
     /// It is refused.
@@ -41,7 +43,8 @@ impl Told {
             | Self::Unchanged
             | Self::Pruned
             | Self::Recreating
-            | Self::Recreated => false,
+            | Self::Recreated
+            | Self::Unhealthy(_) => false,
         }
     }
 
@@ -61,6 +64,7 @@ impl fmt::Display for Told {
             Self::Pruned => f.write_str("pruned"),
             Self::Recreating => f.write_str("deleted, to be created again"),
             Self::Recreated => f.write_str("recreated"),
+            Self::Unhealthy(health) => write!(f, "not healthy yet: {health}"),
             Self::Waiting(reason @ Reason::Kept(_)) => write!(f, "kept: {reason}"),
             Self::Waiting(reason) => write!(f, "waiting: {reason}"),
             Self::Refused(reason) => write!(f, "refused: {reason}"),
@@ -72,7 +76,7 @@ impl fmt::Display for Told {
 pub fn log(id: &ObjectId, told: &Told) {
     match told {
         Told::Waiting(Reason::Fight(..) | Reason::Confirm(_)) => tracing::warn!(object = %id, "{told}"),
-        Told::Unchanged | Told::Waiting(_) => tracing::debug!(object = %id, "{told}"),
+        Told::Unchanged | Told::Unhealthy(_) | Told::Waiting(_) => tracing::debug!(object = %id, "{told}"),
         Told::Refused(_) => tracing::warn!(object = %id, "{told}"),
         _ => tracing::info!(object = %id, "{told}"),
     }

@@ -155,6 +155,10 @@ fn health_counts_only_where_it_is_waited_for() {
     site.apply(folder.path(), &[]).ends(0);
     let late = site.apply(folder.path(), &["--wait=2s"]).ends(5);
     late.says(&["deployment.apps/web", "not healthy"]);
+    let (code, shown) =
+        on_a_terminal(site.command(&["apply", folder.path().to_str().unwrap(), "--wait=2s"]), "");
+    assert_eq!(code, Some(5), "{shown}");
+    assert!(shown.contains("waiting") && shown.contains("not healthy yet: "), "{shown}");
     folder.write(
         "web.yaml",
         &yaml::workload("Deployment", "web", 2, "nginx:1", "{controlplane/ready-delay: 1s}"),

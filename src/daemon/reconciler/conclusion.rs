@@ -112,6 +112,16 @@ impl Reconciler {
         told.keys().filter_map(|id| Some((id.clone(), place(id)?))).collect()
     }
 
+    /// Whether all is healthy; tells of what is not, each time that its health changes.
+    pub(super) fn is_healthy(&mut self) -> bool {
+        let sick = self.unhealthy();
+        for (id, health) in sick.iter().filter(|(id, health)| self.sick.get(*id) != Some(*health)) {
+            let _ = self.listener.send((id.clone(), Told::Unhealthy(health.clone())));
+        }
+        self.sick = sick;
+        self.sick.is_empty()
+    }
+
     /// Wanted objects that are not healthy.
     pub(in crate::daemon) fn unhealthy(&self) -> BTreeMap<ObjectId, String> {
         let wanted = self.engine.entries().filter(|(_, entry)| entry.want().is_some());
