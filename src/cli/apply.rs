@@ -40,7 +40,13 @@ pub(super) fn carry_out(args: &ApplyArgs, config: Config, terminal: &Terminal) -
 fn tried(plan: &Plan) -> Exit {
     let open = plan.objects.iter().any(|p| matches!(p.verdict, Verdict::Wait | Verdict::Refuse));
     let unread = !plan.complete || plan.diagnostics.iter().any(crate::object::Diagnostic::is_error);
-    if open || unread { Exit::Differs } else { Exit::Done }
+    if plan.guarded {
+        Exit::Guarded
+    } else if open || unread {
+        Exit::Differs
+    } else {
+        Exit::Done
+    }
 }
 
 async fn apply(args: &ApplyArgs, config: &Config, terminal: &Terminal) -> Result<Exit, CommandError> {
@@ -85,10 +91,12 @@ async fn one_pass(
     while let Some((id, told)) = told.recv().await {
         if args.output == ApplyOutput::Text && printed.is_ok() {
             terminal.progress("");
-            let text = line(&id, &told, terminal.palette());
             match told {
-                Told::Waiting(_) | Told::Unhealthy(_) => terminal.progress(text.trim_end()),
-                _ => printed = terminal.print(&text),
+                // It is cut at the edge of the terminal, where a colour would go on.
+                Told::Waiting(_) | Told::Unhealthy(_) => {
+                    terminal.progress(line(&id, &told, Palette::Plain).trim_end());
+                }
+                _ => printed = terminal.print(&line(&id, &told, terminal.palette())),
             }
         }
     }
@@ -169,7 +177,7 @@ fn conclude(args: &ApplyArgs, pass: &Pass, plan: &Plan, terminal: &Terminal) -> 
             terminal.tell(&render::diagnostics(&pass.diagnostics, terminal.error_palette()));
         }
     }
-    if args.output == ApplyOutput::Text && pass.told.values().any(Told::is_guarded) {
+    if args.output == ApplyOutput::Text && plan.guarded {
         let name = &plan.source;
         terminal.tell(&format!(
             "hint: `rhumb prune confirm --name {name} OBJECT…` releases what `rhumb prune list --name {name}` shows; --yes lifts the blast radius\n"

@@ -76,6 +76,7 @@ impl Pass {
             source: source.to_owned(),
             revision: self.revision.clone(),
             complete: self.incomplete.is_empty(),
+            guarded: self.told.values().any(Told::is_guarded),
             objects: objects.collect(),
             diagnostics: self.diagnostics.clone(),
         }

@@ -328,7 +328,9 @@ impl Preview {
             let rank = i16::from(crate::graph::rank(&p.id.group_kind()));
             (deletion, waves(&p.id), if deletion { -rank } else { rank }, p.id.clone())
         });
+        let guarded = |decision: &Decision| matches!(decision.reason, Some(Reason::Confirm(_)));
         Plan {
+            guarded: decisions.values().any(guarded),
             source: source.name.to_string(),
             revision: source.head.as_ref().map(ToString::to_string).unwrap_or_default(),
             complete: source.incomplete.is_none(),

@@ -47,6 +47,7 @@ fn plan() -> Plan {
         source: "shop".to_owned(),
         revision: "c0ffee".repeat(6) + "c0ff",
         complete: true,
+        guarded: false,
         objects: vec![
             Planned {
                 origin: Some(place("base/namespace.yaml", 1)),

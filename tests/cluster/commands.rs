@@ -158,7 +158,7 @@ fn health_counts_only_where_it_is_waited_for() {
     let (code, shown) =
         on_a_terminal(site.command(&["apply", folder.path().to_str().unwrap(), "--wait=2s"]), "");
     assert_eq!(code, Some(5), "{shown}");
-    assert!(shown.contains("waiting") && shown.contains("not healthy yet: "), "{shown}");
+    assert!(shown.contains("deployment.apps/web (wait) waiting: not healthy yet: "), "{shown}");
     folder.write(
         "web.yaml",
         &yaml::workload("Deployment", "web", 2, "nginx:1", "{controlplane/ready-delay: 1s}"),
@@ -279,6 +279,8 @@ fn a_person_at_a_terminal_is_asked_and_nobody_else() {
     let nobody = site.apply(folder.path(), &["--prune"]).ends(4);
     assert!(!nobody.all().contains("[y/N]"), "{nobody:#?}");
     nobody.says(&["hint: ", "rhumb prune confirm --name asked", "rhumb prune list --name asked"]);
+    site.apply(folder.path(), &["--prune", "--dry-run"]).ends(4);
+    site.diff(folder.path(), &[]).ends(1);
     let apply = ["apply", folder.path().to_str().unwrap(), "--prune"];
     let check = |typed: &str, code: i32, left: usize| {
         let (ended, shown) = on_a_terminal(site.command(&apply), typed);
