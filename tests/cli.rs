@@ -331,8 +331,8 @@ fn wrong_usage_is_explained() {
     assert_snapshot!(bed.run("diff shop --ref main"), @r"
     $ rhumb diff shop --ref main
     --- standard error
-    error: shop is no git repository, so --ref means nothing
-    hint: name the repository as SOURCE and the folder with --path
+    error: shop is in no git repository, so --ref means nothing
+    hint: name a repository as SOURCE, and a folder in it with --path
     --- exit code 2
     ");
 }

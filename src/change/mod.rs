@@ -19,7 +19,7 @@ mod yaml;
 pub use diff::fields;
 pub use immutable::{Rule, immutable};
 pub use pods::{impact, may_restart, touches_template};
-pub use present::{presentable, presentable_pair, unified};
+pub use present::{laid_over, presentable, presentable_pair, unified};
 pub use yaml::yaml;
 
 use serde_json::Value;

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use similar::TextDiff;
 
-use super::yaml;
+use super::{lists, yaml};
 use crate::fields::{masked, masked_pair};
 use crate::object::{ObjectId, RELEASE, SERVER_SET};
 
@@ -43,6 +43,36 @@ pub(super) fn drop_noise(object: &mut Value) {
         && annotations.is_empty()
     {
         metadata.remove("annotations");
+    }
+}
+
+/// The live object as it would be with a content laid over it. Less exact than a dry run: what leaves the
+/// content stays, and defaults are those of the live object.
+pub fn laid_over(live: &Value, content: &Value) -> Value {
+    laid_over_at("", live, content)
+}
+
+fn laid_over_at(field: &str, live: &Value, content: &Value) -> Value {
+    match (live, content) {
+        (Value::Object(below), Value::Object(above)) => {
+            let mut whole = below.clone();
+            for (key, value) in above {
+                let laid = below.get(key).map_or_else(|| value.clone(), |old| laid_over_at(key, old, value));
+                whole.insert(key.clone(), laid);
+            }
+            Value::Object(whole)
+        }
+        (Value::Array(below), Value::Array(above)) => match lists::pair(field, below, above) {
+            Some(pairs) => {
+                let laid = |(old, new): (Option<&Value>, Option<&Value>)| {
+                    let new = new?;
+                    Some(old.map_or_else(|| new.clone(), |old| laid_over_at("", old, new)))
+                };
+                pairs.items.into_iter().filter_map(|(_, old, new)| laid((old, new))).collect()
+            }
+            None => content.clone(),
+        },
+        _ => content.clone(),
     }
 }
 

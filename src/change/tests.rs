@@ -24,6 +24,21 @@ fn check(before: Value, after: Value, expected: &[&str]) {
     assert_eq!(told(&fields(&id("apps", "Deployment"), Some(&before), Some(&after))), expected);
 }
 
+#[test]
+fn a_content_is_laid_over_what_is_live() {
+    fn check(live: Value, content: Value, expected: Value) {
+        assert_eq!(laid_over(&live, &content), expected, "{content} over {live}");
+    }
+    check(json!({"a": 1, "b": 2}), json!({"b": 3, "c": 4}), json!({"a": 1, "b": 3, "c": 4}));
+    check(
+        containers(json!([{"name": "a", "image": "a:1", "resources": {}}, {"name": "b"}])),
+        containers(json!([{"name": "a", "image": "a:2"}, {"name": "c"}])),
+        containers(json!([{"name": "a", "image": "a:2", "resources": {}}, {"name": "c"}])),
+    );
+    check(json!({"args": ["a", "b"]}), json!({"args": ["c"]}), json!({"args": ["c"]}));
+    check(json!({"a": [1]}), json!({"a": {"b": 1}}), json!({"a": {"b": 1}}));
+}
+
 fn containers(list: Value) -> Value {
     json!({"spec": {"template": {"spec": {"containers": list}}}})
 }

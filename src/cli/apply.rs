@@ -11,8 +11,8 @@ use super::terminal::Answer;
 use super::{CommandError, Exit, Terminal, diff, session};
 use crate::cluster::Cluster;
 use crate::config::Config;
-use crate::daemon::{self, Ending, Pass, Reconciler, Setup, Until};
-use crate::engine::{BlastRadius, Plan, Prune, Verdict, precious};
+use crate::daemon::{self, Ending, Pass, Reconciler, Until};
+use crate::engine::{BlastRadius, Plan, Reason, Verdict, precious};
 use crate::object::{Class, ObjectId};
 use crate::render::{self, Outcome, Palette, Tense};
 use crate::report::Told;
@@ -24,9 +24,6 @@ const PATIENCE: Duration = Duration::from_mins(5);
 pub(super) fn carry_out(args: &ApplyArgs, config: Config, terminal: &Terminal) -> Result<Exit, CommandError> {
     let runtime = session::runtime()?;
     if args.dry_run {
-        let mut config = config;
-        let prune = if args.prune { Prune::On } else { Prune::Off };
-        config.sources.iter_mut().for_each(|source| source.prune = prune);
         let plan = runtime.block_on(diff::plan(&config))?;
         let text = match args.output {
             ApplyOutput::Text => render::text(&plan, terminal.palette()),
@@ -43,23 +40,26 @@ pub(super) fn carry_out(args: &ApplyArgs, config: Config, terminal: &Terminal) -
 fn tried(plan: &Plan) -> Exit {
     let open = plan.objects.iter().any(|p| matches!(p.verdict, Verdict::Wait | Verdict::Refuse));
     let unread = !plan.complete || plan.diagnostics.iter().any(crate::object::Diagnostic::is_error);
-    if open || unread { Exit::Differs } else { Exit::Done }
+    if plan.guarded {
+        Exit::Guarded
+    } else if open || unread {
+        Exit::Differs
+    } else {
+        Exit::Done
+    }
 }
 
 async fn apply(args: &ApplyArgs, config: &Config, terminal: &Terminal) -> Result<Exit, CommandError> {
-    let mut config = config.clone();
-    let prune = if args.prune { Prune::On } else { Prune::Off };
-    config.sources.iter_mut().for_each(|source| source.prune = prune);
     let foreseen = match args.output {
         ApplyOutput::Text => None,
-        ApplyOutput::Json => Some(diff::plan(&config).await?),
+        ApplyOutput::Json => Some(diff::plan(config).await?),
     };
-    let cluster = session::connect(&config).await?;
-    let source = session::only(&config)?;
-    let mut pass = one_pass(args, &config, &cluster, terminal).await?;
-    if let Some(confirmed) = asked(args, &config, &source.name, &cluster, &pass, terminal).await? {
+    let cluster = session::connect(config).await?;
+    let source = session::only(config)?;
+    let mut pass = one_pass(args, config, &cluster, terminal).await?;
+    if let Some(confirmed) = asked(args, config, &source.name, &cluster, &pass, terminal).await? {
         terminal.tell(&confirmed);
-        pass = one_pass(args, &config, &cluster, terminal).await?;
+        pass = one_pass(args, config, &cluster, terminal).await?;
     }
     match conclude(args, &pass, &pass.plan(&source.name, foreseen.as_ref()), terminal) {
         // A closed pipe: nobody reads, but the exit code says what was done.
@@ -83,14 +83,7 @@ async fn one_pass(
         Some(wait) => Until::Healthy(Instant::now() + wait.get()),
         None => Until::Settled(Instant::now() + PATIENCE),
     };
-    let setup = Setup {
-        cluster: cluster.clone(),
-        namespace: config.namespace.clone(),
-        resync: config.resync.get(),
-        max_workloads: config.budget.max_workloads,
-        concurrency: config.connection.api.concurrency as usize,
-        sources: vec![setup],
-    };
+    let setup = session::daemon(config, cluster.clone(), vec![setup]);
     let (listener, mut told) = mpsc::unbounded_channel();
     let pass = tokio::spawn(Reconciler::new(setup, until, listener).run(CancellationToken::new()));
     // What was begun is finished, whoever stops reading; that is told at the end.
@@ -98,10 +91,12 @@ async fn one_pass(
     while let Some((id, told)) = told.recv().await {
         if args.output == ApplyOutput::Text && printed.is_ok() {
             terminal.progress("");
-            let text = line(&id, &told, terminal.palette());
             match told {
-                Told::Waiting(_) => terminal.progress(text.trim_end()),
-                _ => printed = terminal.print(&text),
+                // It is cut at the edge of the terminal, where a colour would go on.
+                Told::Waiting(_) | Told::Unhealthy(_) => {
+                    terminal.progress(line(&id, &told, Palette::Plain).trim_end());
+                }
+                _ => printed = terminal.print(&line(&id, &told, terminal.palette())),
             }
         }
     }
@@ -151,7 +146,13 @@ fn line(id: &ObjectId, told: &Told, palette: Palette) -> String {
         Told::Configured => Outcome::Configured,
         Told::Unchanged => Outcome::Unchanged,
         Told::Pruned => Outcome::Pruned,
+        Told::Recreated => Outcome::Recreated,
         Told::Recreating => Outcome::Waiting("deleted, to be created again"),
+        Told::Unhealthy(_) => {
+            text = told.to_string();
+            Outcome::Waiting(&text)
+        }
+        Told::Waiting(Reason::Kept(why)) => Outcome::Kept(why),
         Told::Waiting(reason) => {
             text = reason.to_string();
             Outcome::Waiting(&text)
@@ -175,6 +176,12 @@ fn conclude(args: &ApplyArgs, pass: &Pass, plan: &Plan, terminal: &Terminal) -> 
             terminal.print(&render::summary(plan, Tense::Did))?;
             terminal.tell(&render::diagnostics(&pass.diagnostics, terminal.error_palette()));
         }
+    }
+    if args.output == ApplyOutput::Text && plan.guarded {
+        let name = &plan.source;
+        terminal.tell(&format!(
+            "hint: `rhumb prune confirm --name {name} OBJECT…` releases what `rhumb prune list --name {name}` shows; --yes lifts the blast radius\n"
+        ));
     }
     for (name, why) in pass.incomplete.iter().filter(|_| !pass.readable) {
         terminal.tell(&format!("error: source {name}: {why}\n"));

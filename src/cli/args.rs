@@ -5,6 +5,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 
 use super::help;
@@ -21,8 +22,7 @@ use crate::engine::{Adopt, BlastRadius};
     after_help = help::MAIN,
     max_term_width = 100,
     subcommand_required = true,
-    arg_required_else_help = true,
-    disable_help_subcommand = true
+    arg_required_else_help = true
 )]
 pub struct CommandLine {
     /// What holds for each command.
@@ -154,7 +154,7 @@ pub struct SourceArgs {
 #[derive(Clone, Debug, Default, Args)]
 pub struct PlaceArgs {
     /// Branch, tag or commit
-    #[arg(long = "ref", value_name = "REF", help_heading = "Source")]
+    #[arg(long = "ref", value_name = "REF", value_parser = NonEmptyStringValueParser::new(), help_heading = "Source")]
     pub reference: Option<String>,
     /// Folder inside the source
     #[arg(long, value_name = "PATH", help_heading = "Source")]

@@ -18,6 +18,9 @@ pub(super) fn carry_out(args: &DiffArgs, config: Config, terminal: &Terminal) ->
         DiffOutput::Name => render::names(&plan),
     };
     terminal.print(&text)?;
+    if args.output == DiffOutput::Unified {
+        terminal.tell(&render::held_back(&plan, terminal.error_palette()));
+    }
     if args.output != DiffOutput::Json {
         terminal.tell(&render::diagnostics(&plan.diagnostics, terminal.error_palette()));
     }

@@ -88,6 +88,12 @@ impl From<source::Error> for CommandError {
             source::Error::Missing { place } => {
                 Self::new(error.class(), format!("{place}: no such file or directory"))
             }
+            source::Error::Unreachable { place, .. } | source::Error::NotARepository { place, .. } => {
+                Self::new(error.class(), error.to_string())
+                    .hint(format!("check with `git ls-remote {place}` that it answers"))
+            }
+            source::Error::NoReference { place, .. } => Self::new(error.class(), error.to_string())
+                .hint(format!("`git ls-remote {place}` lists them")),
             other => Self::new(other.class(), other.to_string()),
         }
     }

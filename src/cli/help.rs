@@ -42,6 +42,7 @@ revision. The server decides: what seems to differ goes through its dry run. Val
 are masked.
 
   + is created  ~ is changed  - is deleted  ± is deleted and created  ? waits  ! is refused
+  = is not wanted any more, and is kept as an annotation of it asks
 
 Examples:
   rhumb diff deploy/

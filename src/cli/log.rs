@@ -42,12 +42,13 @@ pub(super) fn start(global: &Global, talk: Talk, terminal: &Terminal) -> Result<
 }
 
 fn directives(global: &Global, talk: Talk, variable: Option<String>) -> String {
-    let levels = ["warn", "info", "debug", "trace"];
-    let steps = usize::from(global.verbose) + usize::from(talk == Talk::Steady);
+    let silent = if talk == Talk::Steady { "info" } else { "warn" };
     match (&global.log_level, global.verbose) {
         (Some(level), _) => level.clone(),
-        (None, 0) => variable.unwrap_or_else(|| levels[steps].to_owned()),
-        (None, _) => levels[steps.min(levels.len() - 1)].to_owned(),
+        (None, 0) => variable.unwrap_or_else(|| silent.to_owned()),
+        // What the libraries have to say is asked for by name.
+        (None, 1) => format!("{silent},rhumb=debug"),
+        (None, _) => format!("{silent},rhumb=trace"),
     }
 }
 
@@ -64,10 +65,10 @@ mod tests {
         }
         check(None, 0, None, Talk::Quiet, "warn");
         check(None, 0, None, Talk::Steady, "info");
-        check(None, 1, None, Talk::Quiet, "info");
-        check(None, 9, None, Talk::Steady, "trace");
+        check(None, 1, None, Talk::Quiet, "warn,rhumb=debug");
+        check(None, 9, None, Talk::Steady, "info,rhumb=trace");
         check(None, 0, Some("rhumb=debug"), Talk::Quiet, "rhumb=debug");
-        check(None, 2, Some("error"), Talk::Quiet, "debug");
+        check(None, 2, Some("error"), Talk::Quiet, "warn,rhumb=trace");
         check(Some("error"), 2, Some("trace"), Talk::Steady, "error");
     }
 }

@@ -25,7 +25,7 @@ pub(super) fn carry_out(
             return Err(CommandError::new(Class::Config, message).hint("name the source with --name"));
         };
         match command {
-            PruneCommand::List(args) => list(&parent, args.output, terminal),
+            PruneCommand::List(args) => list(&parent, source, args.output, terminal),
             PruneCommand::Confirm(args) => {
                 let uids = chosen(&parent, &args.objects)?;
                 let count = uids.len();
@@ -38,7 +38,12 @@ pub(super) fn carry_out(
     })
 }
 
-fn list(parent: &Parent, output: ListOutput, terminal: &Terminal) -> Result<Exit, CommandError> {
+fn list(
+    parent: &Parent,
+    source: &Name,
+    output: ListOutput,
+    terminal: &Terminal,
+) -> Result<Exit, CommandError> {
     let pending = daemon::pending_prunes(parent);
     let text: String = pending
         .iter()
@@ -49,7 +54,7 @@ fn list(parent: &Parent, output: ListOutput, terminal: &Terminal) -> Result<Exit
         .collect();
     terminal.print(&text)?;
     if pending.is_empty() {
-        terminal.tell("no deletion waits for a confirmation\n");
+        terminal.tell(&format!("no deletion waits for a confirmation in source {source}\n"));
     }
     Ok(Exit::Done)
 }

@@ -10,7 +10,7 @@ use super::args::RunArgs;
 use super::exit::plain;
 use super::{CommandError, Exit, Terminal, session};
 use crate::config::Config;
-use crate::daemon::{Reconciler, Setup, Until};
+use crate::daemon::{Reconciler, Until};
 use crate::object::Class;
 use crate::report;
 
@@ -40,14 +40,7 @@ async fn run(args: &RunArgs, config: &Config) -> Result<Exit, CommandError> {
     // What a file configures says what it is, a path on the command line shows it.
     let open = if args.config.is_some() { session::followed } else { session::awaited };
     let sources = config.sources.iter().map(|source| open(source, &state));
-    let setup = Setup {
-        cluster,
-        namespace: config.namespace.clone(),
-        resync: config.resync.get(),
-        max_workloads: config.budget.max_workloads,
-        concurrency: config.connection.api.concurrency as usize,
-        sources: sources.collect::<Result<_, _>>()?,
-    };
+    let setup = session::daemon(config, cluster, sources.collect::<Result<_, _>>()?);
     let (listener, mut told) = mpsc::unbounded_channel();
     let log = tokio::spawn(async move {
         while let Some((id, told)) = told.recv().await {

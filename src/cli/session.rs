@@ -6,9 +6,9 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::exit::{Exit, plain};
 use super::{CommandError, settings};
-use crate::cluster::{self, Cluster, Connection};
+use crate::cluster::{self, Cluster, Connection, Fault};
 use crate::config::{Config, Location, Mode, SourceConfig};
-use crate::daemon::{Files, SourceSetup};
+use crate::daemon::{Files, Setup, SourceSetup};
 use crate::engine::Writes;
 use crate::object::Class;
 use crate::source::{self, Source, read_disk};
@@ -41,7 +41,10 @@ impl From<cluster::Error> for CommandError {
             _ => Exit::Unreachable,
         };
         let hint = match error.class() {
-            Class::Config => "name a kubeconfig with --kubeconfig or $KUBECONFIG",
+            _ if *error.fault() == Fault::Unauthorized => {
+                "renew the token or the certificate of the kubeconfig"
+            }
+            Class::Config => "choose another with --kubeconfig, $KUBECONFIG or --context",
             Class::Forbidden => "check the user's roles: `kubectl auth can-i --list`",
             _ => "check with `kubectl version` that the API server answers",
         };
@@ -116,6 +119,18 @@ fn setup(config: &SourceConfig, place: String, files: Files) -> SourceSetup {
         radius: config.blast_radius,
         writes: if config.mode == Mode::Observe { Writes::Observed } else { Writes::Allowed },
         files,
+    }
+}
+
+/// All that the loop needs.
+pub(super) fn daemon(config: &Config, cluster: Cluster, sources: Vec<SourceSetup>) -> Setup {
+    Setup {
+        cluster,
+        namespace: config.namespace.clone(),
+        resync: config.resync.get(),
+        max_workloads: config.budget.max_workloads,
+        concurrency: config.connection.api.concurrency as usize,
+        sources,
     }
 }
 

@@ -58,11 +58,16 @@ pub(super) fn applied(global: &Global, args: &ApplyArgs) -> Result<Config, Comma
     once(global, &args.source, if args.prune { Prune::On } else { Prune::Off })
 }
 
-/// A path is read as it is on disk, unless a revision is named.
+/// A path is read as it is on disk, unless a revision is named. A URL and a bare repository have no files
+/// there: of them the newest commit is read.
 fn once(global: &Global, args: &SourceArgs, prune: Prune) -> Result<Config, CommandError> {
     let place = source::classify(&args.source)?;
     let mut spec = match place {
-        Place::Repository(_) if args.place.reference.is_none() => on_disk(&args.source, &args.place),
+        Place::Repository(path)
+            if args.place.reference.is_none() && !source::is_url(&args.source) && is_work_tree(&path) =>
+        {
+            on_disk(&path, &args.place)
+        }
         place => by_place(place, &args.source, &args.place)?,
     };
     spec.prune = prune == Prune::On;
@@ -115,20 +120,33 @@ fn by_place(place: Place, text: &str, args: &PlaceArgs) -> Result<SourceSpec, Co
             };
             Ok(SourceSpec { git: Some(git), ..SourceSpec::default() })
         }
-        Place::Directory(_) if args.reference.is_some() => {
-            Err(CommandError::usage(format!("{text} is no git repository, so --ref means nothing"))
-                .hint("name the repository as SOURCE and the folder with --path"))
-        }
-        Place::Directory(_) => Ok(on_disk(text, args)),
+        Place::Directory(path) if args.reference.is_some() => Err(no_repository(text, &path)),
+        Place::Directory(path) => Ok(on_disk(&path, args)),
         Place::File(_) => Err(CommandError::usage(format!("{text} is a file, and a source is a directory"))
             .hint("name its directory; `rhumb validate` and `rhumb render` take single files")),
     }
 }
 
-fn on_disk(text: &str, args: &PlaceArgs) -> SourceSpec {
+/// A revision is asked for of what is no repository, or only a folder of one.
+fn no_repository(text: &str, path: &Path) -> CommandError {
+    let whole = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let Some(tree) = whole.ancestors().skip(1).find(|folder| is_work_tree(folder)) else {
+        return CommandError::usage(format!("{text} is in no git repository, so --ref means nothing"))
+            .hint("name a repository as SOURCE, and a folder in it with --path");
+    };
+    let (tree, inside) = (tree.display(), whole.strip_prefix(tree).unwrap_or(&whole).display());
+    CommandError::usage(format!("{text} is only a folder of the git repository {tree}, and has no revisions"))
+        .hint(format!("name the two apart: {tree} --path {inside}"))
+}
+
+fn is_work_tree(path: &Path) -> bool {
+    path.join(".git").exists()
+}
+
+fn on_disk(path: &Path, args: &PlaceArgs) -> SourceSpec {
     let inside = args.path.clone().unwrap_or_default();
     // Without a trailing slash: the place of a source is compared as text.
-    let directory = Path::new(text).join(inside.as_str()).components().collect();
+    let directory = path.join(inside.as_str()).components().collect();
     SourceSpec { directory: Some(directory), ..SourceSpec::default() }
 }
 

@@ -90,8 +90,11 @@ impl Terminal {
     /// Shows one line of progress in place of the last one, on a terminal only. An empty text takes it away.
     pub fn progress(&self, text: &str) {
         if self.progress == Progress::Shown {
-            let width =
-                rustix::termios::tcgetwinsize(io::stderr()).map_or(80, |size| usize::from(size.ws_col));
+            // A terminal whose size nobody has set has no columns.
+            let width = match rustix::termios::tcgetwinsize(io::stderr()) {
+                Ok(size) if size.ws_col > 0 => usize::from(size.ws_col),
+                _ => 80,
+            };
             let shown: String = text.chars().take(width.saturating_sub(1)).collect();
             // Back to the first column, and clear to the end of the line (ECMA-48 EL).
             self.tell(&format!("\r\u{1b}[K{shown}"));

@@ -13,11 +13,10 @@ use serde::de::DeserializeOwned;
 use tokio::sync::{Mutex, OnceCell, RwLock};
 
 use super::classify;
-use super::connect::{Connection, LOGIN, Link};
+use super::connect::{Connection, LOGIN, Link, Patience};
 use super::error::{Error, Fault, On};
 use super::gate::{Gate, Traffic};
 use super::interner::Interner;
-use super::watch::Patience;
 use crate::engine::Uid;
 
 /// The server that shows this header queues fairly by itself.
@@ -200,9 +199,11 @@ impl Cluster {
     pub(super) async fn ask(&self, ask: Ask) -> Result<Answer, Error> {
         let traffic = if ask.method == Method::GET { Traffic::Read } else { Traffic::Write };
         let on = ask.on.clone();
+        let (method, path) = (ask.method.clone(), ask.path.clone());
         let request = ask.request(Body::from)?;
         let _permit = self.inner.gate.admit(traffic).await;
         let client = self.client().await;
+        let begun = Instant::now();
         let exchange = async {
             let response = client.send(request).await?;
             let (head, body) = response.into_parts();
@@ -213,6 +214,7 @@ impl Cluster {
             Ok(Err(error)) => return Err(classify::transport(&error, on)),
             Err(_) => return Err(Error::new(on, Fault::Timeout { after: self.timeout() })),
         };
+        tracing::trace!(code = head.status.as_u16(), ms = begun.elapsed().as_millis(), "{method} {path}");
         if head.headers.contains_key(FAIR_QUEUES) {
             self.inner.gate.server_queues();
         }

@@ -11,6 +11,8 @@ use super::error::{Claim, Denial, Error, Fault, On, Wrong};
 const LONGEST_WAIT: Duration = Duration::from_mins(1);
 /// Longer texts of proxies and webhooks lose their middle.
 const LONGEST_TEXT: usize = 1000;
+/// Longer texts of the server's validation are told by their faults.
+const READABLE: usize = 300;
 
 /// Texts by which the built-in kinds refuse a change of what is set at creation; where the API says
 /// "immutable" no entry is needed.
@@ -62,6 +64,12 @@ pub(super) fn credentials(error: &kube::client::AuthError) -> String {
             let said = String::from_utf8_lossy(&out.stderr);
             format!("the credential plugin failed ({}): {}", out.status, cut(said.trim()))
         }
+        kube::client::AuthError::AuthExecStart(error) => {
+            format!(
+                "the credential plugin cannot be started: {}",
+                numberless(&error.to_string()).to_lowercase()
+            )
+        }
         kube::client::AuthError::AuthExecParse(_) => {
             "the credential plugin's answer cannot be read".to_owned()
         }
@@ -81,7 +89,14 @@ pub(super) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
         }
         next = cause.source();
     }
-    cut(&text).into_owned()
+    cut(&numberless(&text)).into_owned()
+}
+
+/// What the system says, without its number: `Connection refused`, not `Connection refused (os error 111)`.
+pub(super) fn numberless(text: &str) -> String {
+    let Some((before, rest)) = text.split_once(" (os error ") else { return text.to_owned() };
+    let after = rest.split_once(')').map_or("", |(_, after)| after);
+    format!("{before}{}", numberless(after))
 }
 
 fn of_status(code: u16, retry_after: Option<u64>, status: &Status, on: &On) -> Fault {
@@ -211,7 +226,7 @@ fn refused(status: &Status, causes: &[StatusCause], on: &On) -> Fault {
             wrong.message.clear();
         }
     }
-    let message = spoken(status, on, "");
+    let message = if on.is_secret() { String::new() } else { told(status, causes) };
     if is_fixed(&status.message) || causes.iter().any(|cause| is_fixed(&cause.message)) {
         Fault::Immutable { fields, message }
     } else {
@@ -243,6 +258,25 @@ fn unquoted(message: &str) -> String {
 /// A policy or a webhook says no: what its own words say of the content is no rule of the API.
 fn is_denial(message: &str) -> bool {
     message.contains("denied the request") || message.contains("denied request")
+}
+
+/// The server's words on a content that it refuses; where they repeat whole parts of it, the faults alone.
+fn told(status: &Status, causes: &[StatusCause]) -> String {
+    if status.message.len() <= READABLE || causes.is_empty() {
+        return cut(&status.message).into_owned();
+    }
+    let mut faults: Vec<String> = causes
+        .iter()
+        .map(|cause| {
+            let message = &*cause.message;
+            // A struct as Go or JSON writes it, and behind it what is wrong.
+            let dump = message.starts_with("Invalid value: {").then(|| message.rfind("}: ")).flatten();
+            format!("{}: {}", cause.field, dump.map_or(message, |end| &message[end + 3..]))
+        })
+        .collect();
+    faults.dedup();
+    let whose = status.message.split_inclusive(" is invalid: ").next().filter(|text| text.len() <= READABLE);
+    cut(&format!("{}{}", whose.unwrap_or_default(), faults.join("; "))).into_owned()
 }
 
 /// The server's words, or ours where its own may hold a Secret's values.

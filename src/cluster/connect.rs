@@ -46,6 +46,27 @@ impl Default for Connection {
     }
 }
 
+/// How long a watch may last, and be silent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Patience {
+    /// The server ends each watch within this time, less jitter. Some load balancers cut at five minutes.
+    pub(super) lifetime: Duration,
+    /// How long after its end a watch without a word counts as dead.
+    pub(super) grace: Duration,
+    /// The server sends a bookmark every minute; once one was seen, this much silence means dead.
+    pub(super) silence: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self {
+            lifetime: Duration::from_secs(290),
+            grace: Duration::from_secs(5),
+            silence: Duration::from_secs(100),
+        }
+    }
+}
+
 /// A client and the name of the place that it talks to.
 pub(super) struct Link {
     /// The client.
@@ -86,13 +107,14 @@ impl Connection {
             }
             let config = kube::Config::incluster().map_err(|_| {
                 wrong(
-                    "no kubeconfig: give --kubeconfig, set KUBECONFIG, or run in a pod with a service account"
+                    "there is no kubeconfig: neither --kubeconfig nor $KUBECONFIG names one, nothing is at \
+                     ~/.kube/config, and this is no pod with a service account"
                         .to_owned(),
                 )
             })?;
             return Ok((config, "in-cluster".to_owned()));
         };
-        let context = self.context.clone().or_else(|| kubeconfig.current_context.clone()).unwrap_or_default();
+        let context = chosen(&kubeconfig, self.context.as_deref())?;
         let has_proxy = names_proxy(&kubeconfig, &context);
         let options = KubeConfigOptions { context: self.context.clone(), cluster: None, user: None };
         let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &options)
@@ -141,6 +163,24 @@ pub(super) fn merged(paths: &[PathBuf]) -> Result<Kubeconfig, Error> {
     })
 }
 
+/// The context that is asked for, or the current one; it must be there.
+fn chosen(kubeconfig: &Kubeconfig, asked: Option<&str>) -> Result<String, Error> {
+    let current = || kubeconfig.current_context.as_deref().filter(|name| !name.is_empty());
+    let names: Vec<&str> = kubeconfig.contexts.iter().map(|named| named.name.as_str()).collect();
+    let known = match names[..] {
+        [] => "it has no context at all".to_owned(),
+        _ => format!("it has {}", names.join(", ")),
+    };
+    let Some(name) = asked.or_else(current) else {
+        return Err(wrong(format!("the kubeconfig names no current context; {known}")));
+    };
+    if names.contains(&name) {
+        Ok(name.to_owned())
+    } else {
+        Err(wrong(format!("the kubeconfig has no context {name}; {known}")))
+    }
+}
+
 /// Whether the context's cluster has a `proxy-url` of its own.
 fn names_proxy(kubeconfig: &Kubeconfig, context: &str) -> bool {
     let named = kubeconfig.contexts.iter().find(|named| named.name == context);
@@ -154,13 +194,16 @@ fn names_proxy(kubeconfig: &Kubeconfig, context: &str) -> bool {
 }
 
 fn read(path: &Path) -> Result<Kubeconfig, Error> {
+    let unreadable = |error: &std::io::Error| {
+        let said = classify::numberless(&error.to_string()).to_lowercase();
+        wrong(format!("the kubeconfig {} cannot be read: {said}", path.display()))
+    };
+    std::fs::read(path).map_err(|error| unreadable(&error))?;
     Kubeconfig::read_from(path).map_err(|error| {
         let said = classify::chain(&error);
-        wrong(if said.contains(&*path.to_string_lossy()) {
-            said
-        } else {
-            format!("{}: {said}", path.display())
-        })
+        // A YAML reader draws the place below its first line.
+        let said = said.lines().next().unwrap_or_default();
+        wrong(format!("the kubeconfig {} is not usable: {said}", path.display()))
     })
 }
 

@@ -4,7 +4,6 @@
 //! again without any pause, sets no deadline for its lists, hides the bookmarks that show that a watch is
 //! alive, and holds a page as text and as bytes.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -15,10 +14,11 @@ use super::backoff::{Backoff, Reach};
 use super::call::Cluster;
 use super::error::{Error, Fault, On};
 use super::kinds::Kind;
+use super::path::Selector;
 use super::watch::{Event, Start, Watch};
 use super::wire::{Form, Lens, Project, Scaler, ScalerLens};
 use crate::engine::{Live, Rv};
-use crate::object::{GroupKind, ObjectId, PART_OF};
+use crate::object::{GroupKind, ObjectId};
 
 /// After so many failed watches in a row the kind is listed again, whatever the failures were.
 const PATIENCE: u32 = 5;
@@ -26,28 +26,6 @@ const PATIENCE: u32 = 5;
 const STREAM_FAULTS: u32 = 2;
 /// A watch that lived so long was sound, however it ended.
 const STEADY: Duration = Duration::from_secs(30);
-
-/// Which objects of a kind.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Selector {
-    /// All.
-    All,
-    /// The members of these sets, by label.
-    PartOf(BTreeSet<Arc<str>>),
-}
-
-impl Selector {
-    /// The label selector; none for all.
-    pub(super) fn text(&self) -> Option<String> {
-        match self {
-            Self::All => None,
-            Self::PartOf(sets) => {
-                let sets: Vec<&str> = sets.iter().map(|set| &**set).collect();
-                Some(format!("{PART_OF} in ({})", sets.join(",")))
-            }
-        }
-    }
-}
 
 /// What an informer tells about its kind.
 #[derive(Debug)]

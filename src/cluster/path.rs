@@ -1,7 +1,32 @@
 //! URLs of the Kubernetes API.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use super::kinds::{Kind, Scope};
-use crate::object::ObjectId;
+use crate::object::{ObjectId, PART_OF};
+
+/// Which objects of a kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Selector {
+    /// All.
+    All,
+    /// The members of these sets, by label.
+    PartOf(BTreeSet<Arc<str>>),
+}
+
+impl Selector {
+    /// The label selector; none for all.
+    pub(super) fn text(&self) -> Option<String> {
+        match self {
+            Self::All => None,
+            Self::PartOf(sets) => {
+                let sets: Vec<&str> = sets.iter().map(|set| &**set).collect();
+                Some(format!("{PART_OF} in ({})", sets.join(",")))
+            }
+        }
+    }
+}
 
 /// The path of a kind's collection: of one namespace, or of the whole cluster.
 pub(super) fn collection(kind: &Kind, namespace: Option<&str>) -> String {

@@ -11,9 +11,8 @@ use serde_json::value::RawValue;
 
 use super::call::{Ask, Cluster, unreadable};
 use super::error::{Error, Fault, On};
-use super::informer::Selector;
 use super::kinds::Kind;
-use super::path;
+use super::path::{self, Selector};
 use super::wire::{Form, Lens, Project, Projected};
 use crate::engine::Live;
 use crate::object::ObjectId;

@@ -11,31 +11,10 @@ use serde_json::value::RawValue;
 use super::backoff::jittered;
 use super::call::{Cluster, unreadable};
 use super::classify;
+use super::connect::Patience;
 use super::error::{Error, Fault, On};
-use super::informer::Selector;
 use super::kinds::Kind;
-use super::path;
-
-/// How long a watch may last, and be silent.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Patience {
-    /// The server ends each watch within this time, less jitter. Some load balancers cut at five minutes.
-    pub(super) lifetime: Duration,
-    /// How long after its end a watch without a word counts as dead.
-    pub(super) grace: Duration,
-    /// The server sends a bookmark every minute; once one was seen, this much silence means dead.
-    pub(super) silence: Duration,
-}
-
-impl Default for Patience {
-    fn default() -> Self {
-        Self {
-            lifetime: Duration::from_secs(290),
-            grace: Duration::from_secs(5),
-            silence: Duration::from_secs(100),
-        }
-    }
-}
+use super::path::{self, Selector};
 
 /// An event larger than any object that etcd stores is no event.
 const LONGEST_LINE: usize = 64 << 20;

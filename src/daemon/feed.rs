@@ -171,8 +171,8 @@ impl Feed {
         let wanted = self.pins.next();
         match self.source.pin(&wanted).await {
             Ok(lost) => {
-                if !lost.is_empty() {
-                    tracing::debug!(source = self.source.name(), ?lost, "revisions that are gone");
+                for revision in lost {
+                    tracing::debug!(source = self.source.name(), %revision, "a revision is gone");
                 }
                 self.pins.done(wanted);
             }

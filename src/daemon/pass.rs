@@ -1,12 +1,10 @@
-//! When one pass is over, and what it came to.
+//! What one pass came to.
 
 use std::collections::BTreeMap;
 
-use super::reconciler::Reconciler;
 use crate::change::{Impact, ImpactKind};
-use crate::engine::{Judgement, Plan, Planned, Reason, Verdict, Want};
-use crate::health::Status;
-use crate::object::{Class, Diagnostic, Gvk, ObjectId, Origin};
+use crate::engine::{Plan, Planned, Reason, Verdict};
+use crate::object::{Diagnostic, Gvk, ObjectId, Origin};
 use crate::report::Told;
 
 /// How a pass ended.
@@ -52,9 +50,12 @@ impl Pass {
             let (verdict, reason) = match told {
                 Told::Created => (Verdict::Create, None),
                 Told::Configured => (Verdict::Configure, None),
-                Told::Unchanged => (Verdict::Unchanged, None),
+                Told::Unchanged | Told::Unhealthy(_) => (Verdict::Unchanged, None),
                 Told::Pruned => (Verdict::Delete, None),
-                Told::Recreating => (Verdict::Recreate, None),
+                Told::Recreating | Told::Recreated => (Verdict::Recreate, None),
+                Told::Waiting(Reason::Kept(why)) if self.incomplete.is_empty() => {
+                    (Verdict::Unchanged, Some(why.to_string()))
+                }
                 Told::Waiting(reason) => (Verdict::Wait, Some(reason.to_string())),
                 Told::Refused(reason) => (Verdict::Refuse, Some(reason.to_string())),
             };
@@ -75,131 +76,9 @@ impl Pass {
             source: source.to_owned(),
             revision: self.revision.clone(),
             complete: self.incomplete.is_empty(),
+            guarded: self.told.values().any(Told::is_guarded),
             objects: objects.collect(),
             diagnostics: self.diagnostics.clone(),
         }
     }
 }
-
-impl Reconciler {
-    /// Whether something is left that passes by itself.
-    pub(super) fn is_moving(&self) -> bool {
-        self.open.iter().any(|(id, reason)| self.moves(id, reason, 8))
-    }
-
-    /// Whether a reason passes by itself soon; `depth` bounds chains of objects that wait for each other.
-    fn moves(&self, id: &ObjectId, reason: &Reason, depth: u8) -> bool {
-        let works = |id: &ObjectId| self.works(id, depth);
-        match reason {
-            Reason::Syncing(_)
-            | Reason::Inventory(_)
-            | Reason::OwnWrite
-            | Reason::Resolving(_)
-            | Reason::Terminating => true,
-            Reason::Retrying(..) => self.queue.failures(id) <= PATIENCE,
-            Reason::Needs(need, _) | Reason::Wave(_, need) => works(need),
-            Reason::Budget(rolling, _) => rolling.iter().any(works),
-            Reason::Unserved(gvk, others) => {
-                let definition = self.engine.definition_of(&gvk.group_kind());
-                // Discovery lists a new kind some moments after its definition is established.
-                others.is_empty() && definition.is_some_and(|crd| works(crd) || !self.open.contains_key(crd))
-            }
-            Reason::Blind(_, _, class) => *class == Class::Transient,
-            Reason::Prune(_) => self.prune_moves(id),
-            Reason::UnknownKind(_)
-            | Reason::Refused(..)
-            | Reason::Owned(_)
-            | Reason::NotAdopted
-            | Reason::Held(_)
-            | Reason::Fight(..)
-            | Reason::Incomplete(_)
-            | Reason::Confirm(_)
-            | Reason::Kept(_)
-            | Reason::Observed => false,
-        }
-    }
-
-    /// Whether an object is on its way to what is wanted.
-    fn works(&self, id: &ObjectId, depth: u8) -> bool {
-        if let Some(reason) = self.open.get(id) {
-            return depth > 0 && self.moves(id, reason, depth - 1);
-        }
-        match self.engine.shown(id) {
-            Some(live) => matches!(live.health.status, Status::InProgress | Status::Unknown),
-            None => self.engine.entry(id).is_some(),
-        }
-    }
-
-    fn prune_moves(&self, id: &ObjectId) -> bool {
-        let source = self.engine.live(id).and_then(|live| self.engine.source_of(live));
-        let judged = source.and_then(|source| self.engine.judgements(source).find(|(other, _)| *other == id));
-        let judged = judged.map(|(_, judgement)| judgement);
-        let works = |id| self.engine.shown(id).is_some_and(|live| live.health.status == Status::InProgress);
-        let progress = || self.engine.all_live().any(|(id, _)| works(id));
-        matches!(judged, Some(Judgement::Delete))
-            || (matches!(judged, Some(Judgement::Later(_))) && progress())
-    }
-
-    /// Sums up.
-    pub(super) fn sum_up(&self, ending: Ending) -> Pass {
-        let mut told = self.told.clone();
-        for (id, reason) in &self.open {
-            let word = if reason.is_refusal() {
-                Told::Refused(reason.clone())
-            } else {
-                Told::Waiting(reason.clone())
-            };
-            told.insert(id.clone(), word);
-        }
-        let sources = self.engine.sources();
-        let incomplete = sources
-            .iter()
-            .filter_map(|source| Some((source.name.to_string(), source.incomplete.as_ref()?.to_string())));
-        Pass {
-            ending,
-            unhealthy: self.unhealthy(),
-            diagnostics: sources.iter().flat_map(|source| source.catalog.diagnostics()).collect(),
-            incomplete: incomplete.collect(),
-            revision: sources
-                .first()
-                .and_then(|s| s.head.as_ref())
-                .map(ToString::to_string)
-                .unwrap_or_default(),
-            places: self.places(&told),
-            told,
-            readable: sources.iter().any(|source| source.head.is_some()),
-        }
-    }
-
-    fn places(&self, told: &BTreeMap<ObjectId, Told>) -> BTreeMap<ObjectId, (Gvk, Option<Origin>)> {
-        let place = |id: &ObjectId| match self.engine.entry(id).and_then(|entry| entry.wants.first()) {
-            Some((_, Want::Object(desired))) => Some((desired.gvk.clone(), Some(desired.origin.clone()))),
-            Some((_, Want::Held(held))) => Some((held.gvk.clone(), Some(held.origin.clone()))),
-            None => {
-                let kind = self.version(&id.group_kind());
-                let live = self.engine.live(id).map(|live| live.gvk.clone());
-                Some((live.or(kind)?, None))
-            }
-        };
-        told.keys().filter_map(|id| Some((id.clone(), place(id)?))).collect()
-    }
-
-    /// Wanted objects that are not healthy.
-    pub(super) fn unhealthy(&self) -> BTreeMap<ObjectId, String> {
-        let wanted = self.engine.entries().filter(|(_, entry)| entry.want().is_some());
-        let sick = wanted.filter_map(|(id, entry)| {
-            // What was just written is not as healthy as the view before it.
-            let written = entry.candidate().is_none();
-            let live = if written { self.engine.shown(id) } else { self.engine.live(id) }?;
-            let words = || match &*live.health.message {
-                "" => live.health.status.to_string(),
-                message => format!("{}: {message}", live.health.status),
-            };
-            (!live.health.is_current()).then(|| (id.clone(), words()))
-        });
-        sick.collect()
-    }
-}
-
-/// After so many failures in a row a pass no longer waits for an object.
-const PATIENCE: u32 = 5;

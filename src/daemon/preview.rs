@@ -21,7 +21,8 @@ use crate::cluster::{
 };
 use crate::engine::{
     Action, Apply, Cover, Decision, Engine, Guard, Inventory, KindState, Looked, Lost, Plan, Planned,
-    Purpose, Reason, Release, Removal, Replicas, Served, Shared, Source, SourceId, Verdict, Verified,
+    Purpose, Reason, Recreate, Release, Removal, Replicas, Served, Shared, Source, SourceId, Verdict,
+    Verified, replaceable,
 };
 use crate::fields::{self, Coverage};
 use crate::object::{Class, GroupKind, Gvk, ObjectId, Revision};
@@ -327,7 +328,9 @@ impl Preview {
             let rank = i16::from(crate::graph::rank(&p.id.group_kind()));
             (deletion, waves(&p.id), if deletion { -rank } else { rank }, p.id.clone())
         });
+        let guarded = |decision: &Decision| matches!(decision.reason, Some(Reason::Confirm(_)));
         Plan {
+            guarded: decisions.values().any(guarded),
             source: source.name.to_string(),
             revision: source.head.as_ref().map(ToString::to_string).unwrap_or_default(),
             complete: source.incomplete.is_none(),
@@ -345,7 +348,10 @@ impl Preview {
             Action::Nothing => Some(match reason {
                 None => base,
                 Some(Reason::Unserved(gvk, _)) if self.engine.definition_of(&gvk.group_kind()).is_some() => {
-                    self.unchecked(base, "its definition is applied first").await
+                    self.unchecked(base, &format!("the definition of {} is applied first", gvk.kind)).await
+                }
+                Some(Reason::Kept(why)) if self.engine.source(ONLY).incomplete.is_none() => {
+                    Planned { reason: Some(why.to_string()), ..base }
                 }
                 Some(reason) => {
                     let verdict = if reason.is_refusal() { Verdict::Refuse } else { Verdict::Wait };
@@ -396,27 +402,45 @@ impl Preview {
         let after = self.cluster.dry_run(&kind, &base.id, &body, &apply.guard, force).await;
         match (before, after) {
             (Ok(before), Ok(after)) => shown(base, before, Some(after), note(apply, reason)),
-            (_, Err(error))
-                if matches!(error.fault(), Fault::NoNamespace { .. }) && self.makes_namespace(&base.id) =>
-            {
-                self.unchecked(base, "its namespace is made first").await
+            (_, Err(error)) if self.makes_namespace(&base.id, &error) => {
+                let namespace = base.id.namespace().unwrap_or_default();
+                let why = format!("the namespace {namespace} is made first");
+                self.unchecked(base, &why).await
             }
-            (_, Err(error)) | (Err(error), _) => self.refused(base, apply, &error),
+            (before, Err(error)) => self.refused(base, apply, &error, before.ok().flatten(), &body),
+            (Err(error), _) => self.refused(base, apply, &error, None, &body),
         }
     }
 
-    fn refused(&self, base: Planned, apply: &Apply, error: &Error) -> Planned {
-        let recreate = matches!(error.fault(), Fault::Immutable { .. })
-            && apply.want.traits.recreate == crate::engine::Recreate::Allowed;
+    /// What the server does not take as it is: deleted and created again where the manifest allows that.
+    fn refused(
+        &self,
+        base: Planned,
+        apply: &Apply,
+        error: &Error,
+        before: Option<Value>,
+        body: &Value,
+    ) -> Planned {
+        let reason = error.reason();
+        if !matches!(error.fault(), Fault::Immutable { .. }) {
+            return Planned { verdict: Verdict::Refuse, reason: Some(reason), ..base };
+        }
+        if apply.want.traits.recreate != Recreate::Allowed {
+            let reason = Some(replaceable(&reason).to_string());
+            return Planned { verdict: Verdict::Refuse, reason, ..base };
+        }
         let pods =
             self.engine.live(&base.id).and_then(|live| live.rolling).map_or(0, |rolling| rolling.replicas);
-        let verdict = if recreate { Verdict::Recreate } else { Verdict::Refuse };
-        let kind = if recreate { ImpactKind::Recreate } else { ImpactKind::None };
-        Planned { verdict, impact: Impact { kind, pods }, reason: Some(error.reason()), ..base }
+        // The server shows no object that would be made anew: what the manifest asks for stands in for it.
+        let after = before.as_ref().map(|before| change::laid_over(before, body));
+        let impact = Impact { kind: ImpactKind::Recreate, pods };
+        Planned { verdict: Verdict::Recreate, impact, ..shown(base, before, after, Some(reason)) }
     }
 
-    fn makes_namespace(&self, id: &ObjectId) -> bool {
-        let Some(namespace) = id.namespace() else { return false };
+    /// Whether the server misses a namespace that the source brings.
+    fn makes_namespace(&self, id: &ObjectId, error: &Error) -> bool {
+        let missing = matches!(error.fault(), Fault::NoNamespace { .. });
+        let Some(namespace) = id.namespace().filter(|_| missing) else { return false };
         let namespace = ObjectId::new(&GroupKind::new("", "Namespace"), None, namespace);
         self.engine.entry(&namespace).is_some_and(|entry| entry.want().is_some())
     }
@@ -429,7 +453,7 @@ impl Preview {
             Some(want) => self.content(want, Replicas::AsWritten).await,
             None => None,
         };
-        let note = format!("{why}; the server has not checked it");
+        let note = format!("not checked by the server yet, as {why}");
         Planned { verdict: Verdict::Create, ..shown(base, None, after, Some(note)) }
     }
 
@@ -438,11 +462,10 @@ impl Preview {
             Some(kind) => self.cluster.get(&kind, &base.id).await.ok().flatten(),
             None => None,
         };
-        let verdict = match removal {
-            Removal::Prune => Verdict::Delete,
-            Removal::Recreate => Verdict::Recreate,
+        let (verdict, reason) = match removal {
+            Removal::Prune => (Verdict::Delete, Some("not wanted any more".to_owned())),
+            Removal::Recreate => (Verdict::Recreate, None),
         };
-        let reason = Some("not wanted any more".to_owned());
         Planned { verdict, ..shown(base, before, None, reason) }
     }
 }

@@ -1,5 +1,6 @@
 //! The loop.
 
+mod conclusion;
 mod dispatch;
 mod parents;
 
@@ -61,6 +62,7 @@ pub struct Reconciler {
     pub(super) queue: Queue<ObjectId>,
     pub(super) open: BTreeMap<ObjectId, Reason>,
     pub(super) told: BTreeMap<ObjectId, Told>,
+    sick: BTreeMap<ObjectId, String>,
     hands: Hands,
     watched: Watched,
     namespace: String,
@@ -141,6 +143,7 @@ impl Reconciler {
             queue: Queue::default(),
             open: BTreeMap::new(),
             told: BTreeMap::new(),
+            sick: BTreeMap::new(),
             watched,
             namespace: setup.namespace,
             places,
@@ -208,7 +211,7 @@ impl Reconciler {
         }
     }
 
-    fn ending(&self, stop: &CancellationToken) -> Option<Ending> {
+    fn ending(&mut self, stop: &CancellationToken) -> Option<Ending> {
         if stop.is_cancelled() {
             let over = self.timers.stop.is_some_and(|stop| stop <= Instant::now());
             return (self.writes == 0 || over).then_some(Ending::Stopped);
@@ -222,7 +225,7 @@ impl Reconciler {
         let quiet = depth.ready == 0
             && depth.processing == 0
             && self.ledgers.iter().all(|ledger| ledger.call == Call::None);
-        let healthy = !matches!(self.until, Until::Healthy(_)) || self.unhealthy().is_empty();
+        let healthy = !matches!(self.until, Until::Healthy(_)) || self.is_healthy();
         (started && quiet && healthy && !self.is_listing() && !self.is_moving()).then_some(Ending::Settled)
     }
 

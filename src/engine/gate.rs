@@ -68,7 +68,9 @@ impl Engine {
             return Some(Reason::Held(why.clone()));
         }
         if self.foresight == Foresight::AllDone {
-            return None;
+            // What nothing brings is not done before either.
+            let unnamed = |id: &&ObjectId| !self.is_wanted(id) && self.shown(id).is_none();
+            return desired.after.iter().find(unnamed).and_then(|before| self.unhealthy(before));
         }
         let needs = desired.needs.iter().find_map(|need| self.missing(need));
         let after = || desired.after.iter().find_map(|before| self.unhealthy(before));
@@ -114,8 +116,13 @@ impl Engine {
         match self.shown(before) {
             Some(live) if is_healthy(live) => None,
             Some(live) => Some(Reason::Needs(before.clone(), format!("is {}", health_words(live)).into())),
-            None => Some(Reason::Needs(before.clone(), "is not there".into())),
+            None if self.is_wanted(before) => Some(Reason::Needs(before.clone(), "is not there yet".into())),
+            None => Some(Reason::Needs(before.clone(), "no source names".into())),
         }
+    }
+
+    fn is_wanted(&self, id: &ObjectId) -> bool {
+        self.entries.get(id).is_some_and(|entry| !entry.wants.is_empty())
     }
 
     /// The definition of a custom kind must be established, and changed before its objects.
@@ -385,7 +392,7 @@ impl Engine {
     fn closed(&self, source: SourceId) -> Option<Judgement> {
         let state = &self.sources[source];
         if state.prune == Prune::Off {
-            return Some(Judgement::Keep("not wanted any more; kept, as pruning is off".into()));
+            return Some(Judgement::Keep("not wanted any more; pruning is off".into()));
         }
         let others = self.sources.iter().enumerate().filter(|(other, _)| *other != source);
         if let Some((_, other)) = others.clone().find(|(_, other)| other.checked < state.dropped) {

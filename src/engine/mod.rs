@@ -42,7 +42,7 @@ pub use desired::{Desired, Ends, Place, Recreate, Shared, Traits, is_workload};
 pub use effective::{Replicas, effective, stamped};
 pub use entry::{Accepted, Cover, Entry, Looked, Lost, Refusal, Rule, SourceId, Topic, Verified};
 pub use live::{Live, Manager, Owner, Release, RollPhase, Rolling, Rv, Uid};
-pub use outcome::{Failure, Outcome, Written};
+pub use outcome::{Failure, Outcome, Written, replaceable};
 pub use plan::{Plan, Planned, Verdict};
 pub use policy::{Adopt, BlastRadius, NotABlastRadius, Prune};
 pub use prune::{Guard as PruneGuard, Judgement, Keep, Pending, judge, precious};

@@ -28,6 +28,15 @@ pub enum Failure {
     Unknown(Arc<str>, Duration),
 }
 
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Conflict(_) => f.write_str("somebody else wrote first"),
+            Self::Refused(why, ..) | Self::Unknown(why, _) => f.write_str(why),
+        }
+    }
+}
+
 /// What came of an action.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
@@ -152,7 +161,7 @@ impl Engine {
 }
 
 /// What to do about a field that never changes stands in the reason itself.
-fn replaceable(text: &str) -> Arc<str> {
+pub fn replaceable(text: &str) -> Arc<str> {
     format!("{text}; with the annotation rhumb.dev/recreate: \"true\" it is deleted and created again").into()
 }
 

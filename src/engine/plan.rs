@@ -84,6 +84,8 @@ pub struct Plan {
     pub revision: String,
     /// Whether every byte was read and every document understood.
     pub complete: bool,
+    /// Whether deletions wait until a person confirms them.
+    pub guarded: bool,
     /// In order of release.
     pub objects: Vec<Planned>,
     /// What reading found.

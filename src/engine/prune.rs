@@ -77,7 +77,7 @@ pub fn judge(pending: &[Pending], guard: &Guard<'_>) -> BTreeMap<ObjectId, Judge
 
 fn one(pending: &Pending, guard: &Guard<'_>, beyond: Option<&Arc<str>>) -> Judgement {
     if pending.keep == Keep::Asked {
-        return Judgement::Keep("not wanted any more; kept, as its annotation asks".into());
+        return Judgement::Keep("not wanted any more; its annotation asks to keep it".into());
     }
     if let Some(closed) = &guard.closed {
         return closed.clone();

@@ -17,7 +17,7 @@ pub use diagnostics::{diagnostics, tally};
 pub use json::{SCHEMA, json, reading_json};
 pub use palette::{Palette, Style};
 pub use progress::{Outcome, progress};
-pub use text::{Tense, names, summary, text};
+pub use text::{Tense, held_back, names, summary, text};
 pub use unified::unified;
 
 #[cfg(test)]

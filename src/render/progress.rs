@@ -17,6 +17,8 @@ pub enum Outcome<'a> {
     Recreated,
     /// It was not wanted any more and is deleted.
     Pruned,
+    /// It is not wanted any more, and stays.
+    Kept(&'a str),
     /// Something that can pass holds it back.
     Waiting(&'a str),
     /// We or the server refused it.
@@ -31,6 +33,7 @@ pub fn progress(id: &ObjectId, outcome: Outcome<'_>, palette: Palette) -> String
         Outcome::Unchanged => ("unchanged", Style::Faint),
         Outcome::Recreated => ("recreated", Style::Changed),
         Outcome::Pruned => ("pruned", Style::Removed),
+        Outcome::Kept(_) => ("kept", Style::Faint),
         Outcome::Waiting(_) => ("waiting", Style::Waiting),
         Outcome::Refused(_) => ("refused", Style::Error),
     };
@@ -38,7 +41,7 @@ pub fn progress(id: &ObjectId, outcome: Outcome<'_>, palette: Palette) -> String
     let word = palette.paint(style, word);
     let place = id.namespace().map(|namespace| format!(" ({namespace})")).unwrap_or_default();
     match outcome {
-        Outcome::Waiting(reason) | Outcome::Refused(reason) => {
+        Outcome::Kept(reason) | Outcome::Waiting(reason) | Outcome::Refused(reason) => {
             let reason = reason.split_whitespace().collect::<Vec<_>>().join(" ");
             format!("{name}{place} {word}: {}\n", harmless(&reason))
         }

@@ -47,6 +47,7 @@ fn plan() -> Plan {
         source: "shop".to_owned(),
         revision: "c0ffee".repeat(6) + "c0ff",
         complete: true,
+        guarded: false,
         objects: vec![
             Planned {
                 origin: Some(place("base/namespace.yaml", 1)),
@@ -137,6 +138,80 @@ fn a_plan_reads_as_a_list_of_changes() {
           and differs
     ± Job shop/migrate  recreates 1 pod  deploy/migrate.yaml:1
     - StatefulSet shop/queue  stops 2 pods
+
+    1 to create, 2 to configure, 1 to recreate, 1 to delete, 1 unchanged, 1 waiting, 1 refused
+    ");
+}
+
+#[test]
+fn what_holds_for_several_objects_is_said_once() {
+    let config = |name: &str, verdict, reason: &str| Planned {
+        reason: Some(reason.to_owned()),
+        ..planned(Gvk::new("", "v1", "ConfigMap"), Some("shop"), name, verdict)
+    };
+    let unchecked = "not checked by the server yet, as the namespace shop is made first";
+    let beyond = "12 of 30 objects would be pruned at once,\nbeyond the blast radius";
+    let starts = Impact { kind: ImpactKind::InPlace, pods: 4 };
+    let web = planned(Gvk::new("apps", "v1", "Deployment"), Some("shop"), "web", Verdict::Create);
+    let changed = Planned {
+        reason: Some("somebody changed it".to_owned()),
+        before: Some(Arc::new(json!({"a": 1}))),
+        after: Some(Arc::new(json!({"a": 2}))),
+        ..planned(Gvk::new("", "v1", "Service"), Some("shop"), "a", Verdict::Configure)
+    };
+    let several = Plan {
+        objects: vec![
+            config("env", Verdict::Create, unchecked),
+            Planned { impact: starts, reason: Some(unchecked.to_owned()), ..web },
+            changed.clone(),
+            Planned { id: ObjectId::new(&GroupKind::new("", "Service"), Some("shop"), "b"), ..changed },
+            config("a", Verdict::Wait, beyond),
+            config("b", Verdict::Wait, beyond),
+            config("c", Verdict::Delete, "not wanted any more"),
+            config("d", Verdict::Delete, "not wanted any more"),
+            config("e", Verdict::Refuse, "it belongs to Helm"),
+            config("f", Verdict::Refuse, "it belongs to Helm"),
+            config("g", Verdict::Refuse, "it belongs to Flux"),
+            config("h", Verdict::Unchanged, "its annotation asks to keep it"),
+        ],
+        ..plan()
+    };
+    assert_snapshot!(text(&several, Palette::Plain), @r"
+    + ConfigMap shop/env
+    + Deployment shop/web  starts 4 pods
+    ~ Service shop/a
+        somebody changed it
+      - a: 1
+      + a: 2
+    ~ Service shop/b
+        somebody changed it
+      - a: 1
+      + a: 2
+    ? ConfigMap shop/a
+    ? ConfigMap shop/b
+    - ConfigMap shop/c
+    - ConfigMap shop/d
+    ! ConfigMap shop/e
+        refused: it belongs to Helm
+    ! ConfigMap shop/f
+        refused: it belongs to Helm
+    ! ConfigMap shop/g
+        refused: it belongs to Flux
+    = ConfigMap shop/h
+        kept: its annotation asks to keep it
+
+    + 2 objects: not checked by the server yet, as the namespace shop is made first
+    ? all 2 wait: 12 of 30 objects would be pruned at once, beyond the blast radius
+    - all 2 are deleted: not wanted any more
+
+    2 to create, 2 to configure, 2 to delete, 0 unchanged, 1 kept, 2 waiting, 3 refused
+    ");
+    assert_snapshot!(held_back(&plan(), Palette::Plain), @r"
+    ? Deployment shop/api  starts 3 pods  deploy/api.yaml:1
+        waits: the namespace shop is not there yet
+    ! Service shop/web  deploy/service.yaml:1
+        refused: spec.clusterIP is immutable
+          and differs
 
     1 to create, 2 to configure, 1 to recreate, 1 to delete, 1 unchanged, 1 waiting, 1 refused
     ");
@@ -376,6 +451,7 @@ fn progress_reads_like_kubectl() {
         progress(&web, Outcome::Recreated, Palette::Plain),
         progress(&web, Outcome::Pruned, Palette::Plain),
         progress(&web, Outcome::Waiting("the namespace shop\nis not there yet"), Palette::Plain),
+        progress(&shop, Outcome::Kept("its annotation asks to keep it"), Palette::Plain),
         progress(&shop, Outcome::Refused("the server says\u{1b}[31m no"), Palette::Plain),
     ];
     assert_snapshot!(lines.concat(), @r"
@@ -386,6 +462,7 @@ fn progress_reads_like_kubectl() {
     deployment.apps/web recreated (shop)
     deployment.apps/web pruned (shop)
     deployment.apps/web (shop) waiting: the namespace shop is not there yet
+    namespace/shop kept: its annotation asks to keep it
     namespace/shop refused: the server says�[31m no
     ");
 }

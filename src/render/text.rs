@@ -9,17 +9,82 @@ use crate::change::{Impact, ImpactKind};
 use crate::engine::{Plan, Planned, Verdict};
 use crate::object::Diagnostic;
 
-/// A line for each object that is not as wanted, the changed fields under it, and the summary last.
+/// A line for each object that is not as wanted, the changed fields under it, what holds for several of
+/// them once, and the summary last.
 pub fn text(plan: &Plan, palette: Palette) -> String {
     let mut out = String::new();
-    for planned in plan.objects.iter().filter(|planned| planned.verdict != Verdict::Unchanged) {
-        object(&mut out, planned, palette);
-    }
-    if !out.is_empty() {
-        out.push('\n');
-    }
+    let shown = plan.objects.iter().filter(|planned| is_shown(planned));
+    list(&mut out, &shown.collect::<Vec<_>>(), palette);
     out.push_str(&summary(plan, Tense::Would));
     out
+}
+
+/// As [`text`], of what a patch cannot show: what waits, is refused or is kept. For standard error.
+pub fn held_back(plan: &Plan, palette: Palette) -> String {
+    let mut out = String::new();
+    let held =
+        |planned: &&Planned| matches!(planned.verdict, Verdict::Wait | Verdict::Refuse) || is_kept(planned);
+    list(&mut out, &plan.objects.iter().filter(held).collect::<Vec<_>>(), palette);
+    out.push_str(&summary(plan, Tense::Would));
+    out
+}
+
+/// Whether an object is worth a line.
+fn is_shown(planned: &Planned) -> bool {
+    planned.verdict != Verdict::Unchanged || is_kept(planned)
+}
+
+/// Whether an object is not wanted any more, and stays.
+fn is_kept(planned: &Planned) -> bool {
+    planned.verdict == Verdict::Unchanged && planned.reason.is_some()
+}
+
+/// The objects, and under them the reasons that several share.
+fn list(out: &mut String, objects: &[&Planned], palette: Palette) {
+    let mut shared: Vec<(Verdict, &str, usize)> = Vec::new();
+    for (verdict, reason) in objects.iter().filter_map(|planned| bare_reason(planned)) {
+        match shared.iter_mut().find(|(other, text, _)| (*other, *text) == (verdict, reason)) {
+            Some((.., count)) => *count += 1,
+            None => shared.push((verdict, reason, 1)),
+        }
+    }
+    // Which of them a reason means must be plain: what is created says it by itself.
+    let of = |wanted: Verdict| objects.iter().filter(|planned| planned.verdict == wanted).count();
+    shared
+        .retain(|(verdict, _, count)| *count > 1 && (*verdict == Verdict::Create || *count == of(*verdict)));
+    for planned in objects {
+        let said = bare_reason(planned)
+            .is_some_and(|(verdict, reason)| shared.iter().any(|(v, r, _)| (*v, *r) == (verdict, reason)));
+        object(out, planned, if said { None } else { planned.reason.as_deref() }, palette);
+    }
+    if !shared.is_empty() {
+        out.push('\n');
+    }
+    for (verdict, reason, count) in shared {
+        let (sign, style) = sign(verdict);
+        let lead = match verdict {
+            Verdict::Wait => format!("all {count} wait"),
+            Verdict::Refuse => format!("all {count} are refused"),
+            Verdict::Unchanged => format!("all {count} are kept"),
+            Verdict::Delete => format!("all {count} are deleted"),
+            Verdict::Create | Verdict::Configure | Verdict::Recreate => format!("{count} objects"),
+        };
+        let text = harmless(&format!("{lead}: {}", one_line(reason))).into_owned();
+        let _ = writeln!(out, "{} {}", palette.paint(style, sign), palette.paint(style, &text));
+    }
+    if !objects.is_empty() {
+        out.push('\n');
+    }
+}
+
+/// The reason of an object that has no changed fields to stand above.
+fn bare_reason(planned: &Planned) -> Option<(Verdict, &str)> {
+    let bare = planned.before.is_none() || planned.after.is_none();
+    Some((planned.verdict, planned.reason.as_deref().filter(|_| bare)?))
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// The names alone, as `kubectl -o name` writes them: a line for each object that is not as wanted.
@@ -49,6 +114,7 @@ pub fn summary(plan: &Plan, tense: Tense) -> String {
         let _ = writeln!(out, "nothing is pruned: {}", why_incomplete(&plan.diagnostics));
     }
     let mut parts = Vec::new();
+    let kept = plan.objects.iter().filter(|planned| is_kept(planned)).count();
     for verdict in [
         Verdict::Create,
         Verdict::Configure,
@@ -58,10 +124,14 @@ pub fn summary(plan: &Plan, tense: Tense) -> String {
         Verdict::Wait,
         Verdict::Refuse,
     ] {
-        let count = plan.objects.iter().filter(|planned| planned.verdict == verdict).count();
+        let counted = |planned: &&Planned| planned.verdict == verdict && !is_kept(planned);
+        let count = plan.objects.iter().filter(counted).count();
         let always = !matches!(verdict, Verdict::Recreate | Verdict::Wait | Verdict::Refuse);
         if always || count > 0 {
             parts.push(format!("{count} {}", words(verdict, tense)));
+        }
+        if verdict == Verdict::Unchanged && kept > 0 {
+            parts.push(format!("{kept} kept"));
         }
     }
     let _ = writeln!(out, "{}", parts.join(", "));
@@ -97,7 +167,7 @@ fn why_incomplete(diagnostics: &[Diagnostic]) -> String {
     format!("{}{more}", harmless(&told))
 }
 
-fn object(out: &mut String, planned: &Planned, palette: Palette) {
+fn object(out: &mut String, planned: &Planned, reason: Option<&str>, palette: Palette) {
     let (sign, style) = sign(planned.verdict);
     let _ = write!(
         out,
@@ -112,10 +182,11 @@ fn object(out: &mut String, planned: &Planned, palette: Palette) {
         let _ = write!(out, "  {}", palette.paint(Style::Faint, &harmless(&origin.to_string())));
     }
     out.push('\n');
-    if let Some(reason) = &planned.reason {
+    if let Some(reason) = reason {
         let lead = match planned.verdict {
             Verdict::Wait => "waits: ",
             Verdict::Refuse => "refused: ",
+            Verdict::Unchanged => "kept: ",
             _ => "",
         };
         for (number, line) in reason.lines().enumerate() {
@@ -139,7 +210,7 @@ const fn sign(verdict: Verdict) -> (&'static str, Style) {
     match verdict {
         Verdict::Create => ("+", Style::Added),
         Verdict::Configure => ("~", Style::Changed),
-        Verdict::Unchanged => (" ", Style::Faint),
+        Verdict::Unchanged => ("=", Style::Faint),
         Verdict::Delete => ("-", Style::Removed),
         Verdict::Recreate => ("±", Style::Removed),
         Verdict::Wait => ("?", Style::Waiting),
@@ -157,6 +228,7 @@ fn impact(planned: &Planned) -> Option<String> {
         pods => format!("{pods} pods"),
     };
     let verb = match kind {
+        ImpactKind::InPlace if planned.verdict == Verdict::Create => "starts",
         ImpactKind::None | ImpactKind::InPlace => return None,
         ImpactKind::Scale if planned.verdict == Verdict::Delete => "stops",
         ImpactKind::Scale if planned.before.is_none() => "starts",

@@ -22,6 +22,10 @@ pub enum Told {
     Pruned,
     /// It was deleted, to be made again.
     Recreating,
+    /// It was made again.
+    Recreated,
+    /// It is as wanted, and not healthy yet.
+    Unhealthy(String),
     /// It waits.
     Waiting(Reason),
     /// It is refused.
@@ -34,7 +38,13 @@ impl Told {
         match self {
             Self::Waiting(reason) => !matches!(reason, Reason::Kept(_)),
             Self::Refused(_) => true,
-            Self::Created | Self::Configured | Self::Unchanged | Self::Pruned | Self::Recreating => false,
+            Self::Created
+            | Self::Configured
+            | Self::Unchanged
+            | Self::Pruned
+            | Self::Recreating
+            | Self::Recreated
+            | Self::Unhealthy(_) => false,
         }
     }
 
@@ -53,6 +63,9 @@ impl fmt::Display for Told {
             Self::Unchanged => f.write_str("unchanged"),
             Self::Pruned => f.write_str("pruned"),
             Self::Recreating => f.write_str("deleted, to be created again"),
+            Self::Recreated => f.write_str("recreated"),
+            Self::Unhealthy(health) => write!(f, "not healthy yet: {health}"),
+            Self::Waiting(reason @ Reason::Kept(_)) => write!(f, "kept: {reason}"),
             Self::Waiting(reason) => write!(f, "waiting: {reason}"),
             Self::Refused(reason) => write!(f, "refused: {reason}"),
         }
@@ -63,7 +76,7 @@ impl fmt::Display for Told {
 pub fn log(id: &ObjectId, told: &Told) {
     match told {
         Told::Waiting(Reason::Fight(..) | Reason::Confirm(_)) => tracing::warn!(object = %id, "{told}"),
-        Told::Unchanged | Told::Waiting(_) => tracing::debug!(object = %id, "{told}"),
+        Told::Unchanged | Told::Unhealthy(_) | Told::Waiting(_) => tracing::debug!(object = %id, "{told}"),
         Told::Refused(_) => tracing::warn!(object = %id, "{told}"),
         _ => tracing::info!(object = %id, "{told}"),
     }

@@ -12,6 +12,7 @@ use git2::{Odb, Oid};
 
 use crate::object::Revision;
 
+use super::bounded::bounded;
 use super::error::Error;
 use super::folder::{self, Read, Root, Stat};
 use super::forest::{self, Sink as _};
@@ -20,7 +21,6 @@ use super::names;
 use super::reader::Reader;
 use super::refusal::{Reason, Refusal};
 use super::settle::{Absences, Entry, Manner};
-use super::source::bounded;
 use super::store::Store;
 
 /// How often a folder that changes while it is read is read again.

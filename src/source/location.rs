@@ -123,7 +123,7 @@ pub(super) fn local_path(text: &str) -> Option<PathBuf> {
         Ok(None) => {}
         Err(_) => return None,
     }
-    let remote = text.contains("://") || (!Path::new(text).exists() && is_scp_like(text));
+    let remote = is_url(text) || (!Path::new(text).exists() && is_scp_like(text));
     (!remote).then(|| PathBuf::from(text))
 }
 
@@ -135,6 +135,11 @@ impl fmt::Display for Location {
             Self::Directory(path) => write!(f, "{}", path.display()),
         }
     }
+}
+
+/// Whether a text is a URL, also one of a path on this host.
+pub fn is_url(text: &str) -> bool {
+    text.contains("://")
 }
 
 /// Tells what a text names. A path that exists wins over `host:path`.

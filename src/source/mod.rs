@@ -8,6 +8,7 @@
 //! its own. No failure, silence or empty answer is ever taken for a deletion: each leaves the last revision
 //! in force.
 
+mod bounded;
 mod changes;
 mod child;
 mod complaint;
@@ -39,7 +40,7 @@ mod tree;
 pub use disk::{Disk, read_disk};
 pub use error::Error;
 pub use hints::Hints;
-pub use location::{DEFAULT_INTERVAL, GitLocation, Location, Place, classify, is_vacant};
+pub use location::{DEFAULT_INTERVAL, GitLocation, Location, Place, classify, is_url, is_vacant};
 pub use reader::{MAX_FILE, Reader};
 pub use settings::{Clock, Settings, Transports};
 pub use snapshot::{Blob, Changed, Commit, File, Snapshot};

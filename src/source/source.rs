@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::object::{Class, Revision};
 
+use super::bounded::bounded;
 use super::error::Error;
 use super::hints::{Hints, Watched};
 use super::local;
@@ -383,20 +384,5 @@ impl Source {
         work: impl FnOnce() -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
         bounded(&self.place, self.store.settings().fetch, work).await?
-    }
-}
-
-/// Runs work that waits for the disk, which over a network may never answer. The thread cannot be ended, but
-/// it does not hold up anybody else.
-pub(super) async fn bounded<T: Send + 'static>(
-    place: &str,
-    deadline: Duration,
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, Error> {
-    let place = place.to_owned();
-    match tokio::time::timeout(deadline, tokio::task::spawn_blocking(work)).await {
-        Ok(Ok(done)) => Ok(done),
-        Ok(Err(error)) => Err(Error::Worker { place, detail: error.to_string() }),
-        Err(_) => Err(Error::Silent { place, after: deadline }),
     }
 }

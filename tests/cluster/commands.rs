@@ -1,7 +1,11 @@
 //! The commands' outputs and exit codes as scripts rely on them.
 
 use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::process::{Command, Stdio};
 
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::{Value, json};
 
 use crate::support::{Folder, Repo, Site, yaml};
@@ -151,6 +155,10 @@ fn health_counts_only_where_it_is_waited_for() {
     site.apply(folder.path(), &[]).ends(0);
     let late = site.apply(folder.path(), &["--wait=2s"]).ends(5);
     late.says(&["deployment.apps/web", "not healthy"]);
+    let (code, shown) =
+        on_a_terminal(site.command(&["apply", folder.path().to_str().unwrap(), "--wait=2s"]), "");
+    assert_eq!(code, Some(5), "{shown}");
+    assert!(shown.contains("deployment.apps/web (wait) waiting: not healthy yet: "), "{shown}");
     folder.write(
         "web.yaml",
         &yaml::workload("Deployment", "web", 2, "nginx:1", "{controlplane/ready-delay: 1s}"),
@@ -183,6 +191,12 @@ fn exit_codes_tell_what_happened() {
         run.says(&["error", "the API server cannot be reached"]);
         run.says(&["hint"]);
     }
+    let mut stranger: Value = serde_json::from_str(&text).unwrap();
+    stranger["users"][0]["user"] = json!({"token": "nobody's"});
+    std::fs::write(&nobody, stranger.to_string()).unwrap();
+    let run = site.diff(folder.path(), &["--kubeconfig", nobody.to_str().unwrap()]).ends(3);
+    run.says(&["error: ", "(401)"]);
+    run.says(&["hint: renew the token"]);
     folder.write("odd.yaml", "apiVersion: example.org/v1\nkind: Odd\nmetadata: {name: odd}\n");
     site.apply(folder.path(), &[]).ends(1);
     folder.write("odd.yaml", "kind: [");
@@ -205,5 +219,76 @@ fn a_revision_is_applied_by_its_name_and_a_work_tree_as_it_is() {
     check(&["--ref", "main"], "two");
     check(&["--ref", &first], "one");
     site.diff(repo.path(), &["--ref", &first]).ends(0);
+    // A URL and a bare repository have no files on disk: their newest commit counts.
+    let (_bare, bare) = repo.bare();
+    let url = format!("file://{}", repo.path().display());
+    for place in [url.as_str(), bare.to_str().unwrap()] {
+        let diff = site.rhumb(&["diff", place]).ends(1);
+        diff.says(&["+", "a: two"]);
+    }
     site.diff(repo.path(), &["--ref", "main"]).ends(1).says(&["two"]);
+}
+
+#[test]
+fn what_no_source_brings_is_foreseen() {
+    let site = Site::new("unnamed");
+    let needy = yaml::config_map("needy", "a", "one").replace(
+        "  name: needy\n",
+        "  name: needy\n  annotations: {rhumb.dev/depends-on: ConfigMap/nowhere}\n",
+    );
+    let folder = Folder::new(&[("needy.yaml", needy)]);
+    let why = "needs ConfigMap unnamed/nowhere, which no source names";
+    let diff = site.diff(folder.path(), &[]).ends(1);
+    diff.says(&["? ConfigMap unnamed/needy"]);
+    diff.says(&["waits: ", why]);
+    site.apply(folder.path(), &[]).ends(1).says(&["configmap/needy", "waiting: ", why]);
+}
+
+/// Runs a command on a terminal on which somebody has typed this already; its exit code and all it shows.
+fn on_a_terminal(mut command: Command, typed: &str) -> (Option<i32>, String) {
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&master).unwrap();
+    unlockpt(&master).unwrap();
+    let name = ptsname(&master, Vec::new()).unwrap().into_string().unwrap();
+    let open = || Stdio::from(File::options().read(true).write(true).open(&name).unwrap());
+    command.stdin(open()).stdout(open()).stderr(open());
+    let mut child = command.spawn().unwrap();
+    // Its copies of the terminal's other end: reading ends when the program's are closed too.
+    drop(command);
+    let mut master = File::from(master);
+    master.write_all(typed.as_bytes()).unwrap();
+    let mut shown = Vec::new();
+    // The end of a terminal is an error (EIO).
+    let _ = master.read_to_end(&mut shown);
+    (child.wait().unwrap().code(), String::from_utf8_lossy(&shown).into_owned())
+}
+
+#[test]
+fn a_person_at_a_terminal_is_asked_and_nobody_else() {
+    let site = Site::new("asked");
+    let names: Vec<String> = (0..12).map(|n| format!("c{n:02}")).collect();
+    let folder = Folder::new(
+        &names
+            .iter()
+            .map(|name| (format!("{name}.yaml"), yaml::config_map(name, "a", "one")))
+            .collect::<Vec<_>>(),
+    );
+    site.apply(folder.path(), &[]).ends(0);
+    names[..6].iter().for_each(|name| folder.remove(&format!("{name}.yaml")));
+    let question = "Delete these 6 objects? [y/N]";
+    let nobody = site.apply(folder.path(), &["--prune"]).ends(4);
+    assert!(!nobody.all().contains("[y/N]"), "{nobody:#?}");
+    nobody.says(&["hint: ", "rhumb prune confirm --name asked", "rhumb prune list --name asked"]);
+    site.apply(folder.path(), &["--prune", "--dry-run"]).ends(4);
+    site.diff(folder.path(), &[]).ends(1);
+    let apply = ["apply", folder.path().to_str().unwrap(), "--prune"];
+    let check = |typed: &str, code: i32, left: usize| {
+        let (ended, shown) = on_a_terminal(site.command(&apply), typed);
+        assert_eq!(ended, Some(code), "{shown}");
+        assert!(shown.contains(question) && shown.contains("asked/configmap/c05"), "{shown}");
+        assert_eq!(names.iter().filter(|name| site.has("ConfigMap", name)).count(), left, "{shown}");
+    };
+    check("n\n", 4, 12);
+    check("\n", 4, 12);
+    check("y\n", 0, 6);
 }

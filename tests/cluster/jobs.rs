@@ -42,11 +42,28 @@ fn a_job_with_another_template_is_refused_with_the_rule() {
     let before = uid(&site, "migrate");
     folder.write("job.yaml", &job("migrate", "migrate:2", "", ""));
     folder.write("env.yaml", &yaml::config_map("env", "a", "two"));
-    site.diff(folder.path(), &[]).ends(1).says(&["immutable"]);
+    for output in ["text", "unified"] {
+        let diff = site.diff(folder.path(), &["-o", output]).ends(1);
+        diff.says(&["! Job job-changed/migrate"]);
+        diff.says(&["refused: ", "spec.template: field is immutable; with the annotation"]);
+        diff.says(&["1 to configure", "1 refused"]);
+    }
     let apply = site.apply(folder.path(), &[]).ends(1);
     apply.says(&["job.batch/migrate", "refused", "immutable", "rhumb.dev/recreate"]);
     assert_eq!(uid(&site, "migrate"), before);
     assert_eq!(site.data("env", "a"), "two");
+    folder.write("job.yaml", &job("migrate", "migrate:2", "rhumb.dev/recreate: \"true\"", ""));
+    let diff = site.diff(folder.path(), &[]).ends(1);
+    diff.says(&["± Job job-changed/migrate"]);
+    diff.says(&["-", "image: migrate:1"]);
+    diff.says(&["+", "image: migrate:2"]);
+    let plan = site.apply(folder.path(), &["-o", "json"]).ends(0).json();
+    assert_eq!(
+        (&plan["summary"]["recreate"], &plan["summary"]["create"]),
+        (&json!(1), &json!(0)),
+        "{plan:#}"
+    );
+    assert_ne!(uid(&site, "migrate"), before);
 }
 
 #[test]

@@ -56,7 +56,9 @@ fn a_definition_and_its_objects_come_in_one_commit_whatever_the_order_of_files()
         ("b-definition.yaml", definition(&site, "widget", "wdg")),
         ("c-object.yaml", custom(&site, "widget", "two", "2")),
     ]);
-    site.diff(folder.path(), &[]).ends(1).says(&["its definition is applied first"]);
+    site.diff(folder.path(), &[])
+        .ends(1)
+        .says(&["not checked by the server yet, as the definition of Widget is applied first"]);
     site.apply(folder.path(), &[]).ends(0);
     assert_eq!(site.api.value(&path(&site, "widget", "one"), "/spec/size"), json!(1));
     assert_eq!(site.api.value(&path(&site, "widget", "two"), "/spec/size"), json!(2));
@@ -139,7 +141,10 @@ fn namespaces_come_first() {
         ("z.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: namespace-first}\n".to_owned()),
     ]);
     let window = site.window();
-    site.diff(folder.path(), &[]).ends(1).says(&["its namespace is made first"]);
+    let diff = site.diff(folder.path(), &[]).ends(1);
+    diff.says(&["+ Deployment namespace-first/web", "starts 1 pod"]);
+    diff.says(&["2 objects: not checked by the server yet, as the namespace namespace-first is made first"]);
+    assert_eq!(diff.stdout.matches("made first").count(), 1, "{diff:#?}");
     site.apply(folder.path(), &[]).ends(0);
     let writes = window.writes();
     assert_eq!(writes.len(), 3, "{writes:#?}");

@@ -205,12 +205,18 @@ fn an_object_that_asks_to_be_kept_is_kept() {
     for file in ["ours", "flux", "argo", "none"] {
         folder.remove(&format!("{file}.yaml"));
     }
-    let apply = site.apply(folder.path(), &["--prune"]);
-    apply.says(&["configmap/ours", "kept"]);
+    let apply = site.apply(folder.path(), &["--prune"]).ends(0);
+    apply.says(&["configmap/ours (kept) kept: ", "its annotation asks to keep it"]);
+    apply.says(&["1 pruned, 1 unchanged, 3 kept"]);
     for name in ["ours", "flux", "argo", "rest"] {
         assert!(site.has("ConfigMap", name), "{name}: {apply:#?}");
     }
     assert!(!site.has("ConfigMap", "none"), "{apply:#?}");
+    // As it was asked for: no difference.
+    let diff = site.diff(folder.path(), &[]).ends(0);
+    diff.says(&["= ConfigMap kept/argo"]);
+    diff.says(&["= all 3 are kept: ", "its annotation asks to keep it"]);
+    diff.says(&["0 to delete, 1 unchanged, 3 kept"]);
 }
 
 #[test]

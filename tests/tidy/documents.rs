@@ -111,6 +111,26 @@ fn quoted_keys_are_read() {
 }
 
 #[test]
+fn every_annotation_is_explained() {
+    let texts = sources(&["src"]).into_iter().filter(|file| !file.is_test());
+    let words: BTreeSet<String> = texts
+        .flat_map(|file| rust::strings(&file.text))
+        .flat_map(|literal| {
+            let ends = |c: char| c.is_whitespace() || "\"`:,;".contains(c);
+            literal
+                .split(ends)
+                .filter(|word| word.starts_with("rhumb.dev/"))
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        })
+        .filter(|word| word.len() > "rhumb.dev/".len() && !word.contains("/v1") && !word.contains("/plan/"))
+        .collect();
+    assert!(words.len() >= 5, "{words:?}");
+    let text = read("README.md");
+    none("README.md: not explained", words.into_iter().filter(|word| !text.contains(&**word)).collect());
+}
+
+#[test]
 fn the_code_map_is_the_tree() {
     let text = read("ARCHITECTURE.md");
     let modules = first_cells(&text, "## Code map");

@@ -33,6 +33,11 @@ fn places() -> (TempDir, [String; 3]) {
     fs::create_dir_all(bed.path().join("folder/deploy")).unwrap();
     fs::create_dir_all(bed.path().join("vacant")).unwrap();
     fs::create_dir_all(bed.path().join("tree/.git")).unwrap();
+    fs::create_dir_all(bed.path().join("tree/deploy")).unwrap();
+    fs::write(bed.path().join("tree/deploy/web.yaml"), "").unwrap();
+    fs::create_dir_all(bed.path().join("bare.git/objects")).unwrap();
+    fs::create_dir_all(bed.path().join("bare.git/refs")).unwrap();
+    fs::write(bed.path().join("bare.git/HEAD"), "ref: refs/heads/main\n").unwrap();
     fs::write(bed.path().join("file.yaml"), "").unwrap();
     let places = [place("folder"), place("tree"), place("file.yaml")];
     (bed, places)
@@ -66,9 +71,16 @@ fn a_repository_is_followed_and_looked_at_on_disk() {
     check(&format!("apply {tree} --path deploy"), &disk(format!("{tree}/deploy")));
     check(&format!("diff {tree} --ref v1"), &git(&tree, Some("v1"), ""));
     check("apply https://host/shop.git", &git("https://host/shop.git", None, ""));
+    // No files to look at: a URL, also one of this host, and a bare repository.
+    let bare = tree.replace("tree", "bare.git");
+    check(&format!("diff file://{tree}"), &git(&format!("file://{tree}"), None, ""));
+    check(&format!("diff {bare}"), &git(&bare, None, ""));
+    check(&format!("apply {bare} --path a"), &git(&bare, None, "a"));
+    check(&format!("diff file://{folder}"), &disk(folder.clone()));
     for wrong in [
         format!("run {folder} --ref v1"),
         format!("diff {folder} --ref v1"),
+        format!("diff {tree}/deploy --ref v1"),
         format!("diff {file}"),
         format!("run {folder} --interval 5m"),
         format!("apply {folder}/nowhere"),
@@ -76,6 +88,22 @@ fn a_repository_is_followed_and_looked_at_on_disk() {
         "run ext::sh".to_owned(),
     ] {
         assert_eq!(settings(&wrong).unwrap_err().exit, Exit::Unreadable, "{wrong}");
+    }
+}
+
+#[test]
+fn a_revision_of_a_folder_is_asked_of_its_repository() {
+    fn check(line: &str, message: &str, hint: &str) {
+        let error = settings(line).unwrap_err();
+        assert!(error.message.contains(message), "{line}: {}", error.message);
+        assert!(error.hints.concat().contains(hint), "{line}: {:?}", error.hints);
+    }
+    let (bed, [folder, tree, _]) = places();
+    let whole = bed.path().canonicalize().unwrap().join("tree").display().to_string();
+    let apart = format!("{whole} --path deploy");
+    for command in ["run", "diff", "apply"] {
+        check(&format!("{command} {tree}/deploy --ref v1"), "is only a folder of the git repository", &apart);
+        check(&format!("{command} {folder} --ref v1"), "is in no git repository", "--path");
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::double::{Asked, Double, Reply, config_maps, kind};
-use crate::cluster::watch::Patience;
+use crate::cluster::connect::Patience;
 use crate::cluster::{
     Connection, Deleted, Fault, Force, Kinds, Looked, Lookup, Propagation, Scope, Selector,
 };

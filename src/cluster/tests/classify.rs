@@ -135,6 +135,37 @@ fn what_is_set_at_creation_is_final() {
 }
 
 #[test]
+fn a_refusal_is_told_without_the_objects_that_the_server_repeats() {
+    fn check_told(field: &str, text: &str, expected: &str) {
+        let whole = format!(r#"Job.batch "j" is invalid: {field}: {text}"#);
+        let cause =
+            serde_json::json!({"causes": [{"reason": "FieldValueInvalid", "message": text, "field": field}]});
+        let body = status(422, "Invalid", &whole, &format!(r#","details":{cause}"#));
+        let error = answer(422, None, &body, config_map());
+        assert_eq!(error.reason(), expected);
+    }
+    let dump =
+        format!(r#"Invalid value: {{"labels":{{"a":"}}: b"}},"containers":[{}]}}"#, r#"{"a":1},"#.repeat(50));
+    check_told(
+        "spec.template",
+        &format!("{dump}: field is immutable"),
+        r#"Job.batch "j" is invalid: spec.template: field is immutable"#,
+    );
+    let short = r#"Invalid value: {"a":"b"}: field is immutable"#;
+    check_told("spec.selector", short, &format!(r#"Job.batch "j" is invalid: spec.selector: {short}"#));
+    let long = "must be ".repeat(50) + "good";
+    check_told("spec.a", &long, &format!(r#"Job.batch "j" is invalid: spec.a: {long}"#));
+}
+
+#[test]
+fn the_systems_words_come_without_their_number() {
+    let check = |text: &str, expected: &str| assert_eq!(crate::cluster::classify::numberless(text), expected);
+    check("tcp: Connection refused (os error 111)", "tcp: Connection refused");
+    check("a (os error 1), b (os error 2): c", "a, b: c");
+    check("plain", "plain");
+}
+
+#[test]
 fn denials_name_their_guard() {
     let check_denied = |message: &str, rest: &str, by: Denial, retry: Retry| {
         let body = status(403, "Forbidden", message, rest);

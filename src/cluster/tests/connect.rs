@@ -29,11 +29,20 @@ async fn a_kubeconfig_that_cannot_be_used_is_named() {
         context: context.map(str::to_owned),
         ..Connection::default()
     };
-    check_error(with(dir.path().join("none"), None), &["connection: ", "none"]).await;
+    check_error(
+        with(dir.path().join("none"), None),
+        &["connection: the kubeconfig ", "none cannot be read: no such file or directory"],
+    )
+    .await;
+    check_error(with(dir.path().to_owned(), None), &["cannot be read: is a directory"]).await;
     let broken = file(&dir, "broken", "clusters: [");
-    check_error(with(broken, None), &["broken"]).await;
+    check_error(with(broken.clone(), None), &["broken is not usable: ", "line 1"]).await;
+    let error = Cluster::connect(&with(broken, None)).await.unwrap_err();
+    assert!(!error.to_string().contains('\n'), "{error}");
+    let empty = file(&dir, "empty", "");
+    check_error(with(empty, None), &["names no current context; it has no context at all"]).await;
     let good = file(&dir, "good", &kubeconfig_text("prod", "http://127.0.0.1:1", "token: hunter2"));
-    check_error(with(good.clone(), Some("test")), &["kubeconfig: ", "test"]).await;
+    check_error(with(good.clone(), Some("test")), &["the kubeconfig has no context test; it has prod"]).await;
     let cluster = Cluster::connect(&with(good, Some("prod"))).await.unwrap();
     assert_eq!((cluster.context(), cluster.default_namespace()), ("prod", "default"));
     assert!(!format!("{cluster:?}").contains("hunter2"));
@@ -52,6 +61,13 @@ async fn a_credential_plugin_fails_with_its_own_words_only() {
     check_error(with("echo hunter2; echo no login >&2; exit 3"), &["credential plugin failed", "no login"])
         .await;
     check_error(with("echo hunter2"), &["credential plugin's answer cannot be read"]).await;
+    let absent = kubeconfig_text(
+        "x",
+        "http://127.0.0.1:1",
+        "exec: {apiVersion: client.authentication.k8s.io/v1, command: no-such-plugin, interactiveMode: Never}",
+    );
+    let absent = Connection { kubeconfig: Some(file(&dir, "absent", &absent)), ..Connection::default() };
+    check_error(absent, &["the credential plugin cannot be started: no such file or directory"]).await;
     let Err(error) = with("sleep 1").open(Duration::from_millis(200)).await else { panic!() };
     assert_eq!(error.reason(), "the credential plugin gives no answer");
     let token =

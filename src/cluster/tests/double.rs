@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::cluster::watch::Patience;
+use crate::cluster::connect::Patience;
 use crate::cluster::{Cluster, Connection, Kind, Scope};
 use crate::object::Gvk;
 

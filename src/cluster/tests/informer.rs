@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc::{self, Receiver};
 
 use super::double::{Asked, Double, Reply, config_maps};
-use crate::cluster::watch::Patience;
+use crate::cluster::connect::Patience;
 use crate::cluster::{Connection, Fault, Informer, InformerEvent, News, Selector};
 
 fn object(name: &str, version: u64) -> Value {

@@ -177,6 +177,8 @@ impl Reconciler {
     }
 
     fn tell(&mut self, id: &ObjectId, told: Told) {
+        let again = told == Told::Created && self.told.get(id) == Some(&Told::Recreating);
+        let told = if again { Told::Recreated } else { told };
         if self.until != Until::Stopped {
             self.told.insert(id.clone(), told.clone());
         }
@@ -200,7 +202,7 @@ impl Reconciler {
             }
         };
         if let Outcome::Failed(failure) = &outcome {
-            tracing::debug!(object = %id, "not carried out: {failure:?}");
+            tracing::debug!(object = %id, "not carried out: {failure}");
         }
         let unchanged = match (&outcome, action) {
             (Outcome::Applied(written), Action::Apply(apply)) => apply.seen == Some(written.live.rv),

@@ -228,6 +228,22 @@ fn reason(rig: &mut Rig, id: &crate::object::ObjectId) -> String {
 }
 
 #[test]
+fn what_no_source_names_is_waited_for_and_foreseen() {
+    let (a, elsewhere) = (config("a"), config("elsewhere"));
+    let files = [("a", Some(after(&a, &elsewhere, "a")))];
+    for foreseeing in [false, true] {
+        let mut rig = Rig::new(3);
+        if foreseeing {
+            rig.engine = std::mem::take(&mut rig.engine).foreseeing();
+        }
+        rig.read(reading("r1", &files));
+        rig.settle();
+        assert_eq!(rig.world.log, []);
+        assert_eq!(reason(&mut rig, &a), "needs ConfigMap shop/elsewhere, which no source names");
+    }
+}
+
+#[test]
 fn objects_that_wait_for_themselves_are_refused_until_the_cycle_is_broken() {
     let (a, b, c) = (config("a"), config("b"), config("c"));
     let mut rig = Rig::new(3);

@@ -42,7 +42,7 @@ fn each_guard_says_why() {
     check(
         &[Pending { keep: Keep::Asked, ..a() }],
         &open,
-        "keep: not wanted any more; kept, as its annotation asks",
+        "keep: not wanted any more; its annotation asks to keep it",
     );
     check(
         &[a()],
