@@ -18,6 +18,9 @@ const FINISHED: &str = "finished-jobs";
 /// Data key with the deletions that wait for a person: one line an object.
 const PENDING: &str = "pending-prunes";
 
+/// Data key with the kind that cannot be listed, so that nothing is pruned: `since <time>: <why>`.
+const UNLISTED: &str = "prune-closed";
+
 /// So many deletions are told at once: a ConfigMap holds 1 MiB.
 const PENDING_MOST: usize = 2000;
 
@@ -60,6 +63,20 @@ pub fn pending_prunes(parent: &Parent) -> Vec<PendingPrune> {
         .unwrap_or_default()
 }
 
+/// Why nothing at all is pruned, and since when, as the parent tells it.
+pub fn unlisted(parent: &Parent) -> Option<String> {
+    parent.data.get(UNLISTED).cloned()
+}
+
+/// What is to be told of a kind that cannot be listed: in the words that are told already, where it is the same,
+/// as the time in them is that of the beginning.
+fn unlisted_text(engine: &Engine, source: SourceId, known: Option<&Parent>) -> Option<String> {
+    let why = engine.unlisted(source)?;
+    let told = known.and_then(unlisted).filter(|told| told.ends_with(&format!(": {why}")));
+    let now = || format!("since {}: {why}", jiff::Timestamp::now().strftime("%Y-%m-%d %H:%M:%S UTC"));
+    Some(told.unwrap_or_else(now))
+}
+
 /// The parent with these deletions confirmed, besides those that were already.
 #[must_use]
 pub fn confirmed(parent: &Parent, uids: &BTreeSet<Uid>) -> Parent {
@@ -94,6 +111,7 @@ pub(super) fn tells_all(engine: &Engine, source: SourceId, parent: Option<&Paren
         }
     }
     text(PENDING) == pending_text(engine, source).as_ref()
+        && text(UNLISTED) == unlisted_text(engine, source, parent).as_ref()
 }
 
 /// Reads what a parent says, as seen from a source at this place.
@@ -176,6 +194,10 @@ pub(super) fn wanted(
         Some(text) => drop(parent.data.insert(PENDING.to_owned(), text)),
         None => drop(parent.data.remove(PENDING)),
     }
+    match unlisted_text(engine, source, known) {
+        Some(text) => drop(parent.data.insert(UNLISTED.to_owned(), text)),
+        None => drop(parent.data.remove(UNLISTED)),
+    }
     let known = state.inventory.as_ref().map(|inventory| inventory.finished.clone());
     let ended = ended(engine, source, known.unwrap_or(inventory.finished));
     if ended.is_empty() {
@@ -236,6 +258,8 @@ pub(super) struct Ledger {
     pub(super) call: Call,
     /// What is to be done.
     pub(super) need: Need,
+    /// Why nothing is pruned, as the log told it last.
+    pub(super) told: Option<String>,
 }
 
 /// What is known of a parent.
@@ -281,6 +305,6 @@ impl Ledger {
 
 impl Default for Ledger {
     fn default() -> Self {
-        Self { parent: Known::Unread, call: Call::None, need: Need::Growth }
+        Self { parent: Known::Unread, call: Call::None, need: Need::Growth, told: None }
     }
 }

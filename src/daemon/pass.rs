@@ -37,6 +37,8 @@ pub struct Pass {
     pub revision: String,
     /// Whether any source could be read at all.
     pub readable: bool,
+    /// What holds for a source as a whole, in words.
+    pub notes: Vec<String>,
     /// Kinds and places of the objects.
     pub places: BTreeMap<ObjectId, (Gvk, Option<Origin>)>,
 }
@@ -77,6 +79,7 @@ impl Pass {
             complete: self.incomplete.is_empty(),
             objects: objects.collect(),
             diagnostics: self.diagnostics.clone(),
+            notes: self.notes.clone(),
         }
     }
 }
@@ -160,6 +163,7 @@ impl Reconciler {
             unhealthy: self.unhealthy(),
             diagnostics: sources.iter().flat_map(|source| source.catalog.diagnostics()).collect(),
             incomplete: incomplete.collect(),
+            notes: (0..sources.len()).filter_map(|source| self.engine.unlisted(source)).collect(),
             revision: sources
                 .first()
                 .and_then(|s| s.head.as_ref())

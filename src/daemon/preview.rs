@@ -297,7 +297,7 @@ impl Preview {
             Coverage::Whole | Coverage::Lost(_) => Vec::new(),
         };
         let shown = shown.unwrap_or_default();
-        let same = paths.iter().all(|path| path.find(&shown).is_none_or(super::act::is_empty));
+        let same = paths.iter().all(|path| fields::is_as_empty(&shown, path));
         let cover = if same { Cover::Whole } else { Cover::Lost(Lost::InPlace) };
         Ok(Verified { content: hash(want, replicas), shape, cover })
     }
@@ -332,6 +332,7 @@ impl Preview {
             revision: source.head.as_ref().map(ToString::to_string).unwrap_or_default(),
             complete: source.incomplete.is_none(),
             objects: planned,
+            notes: self.engine.unlisted(ONLY).into_iter().collect(),
             diagnostics: source.catalog.diagnostics(),
         }
     }

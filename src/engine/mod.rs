@@ -13,6 +13,7 @@
 
 mod budget;
 mod catalog;
+mod counts;
 mod cycles;
 mod decide;
 mod desired;
@@ -28,6 +29,7 @@ mod reason;
 mod resolve;
 mod sources;
 mod state;
+mod unlisted;
 mod words;
 
 pub use crate::object::{PART_OF, RELEASE};

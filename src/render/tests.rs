@@ -103,6 +103,7 @@ fn plan() -> Plan {
             planned(core("Service"), Some("shop"), "queue", Verdict::Unchanged),
         ],
         diagnostics: Vec::new(),
+        notes: Vec::new(),
     }
 }
 

@@ -4,10 +4,15 @@ use std::time::Duration;
 
 use super::super::event::Event;
 use super::super::inventory::{self, Call, Known, Need, Tidy};
-use super::Reconciler;
+use super::{Reconciler, Until};
 use crate::cluster::{self, Parent};
 use crate::engine::{Inventory, SourceId, Writes};
-use crate::object::ObjectId;
+use crate::object::{Class, ObjectId};
+
+/// The shortest wait before an inventory is asked for again.
+const AGAIN: Duration = Duration::from_millis(500);
+/// The same where a person has to change something first.
+const PERSON: Duration = Duration::from_secs(15);
 
 impl Reconciler {
     pub(super) fn reread_parents(&mut self) {
@@ -22,12 +27,9 @@ impl Reconciler {
         if std::mem::replace(&mut self.ledgers[source].call, Call::Busy) == Call::Busy {
             return;
         }
-        let (cluster, events) = (self.hands.cluster.clone(), self.channels.events.clone());
+        let cluster = self.hands.cluster.clone();
         let (namespace, name) = (self.namespace.clone(), self.engine.source(source).name.clone());
-        tokio::spawn(async move {
-            let parent = cluster.parent(&namespace, &name).await;
-            let _ = events.send(Event::Parent(source, parent)).await;
-        });
+        self.spawn(async move { Event::Parent(source, cluster.parent(&namespace, &name).await) });
     }
 
     pub(super) fn parent_answered(
@@ -47,18 +49,22 @@ impl Reconciler {
                     ledger.need = Need::Growth;
                 }
                 self.watched.hold(inventory.kinds.iter().cloned(), &mut self.engine);
-                self.engine.inventory(source, self.visible(source, inventory));
+                self.show_inventory(source);
+            }
+            // Only a person can help, and nobody waits for one here.
+            Err(error) if error.class() == Class::Config && self.until != Until::Stopped => {
+                self.fatal = Some(error.into());
             }
             Err(error) => {
                 tracing::warn!(source = %self.engine.source(source).name, "the inventory: {error}");
                 ledger.call = Call::Busy;
-                let (events, cluster) = (self.channels.events.clone(), self.hands.cluster.clone());
+                let cluster = self.hands.cluster.clone();
                 let (namespace, name) = (self.namespace.clone(), self.engine.source(source).name.clone());
-                let wait = Duration::from_millis(500).mul_f64(1.0 + super::super::random());
-                tokio::spawn(async move {
+                let wait = if error.class() == Class::Config { PERSON } else { AGAIN };
+                let wait = wait.mul_f64(1.0 + super::super::random());
+                self.spawn(async move {
                     tokio::time::sleep(wait).await;
-                    let parent = cluster.parent(&namespace, &name).await;
-                    let _ = events.send(Event::Parent(source, parent)).await;
+                    Event::Parent(source, cluster.parent(&namespace, &name).await)
                 });
             }
         }
@@ -66,11 +72,17 @@ impl Reconciler {
 
     /// What the inventory says is judged from where the source really is.
     pub(super) fn is_at(&mut self, source: SourceId, place: String) {
-        if let Known::Says(parent) = &self.ledgers[source].parent {
-            let inventory = inventory::read(Some(parent), &place);
+        self.places[source] = place;
+        self.show_inventory(source);
+    }
+
+    /// Tells the engine what the inventory says, as it was last read.
+    pub(super) fn show_inventory(&mut self, source: SourceId) {
+        let ledger = &self.ledgers[source];
+        if ledger.parent != Known::Unread {
+            let inventory = inventory::read(ledger.parent.parent(), &self.places[source]);
             self.engine.inventory(source, self.visible(source, inventory));
         }
-        self.places[source] = place;
     }
 
     /// A source that is only observed writes no inventory; its decisions are shown as if it had.
@@ -115,12 +127,29 @@ impl Reconciler {
                 continue;
             }
             self.ledgers[source].call = Call::Busy;
-            let (cluster, events) = (self.hands.cluster.clone(), self.channels.events.clone());
+            let cluster = self.hands.cluster.clone();
             let (namespace, name) = (self.namespace.clone(), state.name.clone());
-            tokio::spawn(async move {
+            self.spawn(async move {
                 let saved = cluster.save_parent(&namespace, &name, known.as_ref(), &wanted).await;
-                let _ = events.send(Event::Parent(source, saved.map(Some))).await;
+                Event::Parent(source, saved.map(Some))
             });
+        }
+    }
+
+    /// Logs, once, which kind keeps a source from pruning, and that none does any more.
+    pub(super) fn tell_unlisted(&mut self) {
+        for (source, ledger) in self.ledgers.iter_mut().enumerate() {
+            let why = self.engine.unlisted(source);
+            if ledger.told == why {
+                continue;
+            }
+            let source = &self.engine.source(source).name;
+            if let Some(why) = &why {
+                tracing::warn!(%source, "{why}");
+            } else {
+                tracing::info!(%source, "what kept it from pruning is over");
+            }
+            ledger.told = why;
         }
     }
 
