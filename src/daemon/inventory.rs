@@ -9,6 +9,9 @@ use crate::object::{GroupKind, Hash, ObjectId};
 /// Annotation with the place that the inventory was made from.
 const PLACE: &str = "rhumb.dev/source";
 
+/// What stands for the place of an inventory that does not tell it.
+pub(super) const NOWHERE: &str = "a place that nobody knows any more (its ConfigMap was lost)";
+
 /// Annotation with the uids of objects whose deletion a person has confirmed, separated by commas.
 const CONFIRMED: &str = "rhumb.dev/prune-confirmed";
 
@@ -116,13 +119,18 @@ pub(super) fn tells_all(engine: &Engine, source: SourceId, parent: Option<&Paren
 
 /// Reads what a parent says, as seen from a source at this place.
 pub(super) fn read(parent: Option<&Parent>, place: &str) -> Inventory {
-    let Some(parent) = parent else { return Inventory::default() };
+    let Some(parent) = parent else {
+        return Inventory { other_place: Some(NOWHERE.into()), ..Inventory::default() };
+    };
     let annotation = |key: &str| parent.annotations.get(key).map(String::as_str).unwrap_or_default();
     let made_from = annotation(PLACE);
     let confirmed = annotation(CONFIRMED).split(',').map(str::trim).filter(|uid| !uid.is_empty());
     Inventory {
         kinds: parent.kinds.clone(),
-        other_place: (!made_from.is_empty() && made_from != place).then(|| made_from.into()),
+        other_place: match made_from {
+            "" => Some(NOWHERE.into()),
+            other => (other != place).then(|| other.into()),
+        },
         confirmed: confirmed.map(|uid| Uid(uid.into())).collect(),
         finished: parent.data.get(FINISHED).map(|text| finished(text)).unwrap_or_default(),
     }
@@ -175,7 +183,8 @@ pub(super) fn wanted(
     }
     let inventory = read(known, place);
     // The present place is written down only when nothing of the other one is left to be confirmed.
-    if inventory.other_place.is_none() || (tidy == Tidy::Exact && engine.judge(source).is_empty()) {
+    let here = state.inventory.as_ref().is_some_and(|inventory| inventory.other_place.is_none());
+    if here || (tidy == Tidy::Exact && engine.judge(source).is_empty()) {
         parent.annotations.insert(PLACE.to_owned(), place.to_owned());
     }
     if tidy == Tidy::Exact && parent.annotations.contains_key(CONFIRMED) {
@@ -260,6 +269,17 @@ pub(super) struct Ledger {
     pub(super) need: Need,
     /// Why nothing is pruned, as the log told it last.
     pub(super) told: Option<String>,
+    /// Whether this process knows that all of it was made from the source's place.
+    pub(super) origin: Provenance,
+}
+
+/// Whether an inventory was made from the source's place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Provenance {
+    /// Only the parent can tell.
+    Unknown,
+    /// It was, as far as this process has seen it, whatever becomes of the parent.
+    Here,
 }
 
 /// What is known of a parent.
@@ -305,6 +325,7 @@ impl Ledger {
 
 impl Default for Ledger {
     fn default() -> Self {
-        Self { parent: Known::Unread, call: Call::None, need: Need::Growth, told: None }
+        let (parent, call, need) = (Known::Unread, Call::None, Need::Growth);
+        Self { parent, call, need, told: None, origin: Provenance::Unknown }
     }
 }

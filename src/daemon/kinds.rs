@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use crate::cluster::{
     Cluster, Error, Informer, InformerEvent, Kind, Kinds, Lookup, News, Scaler, Scope, Selector,
 };
-use crate::engine::{Engine, KindState, Live, Served};
+use crate::engine::{Engine, GROUP_DOWN, KindState, Live, Served};
 use crate::manifest::{self, Scopes};
 use crate::object::{Class, GroupKind, Gvk, ObjectId};
 
@@ -20,6 +20,9 @@ const LONGEST_RETRY: Duration = Duration::from_mins(1);
 const OUTAGE: Duration = Duration::from_secs(10);
 /// For so long discovery must not have listed a kind before anybody asks whether it is gone.
 const MISSING: Duration = Duration::from_secs(30);
+
+/// Why a kind is not listed that discovery does not name.
+pub(super) const UNLISTED: &str = "the server does not list this kind now";
 
 /// Kinds, informers and autoscalers.
 pub(super) struct Watched {
@@ -196,15 +199,11 @@ impl Watched {
                 Lookup::Unserved { .. } if self.absent.contains(&kind) => {}
                 _ if self.informers.contains_key(&kind) || !self.held.contains(&kind) => {}
                 // A kind that discovery does not list is unknown, not gone: its objects are not touched.
-                Lookup::Unserved { .. } | Lookup::Unknown => {
-                    if matches!(found, Lookup::Unserved { .. }) {
-                        self.missing.entry(kind.clone()).or_insert_with(Instant::now);
-                    }
-                    engine.informer(
-                        &kind,
-                        KindState::Blind("the server does not list this kind now".into(), Class::Source),
-                    );
+                Lookup::Unserved { .. } => {
+                    self.missing.entry(kind.clone()).or_insert_with(Instant::now);
+                    engine.informer(&kind, KindState::Blind(UNLISTED.into(), Class::Source));
                 }
+                Lookup::Unknown => engine.informer(&kind, KindState::Blind(GROUP_DOWN.into(), Class::Source)),
             }
         }
     }
@@ -261,7 +260,13 @@ impl Watched {
             }
             News::Gone(id, _) => engine.gone(&id),
             News::Synced => engine.list_complete(&event.kind),
-            News::Resumed => {}
+            // The outage may have ended with a restore of older data. The version that the watch went on from then
+            // means something else, and what came before it was never told.
+            News::Resumed => {
+                if let Some((_, informer)) = self.informers.get(&event.kind) {
+                    informer.relist();
+                }
+            }
             News::Failed(error, wait) => {
                 tracing::warn!(kind = %event.kind, ?wait, "the informer failed: {error}");
                 // What it showed before is old at worst, and every write carries what it was decided on.

@@ -12,7 +12,7 @@ use super::act::blocking;
 use super::contents::{Bytes, Contents};
 use super::feed::read_disk;
 use super::inventory;
-use super::kinds::scopes;
+use super::kinds::{UNLISTED, scopes};
 use super::reading::{Dialect, Names};
 use super::setup::{Files, SourceSetup};
 use crate::change::{self, Impact, ImpactKind};
@@ -20,8 +20,9 @@ use crate::cluster::{
     Cluster, Error, Fault, Force, Kind, Kinds, Looked as Found, Lookup, News, Selector, applyset_id,
 };
 use crate::engine::{
-    Action, Apply, Cover, Decision, Engine, Guard, Inventory, KindState, Looked, Lost, Plan, Planned,
-    Purpose, Reason, Release, Removal, Replicas, Served, Shared, Source, SourceId, Verdict, Verified,
+    Action, Apply, Cover, Decision, Engine, GROUP_DOWN, Guard, Inventory, KindState, Looked, Lost, Plan,
+    Planned, Purpose, Reason, Release, Removal, Replicas, Served, Shared, Source, SourceId, Verdict,
+    Verified,
 };
 use crate::fields::{self, Coverage};
 use crate::object::{Class, GroupKind, Gvk, ObjectId, Revision};
@@ -118,11 +119,11 @@ impl Preview {
         for held in &known.kinds {
             match self.kinds.preferred(held) {
                 Lookup::Served(kind) => drop(kinds.insert(held.clone(), kind)),
-                Lookup::Unserved { .. } | Lookup::Unknown => {
-                    self.engine.informer(
-                        held,
-                        KindState::Blind("the server does not list this kind now".into(), Class::Source),
-                    );
+                Lookup::Unserved { .. } => {
+                    self.engine.informer(held, KindState::Blind(UNLISTED.into(), Class::Source));
+                }
+                Lookup::Unknown => {
+                    self.engine.informer(held, KindState::Blind(GROUP_DOWN.into(), Class::Source));
                 }
             }
         }

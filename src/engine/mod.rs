@@ -51,6 +51,7 @@ pub use prune::{Guard as PruneGuard, Judgement, Keep, Pending, judge, precious};
 pub use reason::Reason;
 pub use sources::{Inventory, Reading, Source, Writes};
 pub use state::{Engine, KindState, Served};
+pub use unlisted::GROUP_DOWN;
 pub use words::misused;
 
 #[cfg(test)]

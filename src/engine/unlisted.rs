@@ -7,6 +7,9 @@ use super::state::{Engine, KindState, Served};
 use super::{Prune, Source};
 use crate::object::{Class, GroupKind};
 
+/// Why a kind is not listed whose API group is another server's that is down.
+pub const GROUP_DOWN: &str = "the server of its API group does not answer";
+
 impl Engine {
     /// The first kind of a source's inventory or manifests that is not listed.
     pub(super) fn unlisted_kind(&self, source: SourceId) -> Option<GroupKind> {
@@ -27,6 +30,9 @@ impl Engine {
             (_, Some(KindState::Blind(why, Class::Forbidden))) => {
                 (why.clone(), "let the user list and watch it".to_owned())
             }
+            (_, Some(KindState::Blind(why, _))) if **why == *GROUP_DOWN => {
+                (why.clone(), "repair it, or delete its APIService if it is gone for good".to_owned())
+            }
             (Some(why), _) => (why, self.without(state, &kind)?),
             (None, Some(KindState::Blind(why, class))) if *class != Class::Transient => {
                 (why.clone(), self.without(state, &kind)?)
@@ -35,6 +41,11 @@ impl Engine {
             (None, _) => return None,
         };
         Some(format!("nothing is pruned while {kind} cannot be listed: {why}; {advice}"))
+    }
+
+    /// Whether a kind is wanted that the server has in no version.
+    pub fn is_unserved(&self, kind: &GroupKind) -> bool {
+        self.missing_kind(kind).is_some()
     }
 
     /// Why the server has no such kind, as far as it is wanted.

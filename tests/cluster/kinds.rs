@@ -338,7 +338,11 @@ fn a_kind_that_is_gone_for_good_is_let_go_of_and_one_whose_server_is_down_is_not
     let (daemon, blind) = (site.daemon(repo.path()), down.daemon(other.path()));
     let words = format!("nothing is pruned while Widget.{} cannot be listed", self::group(&site));
     daemon.says(&["WARN", &words, "bring its definition back"]);
-    blind.says(&["WARN", &format!("nothing is pruned while Thing.{group} cannot be listed")]);
+    blind.says(&[
+        "WARN",
+        &format!("nothing is pruned while Thing.{group} cannot be listed"),
+        "delete its APIService",
+    ]);
     let look = || if site.has("ConfigMap", "a") { Err("it is there") } else { Ok(()) };
     eventually("what was removed is pruned", SOON * 3, look);
     until("the inventory names the kind no longer", || {
@@ -347,4 +351,29 @@ fn a_kind_that_is_gone_for_good_is_let_go_of_and_one_whose_server_is_down_is_not
     assert!(down.has("ConfigMap", "a"), "{}", blind.log());
     assert!(!blind.log().contains("does not have this kind"), "{}", blind.log());
     site.api.delete(&format!("/apis/apiregistration.k8s.io/v1/apiservices/v1.{group}"));
+}
+
+#[test]
+fn a_definition_that_somebody_deletes_comes_back_with_its_objects() {
+    let site = Site::new("crd-back");
+    let repo = Repo::new(&[
+        ("definition.yaml", definition(&site, "widget", "wdb")),
+        ("object.yaml", custom(&site, "widget", "one", "1")),
+        ("env.yaml", yaml::config_map("env", "a", "1")),
+    ]);
+    let _daemon = site.daemon(repo.path());
+    let object = path(&site, "widget", "one");
+    until("the object is there", || site.api.get(&object).is_some());
+    let window = site.window();
+    let before = site.api.value(&object, "/metadata/uid");
+    site.api.delete(&at("CustomResourceDefinition", "", &format!("widgets.{}", group(&site))));
+    let back = || match site.api.value(&object, "/metadata/uid") {
+        uid if uid.is_string() && uid != before => Ok(()),
+        uid => Err(format!("{uid}")),
+    };
+    eventually("the object is there again", SOON, back);
+    // And it is watched: what happens to it is seen.
+    site.api.merge(&object, "somebody", &json!({"spec": {"size": 9}}));
+    until("it is repaired", || site.api.value(&object, "/spec/size") == json!(1));
+    window.assert_no_deletes();
 }

@@ -1,13 +1,14 @@
 //! Reading and writing the inventories.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::super::event::Event;
-use super::super::inventory::{self, Call, Known, Need, Tidy};
+use super::super::inventory::{self, Call, Known, Need, Provenance, Tidy};
 use super::{Reconciler, Until};
 use crate::cluster::{self, Parent};
 use crate::engine::{Inventory, SourceId, Writes};
-use crate::object::{Class, ObjectId};
+use crate::object::{Class, GroupKind, ObjectId};
 
 /// The shortest wait before an inventory is asked for again.
 const AGAIN: Duration = Duration::from_millis(500);
@@ -73,14 +74,32 @@ impl Reconciler {
     /// What the inventory says is judged from where the source really is.
     pub(super) fn is_at(&mut self, source: SourceId, place: String) {
         self.places[source] = place;
+        self.ledgers[source].origin = Provenance::Unknown;
         self.show_inventory(source);
+    }
+
+    /// An inventory whose parent does not tell its place was made here where all that can be seen of it is wanted.
+    fn find_origins(&mut self) {
+        for source in 0..self.ledgers.len() {
+            let inventory = self.engine.source(source).inventory.as_ref();
+            let lost = inventory.is_some_and(|told| told.other_place.as_deref() == Some(inventory::NOWHERE));
+            if lost && self.is_seen(source) && self.engine.judge(source).is_empty() {
+                self.ledgers[source].origin = Provenance::Here;
+                self.show_inventory(source);
+            }
+        }
     }
 
     /// Tells the engine what the inventory says, as it was last read.
     pub(super) fn show_inventory(&mut self, source: SourceId) {
-        let ledger = &self.ledgers[source];
+        let ledger = &mut self.ledgers[source];
         if ledger.parent != Known::Unread {
-            let inventory = inventory::read(ledger.parent.parent(), &self.places[source]);
+            let mut inventory = inventory::read(ledger.parent.parent(), &self.places[source]);
+            match inventory.other_place.as_deref() {
+                None => ledger.origin = Provenance::Here,
+                Some(inventory::NOWHERE) if ledger.origin == Provenance::Here => inventory.other_place = None,
+                Some(_) => {}
+            }
             self.engine.inventory(source, self.visible(source, inventory));
         }
     }
@@ -95,6 +114,7 @@ impl Reconciler {
 
     /// Writes the parents that do not say what they should.
     pub(super) fn keep_inventories(&mut self) {
+        self.find_origins();
         for source in 0..self.ledgers.len() {
             let state = self.engine.source(source);
             if self.ledgers[source].call == Call::Busy
@@ -163,6 +183,15 @@ impl Reconciler {
         for ledger in self.ledgers.iter_mut().filter(|ledger| ledger.need == Need::Nothing) {
             ledger.need = Need::Tidying;
         }
+    }
+
+    /// Whether every kind that a source names is listed, or will not be before somebody does something.
+    fn is_seen(&self, source: SourceId) -> bool {
+        let state = self.engine.source(source);
+        let mut kinds: BTreeSet<_> = state.catalog.ids().map(ObjectId::group_kind).collect();
+        kinds.extend(state.inventory.iter().flat_map(|inventory| inventory.kinds.iter().cloned()));
+        let waits = |kind: &GroupKind| self.engine.is_syncing(kind) && !self.engine.is_unserved(kind);
+        state.incomplete.is_none() && !kinds.is_empty() && !kinds.iter().any(waits)
     }
 
     fn all_synced(&self, source: SourceId) -> bool {
