@@ -30,6 +30,7 @@ pub(super) fn carry_out(args: &ApplyArgs, config: Config, terminal: &Terminal) -
             ApplyOutput::Json => render::json(&plan),
         };
         terminal.print(&text)?;
+        diff::notes(&plan.notes, terminal);
         terminal.tell(&render::diagnostics(&plan.diagnostics, terminal.error_palette()));
         return Ok(tried(&plan));
     }
@@ -101,10 +102,11 @@ async fn one_pass(
         }
     }
     terminal.progress("");
-    pass.await.map_err(|error| match error.try_into_panic() {
+    let ended = pass.await.map_err(|error| match error.try_into_panic() {
         Ok(panic) => std::panic::resume_unwind(panic),
         Err(stopped) => CommandError::new(Class::Internal, format!("the pass did not end: {stopped}")),
-    })
+    });
+    Ok(ended??)
 }
 
 /// Asks the person at the terminal whether deletions beyond the blast radius are meant, and confirms them.
@@ -183,6 +185,7 @@ fn conclude(args: &ApplyArgs, pass: &Pass, plan: &Plan, terminal: &Terminal) -> 
             "hint: `rhumb prune confirm --name {name} OBJECT…` releases what `rhumb prune list --name {name}` shows; --yes lifts the blast radius\n"
         ));
     }
+    diff::notes(&pass.notes, terminal);
     for (name, why) in pass.incomplete.iter().filter(|_| !pass.readable) {
         terminal.tell(&format!("error: source {name}: {why}\n"));
     }

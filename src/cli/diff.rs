@@ -21,10 +21,18 @@ pub(super) fn carry_out(args: &DiffArgs, config: Config, terminal: &Terminal) ->
     if args.output == DiffOutput::Unified {
         terminal.tell(&render::held_back(&plan, terminal.error_palette()));
     }
+    notes(&plan.notes, terminal);
     if args.output != DiffOutput::Json {
         terminal.tell(&render::diagnostics(&plan.diagnostics, terminal.error_palette()));
     }
     Ok(exit(&plan))
+}
+
+/// Tells what holds for the source as a whole.
+pub(super) fn notes(notes: &[String], terminal: &Terminal) {
+    for note in notes {
+        terminal.tell(&format!("note: {note}\n"));
+    }
 }
 
 /// One dry run over the only source.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::args::{ListOutput, PruneCommand};
 use super::object_name::ObjectName;
-use super::{CommandError, Exit, Terminal, session};
+use super::{CommandError, Exit, Terminal, diff, session};
 use crate::cluster::Parent;
 use crate::config::{Config, Name};
 use crate::daemon::{self, PendingPrune};
@@ -53,6 +53,7 @@ fn list(
         })
         .collect();
     terminal.print(&text)?;
+    diff::notes(&daemon::unlisted(parent).into_iter().collect::<Vec<_>>(), terminal);
     if pending.is_empty() {
         terminal.tell(&format!("no deletion waits for a confirmation in source {source}\n"));
     }

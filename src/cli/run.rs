@@ -47,9 +47,10 @@ async fn run(args: &RunArgs, config: &Config) -> Result<Exit, CommandError> {
             report::log(&id, &told);
         }
     });
-    Reconciler::new(setup, Until::Stopped, listener).run(stop).await;
+    let ended = Reconciler::new(setup, Until::Stopped, listener).run(stop).await;
     // The loop has ended and with it the only sender: what is left is written down.
     let _ = log.await;
+    ended?;
     Ok(Exit::Done)
 }
 

@@ -8,7 +8,7 @@ use super::exit::{Exit, plain};
 use super::{CommandError, settings};
 use crate::cluster::{self, Cluster, Connection, Fault};
 use crate::config::{Config, Location, Mode, SourceConfig};
-use crate::daemon::{Files, Setup, SourceSetup};
+use crate::daemon::{Fatal, Files, Setup, SourceSetup};
 use crate::engine::Writes;
 use crate::object::Class;
 use crate::source::{self, Source, read_disk};
@@ -44,11 +44,30 @@ impl From<cluster::Error> for CommandError {
             _ if *error.fault() == Fault::Unauthorized => {
                 "renew the token or the certificate of the kubeconfig"
             }
+            _ if matches!(error.fault(), Fault::OtherTool { .. }) => {
+                "give the source another name with --name"
+            }
             Class::Config => "choose another with --kubeconfig, $KUBECONFIG or --context",
             Class::Forbidden => "check the user's roles: `kubectl auth can-i --list`",
             _ => "check with `kubectl version` that the API server answers",
         };
         Self::new(error.class(), error.to_string()).exit(exit).hint(hint)
+    }
+}
+
+impl From<Fatal> for CommandError {
+    fn from(fatal: Fatal) -> Self {
+        match fatal {
+            // Started again, it would write to whatever cluster the kubeconfig names now.
+            Fatal::Astray(error) => {
+                Self::new(error.class(), error.to_string()).exit(Exit::BadConfiguration).hint(
+                    "let the kubeconfig name that cluster again, or start rhumb again if this one is meant",
+                )
+            }
+            Fatal::Cluster(error) if error.class() != Class::Internal => error.into(),
+            other => Self::new(other.class(), other.to_string())
+                .hint("start rhumb again, and report the lines above"),
+        }
     }
 }
 

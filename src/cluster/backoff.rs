@@ -6,7 +6,8 @@ use std::time::Duration;
 const FIRST: Duration = Duration::from_millis(800);
 /// A server that is down is asked often enough to be back in use soon after it is back.
 const MOST_WHILE_DOWN: Duration = Duration::from_secs(8);
-const MOST: Duration = Duration::from_secs(30);
+/// A role that was granted, or a kind that is served again, is noticed within this.
+const MOST: Duration = Duration::from_secs(15);
 /// A watch that lived so long proves that the trouble is over.
 const STABLE: Duration = Duration::from_secs(30);
 /// A watch that ends sooner than this is treated as a failure, so that a server which cuts every watch

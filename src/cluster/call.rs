@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apimachinery::pkg::version::Info;
 use kube::client::Body;
 use serde::de::DeserializeOwned;
-use tokio::sync::{Mutex, OnceCell, RwLock};
+use tokio::sync::{Mutex, OnceCell, RwLock, watch};
 
 use super::classify;
 use super::connect::{Connection, LOGIN, Link, Patience};
@@ -23,6 +23,9 @@ use crate::engine::Uid;
 const FAIR_QUEUES: &str = "x-kubernetes-pf-flowschema-uid";
 /// Credentials that were refused are read again at most this often.
 const RENEWAL: Duration = Duration::from_secs(5);
+/// The namespace whose uid identifies a cluster.
+const KUBE_SYSTEM: &str = "/api/v1/namespaces/kube-system";
+const IDENTITY: On = On::Server("the cluster's identity");
 
 /// A cluster. Cheap to clone; all clones share one client, one rate limit and one interner.
 #[derive(Clone)]
@@ -34,13 +37,22 @@ struct Inner {
     connection: Connection,
     context: String,
     namespace: String,
-    client: RwLock<kube::Client>,
+    line: RwLock<Line>,
+    /// Why nothing is asked any more: the kubeconfig names another cluster now.
+    astray: watch::Sender<Option<Arc<str>>>,
     /// When the credentials were read again last.
     renewed: Mutex<Option<Instant>>,
     gate: Gate,
     interner: Arc<Interner>,
     uid: OnceCell<Uid>,
     patience: Patience,
+}
+
+/// A client, and host and port of the server that it talks to.
+#[derive(Clone)]
+struct Line {
+    client: kube::Client,
+    server: Arc<str>,
 }
 
 impl std::fmt::Debug for Cluster {
@@ -128,13 +140,14 @@ impl Cluster {
 
     /// Makes a client whose watches are given up sooner or later than usual.
     pub(super) async fn connect_with(connection: &Connection, patience: Patience) -> Result<Self, Error> {
-        let Link { client, context, namespace } = connection.open(LOGIN).await?;
+        let Link { client, context, namespace, server } = connection.open(LOGIN).await?;
         Ok(Self {
             inner: Arc::new(Inner {
                 connection: connection.clone(),
                 context,
                 namespace,
-                client: RwLock::new(client),
+                line: RwLock::new(Line { client, server }),
+                astray: watch::Sender::new(None),
                 renewed: Mutex::default(),
                 gate: Gate::new(connection),
                 interner: Arc::default(),
@@ -156,14 +169,19 @@ impl Cluster {
 
     /// Reads what identifies the cluster: the uid of its namespace `kube-system`. Asked once.
     pub async fn uid(&self) -> Result<Uid, Error> {
-        let read = async {
-            let on = On::Server("the cluster's identity");
-            let answer = self.ask(Ask::read("/api/v1/namespaces/kube-system".to_owned(), on.clone())).await?;
-            let namespace: Namespace = answer.decode(&on)?;
-            let garbled = || Error::new(on, Fault::Garbled { reason: "kube-system has no uid".to_owned() });
-            namespace.metadata.uid.map(|uid| Uid(uid.into())).ok_or_else(garbled)
-        };
+        let read = async { identity(&self.ask(Ask::read(KUBE_SYSTEM.to_owned(), IDENTITY)).await?) };
         self.inner.uid.get_or_try_init(|| read).await.cloned()
+    }
+
+    /// Waits until the kubeconfig, which is read again when the server refuses the credentials, turns out to
+    /// name another cluster: for ever, where it never does. From then on no call is made, to neither of them.
+    pub async fn gone_astray(&self) -> Error {
+        let mut astray = self.inner.astray.subscribe();
+        // The sender lives as long as this cluster, so there is always an end to wait for.
+        match astray.wait_for(Option::is_some).await.ok().and_then(|why| why.clone()) {
+            Some(why) => elsewhere(&why),
+            None => std::future::pending().await,
+        }
     }
 
     /// Asks for the server's version, as `v1.36.4`.
@@ -202,29 +220,43 @@ impl Cluster {
         let (method, path) = (ask.method.clone(), ask.path.clone());
         let request = ask.request(Body::from)?;
         let _permit = self.inner.gate.admit(traffic).await;
-        let client = self.client().await;
+        let line = self.line().await?;
         let begun = Instant::now();
-        let exchange = async {
-            let response = client.send(request).await?;
-            let (head, body) = response.into_parts();
-            Ok::<_, kube::Error>((head, body.collect_bytes().await?))
-        };
-        let (head, body) = match tokio::time::timeout(self.timeout(), exchange).await {
-            Ok(Ok(answer)) => answer,
-            Ok(Err(error)) => return Err(classify::transport(&error, on)),
-            Err(_) => return Err(Error::new(on, Fault::Timeout { after: self.timeout() })),
-        };
+        let (head, body) = self.exchange(&line, request, &on).await?;
         tracing::trace!(code = head.status.as_u16(), ms = begun.elapsed().as_millis(), "{method} {path}");
         if head.headers.contains_key(FAIR_QUEUES) {
             self.inner.gate.server_queues();
         }
         if head.status.is_success() {
-            return Ok(Answer { status: head.status, headers: head.headers, body: body.into() });
+            return Ok(Answer { status: head.status, headers: head.headers, body });
         }
         let after = head.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
         let error = classify::answer(head.status.as_u16(), after, &body, on);
-        self.renew_if_refused(&error).await;
+        Box::pin(self.renew_if_refused(&error)).await;
         Err(error)
+    }
+
+    /// Sends one request and reads the whole answer.
+    async fn exchange(
+        &self,
+        line: &Line,
+        request: Request<Body>,
+        on: &On,
+    ) -> Result<(http::response::Parts, Vec<u8>), Error> {
+        let exchange = async {
+            let response = line.client.send(request).await?;
+            let (head, body) = response.into_parts();
+            Ok::<_, kube::Error>((head, body.collect_bytes().await?))
+        };
+        match tokio::time::timeout(self.timeout(), exchange).await {
+            Ok(Ok((head, body))) => Ok((head, body.into())),
+            Ok(Err(error)) => Err(classify::transport(&error, on.clone(), &line.server)),
+            Err(_) => Err(self.silent(line, on)),
+        }
+    }
+
+    fn silent(&self, line: &Line, on: &On) -> Error {
+        Error::new(on.clone(), Fault::Timeout { server: line.server.clone(), after: self.timeout() })
     }
 
     /// Starts a watch; neither the rate limit nor the bounds of concurrency count it.
@@ -232,22 +264,26 @@ impl Cluster {
         &self,
         path: String,
         on: &On,
-    ) -> Result<impl futures::AsyncBufRead + Send + use<>, Error> {
+    ) -> Result<(impl futures::AsyncBufRead + Send + use<>, Arc<str>), Error> {
         let request = Ask::read(path, on.clone()).request(|body| body)?;
-        let client = self.client().await;
-        match tokio::time::timeout(self.timeout(), client.request_stream(request)).await {
-            Ok(Ok(stream)) => Ok(stream),
+        let line = self.line().await?;
+        match tokio::time::timeout(self.timeout(), line.client.request_stream(request)).await {
+            Ok(Ok(stream)) => Ok((stream, line.server)),
             Ok(Err(error)) => {
-                let error = classify::transport(&error, on.clone());
-                self.renew_if_refused(&error).await;
+                let error = classify::transport(&error, on.clone(), &line.server);
+                Box::pin(self.renew_if_refused(&error)).await;
                 Err(error)
             }
-            Err(_) => Err(Error::new(on.clone(), Fault::Timeout { after: self.timeout() })),
+            Err(_) => Err(self.silent(&line, on)),
         }
     }
 
-    async fn client(&self) -> kube::Client {
-        self.inner.client.read().await.clone()
+    async fn line(&self) -> Result<Line, Error> {
+        let line = self.inner.line.read().await.clone();
+        match &*self.inner.astray.borrow() {
+            Some(why) => Err(elsewhere(why)),
+            None => Ok(line),
+        }
     }
 
     /// Reads the credentials again after a 401: a token, a certificate or the kubeconfig itself may have
@@ -261,9 +297,47 @@ impl Cluster {
             return;
         }
         *renewed = Some(Instant::now());
-        match self.inner.connection.open(LOGIN).await {
-            Ok(link) => *self.inner.client.write().await = link.client,
-            Err(error) => tracing::warn!(%error, "the credentials cannot be read again"),
+        let renewed = match self.inner.connection.open(LOGIN).await {
+            Ok(link) => self.take_over(link).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = renewed {
+            tracing::warn!(%error, "the credentials cannot be renewed");
         }
     }
+
+    /// Uses what the kubeconfig names now, once it is known to be the cluster that everything so far was about.
+    async fn take_over(&self, link: Link) -> Result<(), Error> {
+        let renewed = Line { client: link.client, server: link.server };
+        if let Some(known) = self.inner.uid.get() {
+            let request = Ask::read(KUBE_SYSTEM.to_owned(), IDENTITY).request(Body::from)?;
+            let (head, body) = self.exchange(&renewed, request, &IDENTITY).await?;
+            if !head.status.is_success() {
+                return Err(classify::answer(head.status.as_u16(), None, &body, IDENTITY));
+            }
+            let found = identity(&Answer { status: head.status, headers: head.headers, body })?;
+            if found != *known {
+                let why = format!(
+                    "the kubeconfig names another cluster now, at {}: the uid of its namespace kube-system is \
+                     {found}, and {known} is that of the cluster which rhumb started on; nothing is written there",
+                    renewed.server
+                );
+                self.inner.astray.send_replace(Some(why.into()));
+                return Ok(());
+            }
+        }
+        *self.inner.line.write().await = renewed;
+        Ok(())
+    }
+}
+
+fn elsewhere(why: &str) -> Error {
+    Error::new(On::Server("the cluster"), Fault::Config { reason: why.to_owned() })
+}
+
+/// What identifies a cluster.
+fn identity(answer: &Answer) -> Result<Uid, Error> {
+    let namespace: Namespace = answer.decode(&IDENTITY)?;
+    let garbled = || Error::new(IDENTITY, Fault::Garbled { reason: "kube-system has no uid".to_owned() });
+    namespace.metadata.uid.map(|uid| Uid(uid.into())).ok_or_else(garbled)
 }

@@ -1,6 +1,7 @@
 //! From the server's answer, or its silence, to a [`Fault`].
 
 use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::Duration;
 
 use kube::core::response::{Status, StatusCause};
@@ -42,16 +43,17 @@ pub(super) fn status(status: &Status, on: On) -> Error {
     Error::new(on, fault)
 }
 
-/// Classifies a call that brought no answer.
-pub(super) fn transport(error: &kube::Error, on: On) -> Error {
+/// Classifies a call to this server that brought no answer.
+pub(super) fn transport(error: &kube::Error, on: On, server: &Arc<str>) -> Error {
+    let unreachable = |reason| Fault::Unreachable { server: server.clone(), reason };
     let fault = match error {
         kube::Error::Api(status) => of_status(status.code, None, status, &on),
         kube::Error::Auth(error) => Fault::Config { reason: credentials(error) },
         kube::Error::Service(source) => match source.downcast_ref::<kube::client::AuthError>() {
             Some(error) => Fault::Config { reason: credentials(error) },
-            None => Fault::Unreachable { reason: chain(source.as_ref()) },
+            None => unreachable(chain(source.as_ref())),
         },
-        other => Fault::Unreachable { reason: chain(other) },
+        other => unreachable(chain(other)),
     };
     Error::new(on, fault)
 }

@@ -1,6 +1,7 @@
 //! From flags and files to a client.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use kube::client::ClientBuilder;
@@ -75,6 +76,14 @@ pub(super) struct Link {
     pub(super) context: String,
     /// The namespace that the context names.
     pub(super) namespace: String,
+    /// Host and port of the server.
+    pub(super) server: Arc<str>,
+}
+
+/// What of a server's address may be told: neither a path nor a password that somebody wrote into it.
+fn host_and_port(url: &http::Uri) -> Arc<str> {
+    let usual = if url.scheme_str() == Some("http") { 80 } else { 443 };
+    format!("{}:{}", url.host().unwrap_or_default(), url.port_u16().unwrap_or(usual)).into()
 }
 
 impl Connection {
@@ -87,6 +96,7 @@ impl Connection {
         config.read_timeout = None;
         config.connect_timeout = Some(self.timeout.min(HANDSHAKE));
         let namespace = config.default_namespace.clone();
+        let server = host_and_port(&config.cluster_url);
         // Runs the credential plugin, which may hang.
         let made =
             tokio::task::spawn_blocking(move || ClientBuilder::try_from(config).map(ClientBuilder::build));
@@ -97,7 +107,7 @@ impl Connection {
             Ok(Err(_)) => return Err(wrong("the client could not be made".to_owned())),
             Err(_) => return Err(wrong("the credential plugin gives no answer".to_owned())),
         };
-        Ok(Link { client, context, namespace })
+        Ok(Link { client, context, namespace, server })
     }
 
     async fn config(&self) -> Result<(kube::Config, String), Error> {

@@ -1,6 +1,7 @@
 //! What can go wrong between us and the API server, and what follows from it.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::object::{Class, GroupKind, ObjectId};
@@ -87,6 +88,12 @@ pub enum Fault {
         /// What is wrong, and where.
         reason: String,
     },
+    /// The parent object of a source is that of another tool's ApplySet.
+    #[error("it is the inventory of {tool} by its annotation applyset.kubernetes.io/tooling, and left alone")]
+    OtherTool {
+        /// Its tool and version.
+        tool: String,
+    },
     /// The object is no longer the one, or no longer in the version, that the write was decided on.
     #[error("it has changed meanwhile")]
     Stale,
@@ -159,14 +166,18 @@ pub enum Fault {
         message: String,
     },
     /// No answer in time. The write may have been done.
-    #[error("no answer within {}", seconds(.after))]
+    #[error("no answer from the API server at {server} within {}", seconds(.after))]
     Timeout {
+        /// Host and port.
+        server: Arc<str>,
         /// The deadline that passed.
         after: Duration,
     },
     /// The server cannot be reached, or the connection broke. The write may have been done.
-    #[error("the API server cannot be reached: {reason}")]
+    #[error("the API server at {server} cannot be reached: {reason}")]
     Unreachable {
+        /// Host and port.
+        server: Arc<str>,
         /// The chain of causes.
         reason: String,
     },
@@ -176,6 +187,9 @@ pub enum Fault {
         /// What is wrong with it.
         reason: String,
     },
+    /// A part of this module ended in a panic.
+    #[error("its informer ended, which is a bug of rhumb; nothing is lost by starting again")]
+    Bug,
 }
 
 /// When the same call may be tried again.
@@ -248,7 +262,7 @@ impl Fault {
     /// The class under which requeue, exit code and metrics treat it.
     pub fn class(&self) -> Class {
         match self {
-            Self::Config { .. } => Class::Config,
+            Self::Config { .. } | Self::OtherTool { .. } => Class::Config,
             Self::Stale | Self::Owned { .. } | Self::NoObject => Class::Conflict,
             Self::NoNamespace { .. }
             | Self::NoKind
@@ -262,13 +276,14 @@ impl Fault {
             | Self::Timeout { .. }
             | Self::Unreachable { .. }
             | Self::Garbled { .. } => Class::Transient,
+            Self::Bug => Class::Internal,
         }
     }
 
     /// When the same call may be tried again.
     pub fn retry(&self) -> Retry {
         match self {
-            Self::Config { .. } | Self::Immutable { .. } => Retry::Never,
+            Self::Config { .. } | Self::OtherTool { .. } | Self::Immutable { .. } | Self::Bug => Retry::Never,
             Self::Stale | Self::NoObject => Retry::Decide,
             Self::Owned { .. }
             | Self::NoNamespace { .. }

@@ -4,9 +4,11 @@
 //! again without any pause, sets no deadline for its lists, hides the bookmarks that show that a watch is
 //! alive, and holds a page as text and as bytes.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures::FutureExt as _;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 
@@ -47,7 +49,8 @@ pub enum News<R = Live> {
     Gone(ObjectId, Rv),
     /// The list has ended: what was not seen since `Started` is gone, or no longer selected.
     Synced,
-    /// Something failed; it goes on by itself after the wait, and tells so.
+    /// Something failed; it goes on by itself after the wait, and tells so. After a failure of class
+    /// [`Class::Internal`](crate::object::Class::Internal) it does not.
     Failed(Error, Duration),
     /// After a failure the watch goes on, and nothing was missed.
     Resumed,
@@ -96,7 +99,7 @@ impl Cluster {
         self.inform(kind, Selector::All, ScalerLens::new(kind, self.interner()), sink)
     }
 
-    fn inform<P: Project>(
+    pub(super) fn inform<P: Project>(
         &self,
         kind: &Arc<Kind>,
         selector: Selector,
@@ -117,7 +120,15 @@ impl Cluster {
             broken: 0,
             failing: false,
         };
-        Informer { task: tokio::spawn(follower.run()), relist }
+        let (bug, sink) =
+            (Error::new(On::Kind(follower.group_kind.clone()), Fault::Bug), follower.sink.clone());
+        let kind = follower.group_kind.clone();
+        let task = async move {
+            if AssertUnwindSafe(follower.run()).catch_unwind().await.is_err() {
+                let _ = sink.send(InformerEvent { kind, news: News::Failed(bug, Duration::ZERO) }).await;
+            }
+        };
+        Informer { task: tokio::spawn(task), relist }
     }
 }
 
@@ -215,11 +226,7 @@ impl<P: Project> Follower<P> {
                 Ok(Some(Event::Seen(seen))) => self.tell(News::Seen(seen.id, seen.record)).await?,
                 Ok(Some(Event::Gone(gone))) => self.tell(News::Gone(gone.id, gone.rv)).await?,
                 Ok(None) => {
-                    let reason = "the list was cut before its end".to_owned();
-                    return Ok(Err(Error::new(
-                        On::Kind(self.group_kind.clone()),
-                        Fault::Unreachable { reason },
-                    )));
+                    return Ok(Err(watch.cut("the list was cut before its end".to_owned())));
                 }
                 Err(error) => return Ok(Err(error)),
             }

@@ -89,6 +89,16 @@ impl Kinds {
         Lookup::Unserved { versions: Vec::new() }
     }
 
+    /// Tells in which version a kind is watched: of those that are served and wanted, the one that the server
+    /// prefers; where none of them is wanted, the server's own choice. The order of what is wanted plays no part.
+    pub fn watched(&self, kind: &GroupKind, wanted: &BTreeSet<Gvk>) -> Lookup {
+        let versions = self.served.get(kind).map_or(&[][..], Vec::as_slice);
+        match versions.iter().find(|kind| wanted.contains(&kind.gvk)) {
+            Some(kind) => Lookup::Served(kind.clone()),
+            None => self.preferred(kind),
+        }
+    }
+
     /// Lists the scope of every kind that is served.
     pub fn scopes(&self) -> impl Iterator<Item = (&GroupKind, Scope)> {
         self.served.iter().filter_map(|(kind, versions)| Some((kind, versions.first()?.scope)))

@@ -7,6 +7,7 @@
 //! **Invariant:** decides nothing. Whether to write, what, and what follows from an answer is the
 //! engine's.
 
+mod absent;
 mod backoff;
 mod call;
 mod classify;

@@ -50,9 +50,10 @@ pub fn applyset_id(namespace: &str, name: &str) -> String {
 }
 
 impl Parent {
-    /// Whether another tool keeps it.
-    pub fn is_foreign(&self) -> bool {
-        !self.tooling.is_empty() && self.tooling.split('/').next() != OUR_TOOLING.split('/').next()
+    /// The other tool that keeps it, where one does (KEP-3659: such a parent is left alone).
+    fn other_tool(&self) -> Option<&str> {
+        let ours = self.tooling.split('/').next() == OUR_TOOLING.split('/').next();
+        Some(&*self.tooling).filter(|tooling| !tooling.is_empty() && !ours)
     }
 
     fn read(object: ConfigMap) -> Self {
@@ -87,10 +88,18 @@ impl Parent {
 
 impl Cluster {
     /// Reads a source's parent; none where there is none.
+    ///
+    /// Fails with [`Fault::OtherTool`] where another tool keeps an ApplySet of this name.
     pub async fn parent(&self, namespace: &str, name: &str) -> Result<Option<Parent>, Error> {
         let on = on(namespace, name);
         match self.ask(Ask::read(url(namespace, name), on.clone())).await {
-            Ok(answer) => Ok(Some(Parent::read(answer.decode(&on)?))),
+            Ok(answer) => {
+                let parent = Parent::read(answer.decode(&on)?);
+                match parent.other_tool() {
+                    Some(tool) => Err(Error::new(on, Fault::OtherTool { tool: tool.to_owned() })),
+                    None => Ok(Some(parent)),
+                }
+            }
             Err(error) if *error.fault() == Fault::NoObject => Ok(None),
             Err(error) => Err(error),
         }

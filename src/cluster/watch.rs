@@ -1,6 +1,7 @@
 //! One watch: a stream of lines, each an event, with a clock that notices when it falls silent.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{AsyncBufRead, AsyncBufReadExt as _};
@@ -70,6 +71,8 @@ struct BookmarkMeta {
 pub(super) struct Watch {
     lines: Pin<Box<dyn AsyncBufRead + Send>>,
     on: On,
+    /// Host and port of the server.
+    server: Arc<str>,
     line: Vec<u8>,
     heard_bookmark: bool,
     patience: Patience,
@@ -100,13 +103,14 @@ impl Cluster {
         let selected = selector.text();
         parameters.extend(selected.as_deref().map(|text| ("labelSelector", text)));
         let url = path::query(path::collection(kind, None), &parameters);
-        let lines = Box::pin(self.stream(url, &on).await?);
+        let (lines, server) = self.stream(url, &on).await?;
+        let lines = Box::pin(lines);
         // Until its list has ended, a watch that says nothing is a server that does not know this form.
         let limit = match start {
             Start::After(_) => patience.lifetime + patience.grace,
             Start::All => self.timeout(),
         };
-        Ok(Watch { lines, on, line: Vec::new(), heard_bookmark: false, patience, limit })
+        Ok(Watch { lines, on, server, line: Vec::new(), heard_bookmark: false, patience, limit })
     }
 }
 
@@ -161,6 +165,11 @@ impl Watch {
         self.limit = if self.heard_bookmark { silence } else { lifetime + grace };
     }
 
+    /// The error of a watch that broke.
+    pub(super) fn cut(&self, reason: String) -> Error {
+        Error::new(self.on.clone(), Fault::Unreachable { server: self.server.clone(), reason })
+    }
+
     /// Reads one line; false at the end of the stream.
     async fn read_line(&mut self) -> Result<bool, Error> {
         self.line.clear();
@@ -169,9 +178,12 @@ impl Watch {
                 Ok(Ok(chunk)) => chunk,
                 Ok(Err(error)) => {
                     let reason = format!("the watch broke: {}", classify::chain(&error));
-                    return Err(Error::new(self.on.clone(), Fault::Unreachable { reason }));
+                    return Err(self.cut(reason));
                 }
-                Err(_) => return Err(Error::new(self.on.clone(), Fault::Timeout { after: self.limit })),
+                Err(_) => {
+                    let (server, after) = (self.server.clone(), self.limit);
+                    return Err(Error::new(self.on.clone(), Fault::Timeout { server, after }));
+                }
             };
             if chunk.is_empty() {
                 return Ok(!self.line.is_empty());

@@ -9,13 +9,13 @@ use serde_json::Value;
 use super::contents::{self, Contents};
 use super::event::{Event, Trouble};
 use crate::cluster::{
-    Cluster, Deleted, Error, Fault, Force, Kind, Looked as Found, Propagation, Reclaimed, Retry,
+    Cluster, Deleted, Denial, Error, Fault, Force, Kind, Looked as Found, Propagation, Reclaimed, Retry,
 };
 use crate::engine::{
     Action, Apply, Cover, Failure, Guard, Looked, Lost, Outcome, Purpose, Release, Removal, Replicas, Rule,
     Shared, Verified, Written,
 };
-use crate::fields::{self, Coverage};
+use crate::fields::{self, Coverage, Path};
 use crate::object::{ObjectId, Revision};
 use crate::report::Told;
 
@@ -144,8 +144,9 @@ impl Hands {
                     Coverage::OnlyEmpty(paths) => paths,
                     Coverage::Whole | Coverage::Lost(_) => Vec::new(),
                 };
-                let empty = paths.iter().all(|path| path.find(&shown).is_none_or(is_empty));
-                let cover = if empty { Cover::Whole } else { Cover::Lost(Lost::InPlace) };
+                let filled: Vec<_> =
+                    paths.into_iter().filter(|path| !fields::is_as_empty(&shown, path)).collect();
+                let cover = if filled.is_empty() { Cover::Whole } else { question.lost(&filled) };
                 Ok(question.verified(cover))
             }
             (Err(error), _) => Err(Trouble(error.to_string().into())),
@@ -153,15 +154,6 @@ impl Hands {
             (_, Ok(None)) => Err(Trouble("it is gone".into())),
         };
         Event::Compared(vec![(question.id, verified)])
-    }
-}
-
-pub(super) fn is_empty(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::Array(list) => list.is_empty(),
-        Value::Object(map) => map.is_empty(),
-        _ => false,
     }
 }
 
@@ -187,12 +179,14 @@ impl Question {
         let cover = match fields::coverage(&content, self.shape.as_deref()) {
             Coverage::Whole => Cover::Whole,
             Coverage::OnlyEmpty(_) => Cover::Empty,
-            Coverage::Lost(paths) => {
-                let template = crate::change::touches_template(&self.id.group_kind(), &paths);
-                Cover::Lost(if template { Lost::Template } else { Lost::InPlace })
-            }
+            Coverage::Lost(paths) => self.lost(&paths),
         };
         self.verified(cover)
+    }
+
+    fn lost(&self, paths: &[Path]) -> Cover {
+        let template = crate::change::touches_template(&self.id.group_kind(), paths);
+        Cover::Lost(if template { Lost::Template } else { Lost::InPlace })
     }
 
     fn verified(&self, cover: Cover) -> Verified {
@@ -214,6 +208,7 @@ fn failure(error: &Error) -> Failure {
         // Credentials that cannot be had now say nothing about the content.
         (Fault::Config { .. }, _) => Failure::Unknown(text, wait),
         (Fault::Immutable { .. }, _) => Failure::Refused(text, Rule::Immutable, None),
+        (Fault::Denied { by: Denial::Rbac, .. }, _) => Failure::Refused(text, Rule::Rights, Some(wait)),
         (_, Retry::Never) => Failure::Refused(text, Rule::Other, None),
         (_, Retry::Slowly) => Failure::Refused(text, Rule::Other, Some(wait)),
         (_, Retry::Soon) => Failure::Unknown(text, wait),

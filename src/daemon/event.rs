@@ -24,6 +24,8 @@ pub(super) enum Event {
     Resolved(Vec<(ObjectId, Release, Option<Shared>)>),
     /// Discovery answered.
     Kinds(Result<Kinds, crate::cluster::Error>),
+    /// Whether the server certainly does not have kinds that discovery does not list.
+    Absent(Result<BTreeSet<GroupKind>, crate::cluster::Error>),
     /// A parent object was read or written.
     Parent(SourceId, Result<Option<Parent>, crate::cluster::Error>),
     /// A look answered.

@@ -1,8 +1,11 @@
 //! One task per source: looks at it, reads what changed, and looks up older contents.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt as _, StreamExt as _};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
@@ -63,33 +66,95 @@ impl Feed {
     }
 
     /// Runs until nobody listens any more.
-    pub(super) async fn run(mut self, mut orders: mpsc::Receiver<Order>) {
+    pub(super) async fn run(mut self, orders: mpsc::Receiver<Order>) {
         let hints = self.source.hints();
         let mut next = Instant::now();
+        let mut desk = Desk { orders, later: VecDeque::new(), lookups: FuturesUnordered::new() };
         loop {
-            let told = tokio::select! {
-                biased;
-                order = orders.recv() => match order {
-                    None => return,
-                    Some(order) => self.obey(order).await,
-                },
-                () = hints.changed() => self.look().await,
-                () = sleep_until(next) => {
-                    let told = self.look().await;
-                    next = Instant::now() + self.source.next_poll(super::random());
-                    told
-                }
-                () = sleep_until(self.pins.due().unwrap_or(next)), if self.pins.due().is_some() => {
-                    self.pin().await;
-                    Vec::new()
+            let pins_due = self.pins.due();
+            let deed = if let Some(order) = desk.later.pop_front() {
+                Deed::Obey(order)
+            } else {
+                tokio::select! {
+                    biased;
+                    order = desk.orders.recv() => match order {
+                        None => return,
+                        Some(order) => Deed::Obey(order),
+                    },
+                    Some(event) = desk.lookups.next(), if !desk.lookups.is_empty() => Deed::Tell(event.into()),
+                    () = hints.changed() => Deed::Look,
+                    () = sleep_until(next) => Deed::Poll,
+                    () = sleep_until(pins_due.unwrap_or(next)), if pins_due.is_some() => Deed::Pin,
                 }
             };
+            let polled = matches!(deed, Deed::Poll);
+            let Some(told) = self.work(deed, &mut desk).await else { return };
+            if polled {
+                next = Instant::now() + self.source.next_poll(super::random());
+            }
             for event in told {
                 if self.events.send(event).await.is_err() {
                     return;
                 }
             }
         }
+    }
+
+    /// Does one thing. A fetch may hang for a minute: meanwhile older contents are looked up beside it, as what
+    /// is in force must be defended. Returns none when nobody listens any more.
+    async fn work(&mut self, deed: Deed, desk: &mut Desk) -> Option<Vec<Event>> {
+        let beside = self.shelf();
+        if let Deed::Obey(Order::Resolve(revision, wanted)) = deed {
+            desk.lookups.push(beside.resolve(revision, wanted).boxed());
+            return Some(Vec::new());
+        }
+        let events = self.events.clone();
+        let mut work = std::pin::pin!(self.carry_out(deed));
+        loop {
+            tokio::select! {
+                biased;
+                told = &mut work => return Some(told),
+                Some(event) = desk.lookups.next(), if !desk.lookups.is_empty() => events.send(event).await.ok()?,
+                order = desk.orders.recv() => match order? {
+                    Order::Resolve(revision, wanted) => {
+                        desk.lookups.push(beside.clone().resolve(revision, wanted).boxed());
+                    }
+                    order => desk.later.push_back(order),
+                },
+            }
+        }
+    }
+
+    async fn carry_out(&mut self, deed: Deed) -> Vec<Event> {
+        match deed {
+            Deed::Look | Deed::Poll => self.look().await,
+            Deed::Pin => {
+                self.pin().await;
+                Vec::new()
+            }
+            Deed::Obey(Order::Scopes(scopes)) => {
+                self.scopes = *scopes;
+                self.extent = Extent::Everything;
+                self.look().await
+            }
+            Deed::Obey(Order::Look(reading)) => {
+                self.asked = self.asked.max(reading);
+                self.look().await
+            }
+            Deed::Obey(Order::Pin(revisions)) => {
+                self.pins.want(revisions);
+                Vec::new()
+            }
+            Deed::Obey(Order::Resolve(revision, wanted)) => {
+                vec![self.shelf().resolve(revision, wanted).await]
+            }
+            Deed::Tell(event) => vec![*event],
+        }
+    }
+
+    /// What older contents are looked up with.
+    fn shelf(&self) -> Shelf {
+        Shelf { reader: self.source.reader(), dialect: self.dialect.clone(), scopes: self.scopes.clone() }
     }
 
     async fn look(&mut self) -> Vec<Event> {
@@ -182,29 +247,42 @@ impl Feed {
             }
         }
     }
+}
 
-    async fn obey(&mut self, order: Order) -> Vec<Event> {
-        match order {
-            Order::Scopes(scopes) => {
-                self.scopes = *scopes;
-                self.extent = Extent::Everything;
-                self.look().await
-            }
-            Order::Look(reading) => {
-                self.asked = self.asked.max(reading);
-                self.look().await
-            }
-            Order::Pin(revisions) => {
-                self.pins.want(revisions);
-                Vec::new()
-            }
-            Order::Resolve(revision, wanted) => {
-                let (reader, dialect, scopes) =
-                    (self.source.reader(), self.dialect.clone(), self.scopes.clone());
-                let resolved = blocking(move || resolve(&reader, &dialect, scopes, &revision, wanted)).await;
-                vec![Event::Resolved(resolved)]
-            }
-        }
+/// What waits for a feed.
+struct Desk {
+    orders: mpsc::Receiver<Order>,
+    /// Orders that came while something was being done.
+    later: VecDeque<Order>,
+    lookups: FuturesUnordered<BoxFuture<'static, Event>>,
+}
+
+/// What a feed does next.
+enum Deed {
+    /// A hint says that there may be something new.
+    Look,
+    /// It is time to look.
+    Poll,
+    /// Revisions are to be kept.
+    Pin,
+    /// The loop asks.
+    Obey(Order),
+    /// Contents were looked up.
+    Tell(Box<Event>),
+}
+
+/// Where older contents are looked up, whatever else is being done.
+#[derive(Clone)]
+struct Shelf {
+    reader: Reader,
+    dialect: Dialect,
+    scopes: Scopes,
+}
+
+impl Shelf {
+    async fn resolve(self, revision: Revision, wanted: Vec<(ObjectId, Hash)>) -> Event {
+        let Self { reader, dialect, scopes } = self;
+        Event::Resolved(blocking(move || resolve(&reader, &dialect, scopes, &revision, wanted)).await)
     }
 }
 

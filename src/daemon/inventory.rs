@@ -9,6 +9,9 @@ use crate::object::{GroupKind, Hash, ObjectId};
 /// Annotation with the place that the inventory was made from.
 const PLACE: &str = "rhumb.dev/source";
 
+/// What stands for the place of an inventory that does not tell it.
+pub(super) const NOWHERE: &str = "a place that nobody knows any more (its ConfigMap was lost)";
+
 /// Annotation with the uids of objects whose deletion a person has confirmed, separated by commas.
 const CONFIRMED: &str = "rhumb.dev/prune-confirmed";
 
@@ -17,6 +20,9 @@ const FINISHED: &str = "finished-jobs";
 
 /// Data key with the deletions that wait for a person: one line an object.
 const PENDING: &str = "pending-prunes";
+
+/// Data key with the kind that cannot be listed, so that nothing is pruned: `since <time>: <why>`.
+const UNLISTED: &str = "prune-closed";
 
 /// So many deletions are told at once: a ConfigMap holds 1 MiB.
 const PENDING_MOST: usize = 2000;
@@ -60,6 +66,20 @@ pub fn pending_prunes(parent: &Parent) -> Vec<PendingPrune> {
         .unwrap_or_default()
 }
 
+/// Why nothing at all is pruned, and since when, as the parent tells it.
+pub fn unlisted(parent: &Parent) -> Option<String> {
+    parent.data.get(UNLISTED).cloned()
+}
+
+/// What is to be told of a kind that cannot be listed: in the words that are told already, where it is the same,
+/// as the time in them is that of the beginning.
+fn unlisted_text(engine: &Engine, source: SourceId, known: Option<&Parent>) -> Option<String> {
+    let why = engine.unlisted(source)?;
+    let told = known.and_then(unlisted).filter(|told| told.ends_with(&format!(": {why}")));
+    let now = || format!("since {}: {why}", jiff::Timestamp::now().strftime("%Y-%m-%d %H:%M:%S UTC"));
+    Some(told.unwrap_or_else(now))
+}
+
 /// The parent with these deletions confirmed, besides those that were already.
 #[must_use]
 pub fn confirmed(parent: &Parent, uids: &BTreeSet<Uid>) -> Parent {
@@ -94,17 +114,23 @@ pub(super) fn tells_all(engine: &Engine, source: SourceId, parent: Option<&Paren
         }
     }
     text(PENDING) == pending_text(engine, source).as_ref()
+        && text(UNLISTED) == unlisted_text(engine, source, parent).as_ref()
 }
 
 /// Reads what a parent says, as seen from a source at this place.
 pub(super) fn read(parent: Option<&Parent>, place: &str) -> Inventory {
-    let Some(parent) = parent else { return Inventory::default() };
+    let Some(parent) = parent else {
+        return Inventory { other_place: Some(NOWHERE.into()), ..Inventory::default() };
+    };
     let annotation = |key: &str| parent.annotations.get(key).map(String::as_str).unwrap_or_default();
     let made_from = annotation(PLACE);
     let confirmed = annotation(CONFIRMED).split(',').map(str::trim).filter(|uid| !uid.is_empty());
     Inventory {
         kinds: parent.kinds.clone(),
-        other_place: (!made_from.is_empty() && made_from != place).then(|| made_from.into()),
+        other_place: match made_from {
+            "" => Some(NOWHERE.into()),
+            other => (other != place).then(|| other.into()),
+        },
         confirmed: confirmed.map(|uid| Uid(uid.into())).collect(),
         finished: parent.data.get(FINISHED).map(|text| finished(text)).unwrap_or_default(),
     }
@@ -157,7 +183,8 @@ pub(super) fn wanted(
     }
     let inventory = read(known, place);
     // The present place is written down only when nothing of the other one is left to be confirmed.
-    if inventory.other_place.is_none() || (tidy == Tidy::Exact && engine.judge(source).is_empty()) {
+    let here = state.inventory.as_ref().is_some_and(|inventory| inventory.other_place.is_none());
+    if here || (tidy == Tidy::Exact && engine.judge(source).is_empty()) {
         parent.annotations.insert(PLACE.to_owned(), place.to_owned());
     }
     if tidy == Tidy::Exact && parent.annotations.contains_key(CONFIRMED) {
@@ -175,6 +202,10 @@ pub(super) fn wanted(
     match pending_text(engine, source) {
         Some(text) => drop(parent.data.insert(PENDING.to_owned(), text)),
         None => drop(parent.data.remove(PENDING)),
+    }
+    match unlisted_text(engine, source, known) {
+        Some(text) => drop(parent.data.insert(UNLISTED.to_owned(), text)),
+        None => drop(parent.data.remove(UNLISTED)),
     }
     let known = state.inventory.as_ref().map(|inventory| inventory.finished.clone());
     let ended = ended(engine, source, known.unwrap_or(inventory.finished));
@@ -236,6 +267,19 @@ pub(super) struct Ledger {
     pub(super) call: Call,
     /// What is to be done.
     pub(super) need: Need,
+    /// Why nothing is pruned, as the log told it last.
+    pub(super) told: Option<String>,
+    /// Whether this process knows that all of it was made from the source's place.
+    pub(super) origin: Provenance,
+}
+
+/// Whether an inventory was made from the source's place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Provenance {
+    /// Only the parent can tell.
+    Unknown,
+    /// It was, as far as this process has seen it, whatever becomes of the parent.
+    Here,
 }
 
 /// What is known of a parent.
@@ -281,6 +325,7 @@ impl Ledger {
 
 impl Default for Ledger {
     fn default() -> Self {
-        Self { parent: Known::Unread, call: Call::None, need: Need::Growth }
+        let (parent, call, need) = (Known::Unread, Call::None, Need::Growth);
+        Self { parent, call, need, told: None, origin: Provenance::Unknown }
     }
 }

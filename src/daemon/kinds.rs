@@ -1,19 +1,28 @@
 //! Which kinds matter, whether the server has them, and an informer for each.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 
-use crate::cluster::{Cluster, Informer, InformerEvent, Kind, Kinds, Lookup, News, Scaler, Scope, Selector};
-use crate::engine::{Engine, KindState, Live, Served};
+use crate::cluster::{
+    Cluster, Error, Informer, InformerEvent, Kind, Kinds, Lookup, News, Scaler, Scope, Selector,
+};
+use crate::engine::{Engine, GROUP_DOWN, KindState, Live, Served};
 use crate::manifest::{self, Scopes};
 use crate::object::{Class, GroupKind, Gvk, ObjectId};
 
 /// Discovery is asked again after this time while a kind is missing, doubled up to a minute.
 const FIRST_RETRY: Duration = Duration::from_millis(250);
 const LONGEST_RETRY: Duration = Duration::from_mins(1);
+/// After a discovery that failed as a whole, it is asked again within this.
+const OUTAGE: Duration = Duration::from_secs(10);
+/// For so long discovery must not have listed a kind before anybody asks whether it is gone.
+const MISSING: Duration = Duration::from_secs(30);
+
+/// Why a kind is not listed that discovery does not name.
+pub(super) const UNLISTED: &str = "the server does not list this kind now";
 
 /// Kinds, informers and autoscalers.
 pub(super) struct Watched {
@@ -23,6 +32,10 @@ pub(super) struct Watched {
     wanted: BTreeSet<Gvk>,
     held: BTreeSet<GroupKind>,
     informers: HashMap<GroupKind, (Arc<Kind>, Informer)>,
+    /// Kinds of inventories that discovery does not list, and since when it does not.
+    missing: BTreeMap<GroupKind, Instant>,
+    /// Those of them that the server certainly does not have.
+    absent: BTreeSet<GroupKind>,
     scalers: Option<Informer>,
     targets: Targets,
     retry: Duration,
@@ -46,6 +59,8 @@ impl Watched {
             wanted: BTreeSet::new(),
             held: BTreeSet::new(),
             informers: HashMap::new(),
+            missing: BTreeMap::new(),
+            absent: BTreeSet::new(),
             scalers: None,
             targets: Targets::default(),
             retry: FIRST_RETRY,
@@ -75,7 +90,23 @@ impl Watched {
 
     /// Discovery did not answer.
     pub(super) fn failed(&mut self) {
+        self.retry = self.retry.min(OUTAGE);
         self.again();
+    }
+
+    /// Kinds that discovery has not listed for so long that they may be gone.
+    pub(super) fn long_missing(&self, now: Instant) -> BTreeSet<GroupKind> {
+        let long = self.missing.iter().filter(|(_, since)| now.duration_since(**since) >= MISSING);
+        long.map(|(kind, _)| kind).filter(|kind| !self.absent.contains(kind)).cloned().collect()
+    }
+
+    /// The server certainly does not have these kinds; what was listed meanwhile is there.
+    pub(super) fn absent(&mut self, kinds: BTreeSet<GroupKind>, engine: &mut Engine) {
+        for kind in kinds.into_iter().filter(|kind| self.missing.contains_key(kind)) {
+            tracing::info!(%kind, "the server does not have this kind any more, and so none of its objects");
+            engine.informer(&kind, KindState::Absent);
+            self.absent.insert(kind);
+        }
     }
 
     fn again(&mut self) {
@@ -84,7 +115,7 @@ impl Watched {
     }
 
     fn lacks_some(&self) -> bool {
-        self.held.iter().any(|kind| !self.informers.contains_key(kind))
+        self.held.iter().any(|kind| !self.informers.contains_key(kind) && !self.absent.contains(kind))
             || self.kinds.as_ref().is_none_or(|kinds| {
                 self.wanted.iter().any(|gvk| !matches!(kinds.get(gvk), Lookup::Served(_)))
             })
@@ -104,7 +135,8 @@ impl Watched {
         self.kinds.is_some() && (self.scalers.is_none() || self.targets.answered)
     }
 
-    /// A kind in the version of the manifests, or, for one that is only in an inventory, the server's own.
+    /// A kind in the version in which it is watched: one of the manifests', or, for one that is only in an
+    /// inventory, the server's own.
     pub(super) fn kind(&self, kind: &GroupKind) -> Option<Arc<Kind>> {
         self.informers.get(kind).map(|(kind, _)| kind.clone())
     }
@@ -145,10 +177,7 @@ impl Watched {
         let Some(kinds) = self.kinds.clone() else { return };
         for gvk in &self.wanted.clone() {
             let served = match kinds.get(gvk) {
-                Lookup::Served(kind) => {
-                    self.inform(kind, engine);
-                    Served::Yes
-                }
+                Lookup::Served(_) => Served::Yes,
                 Lookup::Unserved { versions } => {
                     Served::No(versions.iter().map(std::string::ToString::to_string).collect())
                 }
@@ -156,19 +185,25 @@ impl Watched {
             };
             engine.served(gvk.clone(), served);
         }
-        for held in &self.held.clone() {
-            if self.informers.contains_key(held) {
-                continue;
+        // One informer for each kind, in one version, whatever versions the manifests name: two would show every
+        // object twice.
+        let wanted = self.wanted.iter().map(Gvk::group_kind);
+        for kind in self.held.iter().cloned().chain(wanted).collect::<BTreeSet<_>>() {
+            let found = kinds.watched(&kind, &self.wanted);
+            if !matches!(found, Lookup::Unserved { .. }) {
+                self.missing.remove(&kind);
+                self.absent.remove(&kind);
             }
-            match kinds.preferred(held) {
+            match found {
                 Lookup::Served(kind) => self.inform(kind, engine),
+                Lookup::Unserved { .. } if self.absent.contains(&kind) => {}
+                _ if self.informers.contains_key(&kind) || !self.held.contains(&kind) => {}
                 // A kind that discovery does not list is unknown, not gone: its objects are not touched.
-                Lookup::Unserved { .. } | Lookup::Unknown => {
-                    engine.informer(
-                        held,
-                        KindState::Blind("the server does not list this kind now".into(), Class::Source),
-                    );
+                Lookup::Unserved { .. } => {
+                    self.missing.entry(kind.clone()).or_insert_with(Instant::now);
+                    engine.informer(&kind, KindState::Blind(UNLISTED.into(), Class::Source));
                 }
+                Lookup::Unknown => engine.informer(&kind, KindState::Blind(GROUP_DOWN.into(), Class::Source)),
             }
         }
     }
@@ -179,7 +214,7 @@ impl Watched {
             return;
         }
         // It may have been missing until now.
-        if !engine.is_synced(&group_kind) {
+        if !engine.is_synced(&group_kind) || !self.informers.contains_key(&group_kind) {
             engine.informer(&group_kind, KindState::Syncing);
         }
         let informer = self.cluster.informer(&kind, self.selector.clone(), self.to_informers.clone());
@@ -199,19 +234,23 @@ impl Watched {
         }
     }
 
-    /// The informer of the autoscalers told.
-    pub(super) fn scaled(&mut self, event: InformerEvent<Scaler>, engine: &mut Engine) {
-        if let News::Failed(error, _) = &event.news {
-            tracing::warn!("autoscalers cannot be watched: {error}");
+    /// The informer of the autoscalers told. Returns why it ended, where it did.
+    pub(super) fn scaled(&mut self, event: InformerEvent<Scaler>, engine: &mut Engine) -> Option<Error> {
+        match event.news {
+            News::Failed(error, _) if error.class() == Class::Internal => return Some(error),
+            News::Failed(ref error, _) => tracing::warn!("autoscalers cannot be watched: {error}"),
+            _ => {}
         }
         if let Some(targets) = self.targets.told(event.news) {
             engine.autoscaled(targets);
         }
+        None
     }
 
-    /// An informer told.
-    pub(super) fn informed(&mut self, event: InformerEvent<Live>, engine: &mut Engine) {
+    /// An informer told. Returns why it ended, where it did.
+    pub(super) fn informed(&mut self, event: InformerEvent<Live>, engine: &mut Engine) -> Option<Error> {
         match event.news {
+            News::Failed(error, _) if error.class() == Class::Internal => return Some(error),
             News::Started => engine.list_started(&event.kind),
             News::Seen(id, live) => {
                 if id.kind() == "CustomResourceDefinition" && live.health.is_current() {
@@ -221,7 +260,13 @@ impl Watched {
             }
             News::Gone(id, _) => engine.gone(&id),
             News::Synced => engine.list_complete(&event.kind),
-            News::Resumed => {}
+            // The outage may have ended with a restore of older data. The version that the watch went on from then
+            // means something else, and what came before it was never told.
+            News::Resumed => {
+                if let Some((_, informer)) = self.informers.get(&event.kind) {
+                    informer.relist();
+                }
+            }
             News::Failed(error, wait) => {
                 tracing::warn!(kind = %event.kind, ?wait, "the informer failed: {error}");
                 // What it showed before is old at worst, and every write carries what it was decided on.
@@ -230,6 +275,7 @@ impl Watched {
                 }
             }
         }
+        None
     }
 
     /// Lists every kind again, as an audit of what the watches told.

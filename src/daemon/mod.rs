@@ -13,6 +13,7 @@
 //! | `act` | carries an action out and says what came of it |
 //! | `kinds` | discovery, informers, autoscalers |
 //! | `inventory` | the parent object of each source |
+//! | `tasks` | what runs beside the loop, so that no end goes unseen |
 //! | [`preview()`] | one dry run of the same engine |
 //!
 //! **Invariant:** decides nothing about objects, and knows no HTTP and no terminal.
@@ -29,12 +30,14 @@ mod preview;
 mod reading;
 mod reconciler;
 mod setup;
+mod tasks;
 
-pub use inventory::{PendingPrune, confirmed, pending_prunes};
+pub use inventory::{PendingPrune, confirmed, pending_prunes, unlisted};
 pub use pass::{Ending, Pass};
 pub use preview::{PreviewError, preview};
 pub use reconciler::{Reconciler, Until};
 pub use setup::{Files, Setup, SourceSetup};
+pub use tasks::Fatal;
 
 /// A random number from 0 to 1, to spread what would otherwise happen everywhere at once.
 fn random() -> f64 {

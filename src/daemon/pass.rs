@@ -35,6 +35,8 @@ pub struct Pass {
     pub revision: String,
     /// Whether any source could be read at all.
     pub readable: bool,
+    /// What holds for a source as a whole, in words.
+    pub notes: Vec<String>,
     /// Kinds and places of the objects.
     pub places: BTreeMap<ObjectId, (Gvk, Option<Origin>)>,
 }
@@ -79,6 +81,7 @@ impl Pass {
             guarded: self.told.values().any(Told::is_guarded),
             objects: objects.collect(),
             diagnostics: self.diagnostics.clone(),
+            notes: self.notes.clone(),
         }
     }
 }

@@ -12,7 +12,7 @@ use super::act::blocking;
 use super::contents::{Bytes, Contents};
 use super::feed::read_disk;
 use super::inventory;
-use super::kinds::scopes;
+use super::kinds::{UNLISTED, scopes};
 use super::reading::{Dialect, Names};
 use super::setup::{Files, SourceSetup};
 use crate::change::{self, Impact, ImpactKind};
@@ -20,9 +20,9 @@ use crate::cluster::{
     Cluster, Error, Fault, Force, Kind, Kinds, Looked as Found, Lookup, News, Selector, applyset_id,
 };
 use crate::engine::{
-    Action, Apply, Cover, Decision, Engine, Guard, Inventory, KindState, Looked, Lost, Plan, Planned,
-    Purpose, Reason, Recreate, Release, Removal, Replicas, Served, Shared, Source, SourceId, Verdict,
-    Verified, replaceable,
+    Action, Apply, Cover, Decision, Engine, GROUP_DOWN, Guard, Inventory, KindState, Looked, Lost, Plan,
+    Planned, Purpose, Reason, Recreate, Release, Removal, Replicas, Served, Shared, Source, SourceId,
+    Verdict, Verified, replaceable,
 };
 use crate::fields::{self, Coverage};
 use crate::object::{Class, GroupKind, Gvk, ObjectId, Revision};
@@ -119,11 +119,11 @@ impl Preview {
         for held in &known.kinds {
             match self.kinds.preferred(held) {
                 Lookup::Served(kind) => drop(kinds.insert(held.clone(), kind)),
-                Lookup::Unserved { .. } | Lookup::Unknown => {
-                    self.engine.informer(
-                        held,
-                        KindState::Blind("the server does not list this kind now".into(), Class::Source),
-                    );
+                Lookup::Unserved { .. } => {
+                    self.engine.informer(held, KindState::Blind(UNLISTED.into(), Class::Source));
+                }
+                Lookup::Unknown => {
+                    self.engine.informer(held, KindState::Blind(GROUP_DOWN.into(), Class::Source));
                 }
             }
         }
@@ -298,7 +298,7 @@ impl Preview {
             Coverage::Whole | Coverage::Lost(_) => Vec::new(),
         };
         let shown = shown.unwrap_or_default();
-        let same = paths.iter().all(|path| path.find(&shown).is_none_or(super::act::is_empty));
+        let same = paths.iter().all(|path| fields::is_as_empty(&shown, path));
         let cover = if same { Cover::Whole } else { Cover::Lost(Lost::InPlace) };
         Ok(Verified { content: hash(want, replicas), shape, cover })
     }
@@ -335,6 +335,7 @@ impl Preview {
             revision: source.head.as_ref().map(ToString::to_string).unwrap_or_default(),
             complete: source.incomplete.is_none(),
             objects: planned,
+            notes: self.engine.unlisted(ONLY).into_iter().collect(),
             diagnostics: source.catalog.diagnostics(),
         }
     }

@@ -21,8 +21,9 @@ use super::kinds::Watched;
 use super::pass::{Ending, Pass};
 use super::reading::{Dialect, Names};
 use super::setup::{Files, Setup};
+use super::tasks::{Fatal, Tasks};
 use crate::cluster::{InformerEvent, News, Scaler, applyset_id};
-use crate::engine::{Engine, Judgement, Live, Reading, Reason, Source, SourceId};
+use crate::engine::{Engine, Judgement, Live, Reading, Reason, Source, SourceId, Writes};
 use crate::object::{GroupKind, ObjectId};
 use crate::queue::Queue;
 use crate::report::Told;
@@ -85,6 +86,8 @@ pub struct Reconciler {
     listener: mpsc::UnboundedSender<(ObjectId, Told)>,
     until: Until,
     channels: Channels,
+    tasks: Tasks,
+    fatal: Option<Fatal>,
 }
 
 struct Timers {
@@ -167,11 +170,18 @@ impl Reconciler {
             listener,
             until,
             channels: Channels { events, from_tasks, from_informers, from_scalers },
+            tasks: Tasks::default(),
+            fatal: None,
         }
     }
 
     /// Runs the loop. A stop ends it when the writes that are on their way have been answered, or soon after.
-    pub async fn run(mut self, stop: CancellationToken) -> Pass {
+    ///
+    /// Fails when the kubeconfig names another cluster than the one it began on, and when a part of the
+    /// program ended that must not.
+    pub async fn run(mut self, stop: CancellationToken) -> Result<Pass, Fatal> {
+        let cluster = self.hands.cluster.clone();
+        let mut astray = std::pin::pin!(cluster.gone_astray());
         loop {
             if stop.is_cancelled() {
                 self.timers.stop.get_or_insert_with(|| Instant::now() + GRACE);
@@ -179,20 +189,25 @@ impl Reconciler {
                 self.turn();
             }
             if let Some(ending) = self.ending(&stop) {
-                return self.sum_up(ending);
+                return Ok(self.sum_up(ending));
             }
             // Once stopped, only the answers of what was begun are waited for.
             let stopped = stop.is_cancelled();
             let wake = self.timers.stop.unwrap_or_else(|| self.wake());
             tokio::select! {
                 biased;
+                error = &mut astray => return Err(Fatal::Astray(error)),
+                fatal = self.tasks.broken() => return Err(fatal),
                 Some(event) = self.channels.from_tasks.recv() => self.happened(event),
                 Some(event) = self.channels.from_informers.recv() => self.informed(event),
-                Some(event) = self.channels.from_scalers.recv() => self.watched.scaled(event, &mut self.engine),
+                Some(event) = self.channels.from_scalers.recv() => self.scaled(event),
                 () = stop.cancelled(), if !stopped => {}
                 () = tokio::time::sleep_until(wake.into()) => {}
             }
             self.absorb();
+            if let Some(fatal) = self.fatal.take() {
+                return Err(fatal);
+            }
         }
     }
 
@@ -204,7 +219,7 @@ impl Reconciler {
             } else if let Ok(event) = self.channels.from_informers.try_recv() {
                 self.informed(event);
             } else if let Ok(event) = self.channels.from_scalers.try_recv() {
-                self.watched.scaled(event, &mut self.engine);
+                self.scaled(event);
             } else {
                 return;
             }
@@ -255,6 +270,9 @@ impl Reconciler {
         // Before the inventories, so that nothing is tidied while there is something to write.
         self.enqueue();
         self.keep_inventories();
+        if self.until == Until::Stopped {
+            self.tell_unlisted();
+        }
         self.resolve();
         let mut batch = Batch::default();
         // What failed before has a lane of its own, so that a webhook which never answers holds up nobody else.
@@ -296,10 +314,8 @@ impl Reconciler {
         let mut looked = None;
         if self.watched.due().is_some_and(|due| due <= now) {
             self.watched.asked();
-            let (cluster, events) = (self.hands.cluster.clone(), self.channels.events.clone());
-            tokio::spawn(async move {
-                let _ = events.send(Event::Kinds(cluster.discover().await)).await;
-            });
+            let cluster = self.hands.cluster.clone();
+            self.spawn(async move { Event::Kinds(cluster.discover().await) });
         }
         if self.timers.resync <= now {
             self.timers.resync = now + self.resync.mul_f64(0.9 + 0.2 * super::random());
@@ -339,6 +355,11 @@ impl Reconciler {
                 tracing::warn!("discovery failed: {error}");
                 self.watched.failed();
             }
+            Event::Absent(Ok(kinds)) => {
+                self.watched.absent(kinds, &mut self.engine);
+                self.tidy_later();
+            }
+            Event::Absent(Err(error)) => tracing::debug!("whether a kind is gone cannot be told: {error}"),
             Event::Parent(source, parent) => self.parent_answered(source, parent),
             Event::Looked(all) => {
                 for (id, looked) in all {
@@ -368,7 +389,15 @@ impl Reconciler {
         {
             self.tidy_later();
         }
-        self.watched.informed(event, &mut self.engine);
+        if let Some(bug) = self.watched.informed(event, &mut self.engine) {
+            self.fatal = Some(bug.into());
+        }
+    }
+
+    fn scaled(&mut self, event: InformerEvent<Scaler>) {
+        if let Some(bug) = self.watched.scaled(event, &mut self.engine) {
+            self.fatal = Some(bug.into());
+        }
     }
 
     /// A question about an object had no answer: it is asked again later.
@@ -416,6 +445,9 @@ impl Reconciler {
         if scalable {
             self.watched.watch_scalers(&mut self.engine);
         }
+        if self.engine.source(source).writes == Writes::Observed {
+            self.show_inventory(source);
+        }
         self.hands.contents.clear();
         self.pins = Pins::Old;
     }
@@ -437,21 +469,23 @@ impl Reconciler {
 
     fn discovered(&mut self, kinds: crate::cluster::Kinds) {
         self.watched.discovered(kinds, &mut self.engine);
+        let missing = self.watched.long_missing(Instant::now());
+        if !missing.is_empty() {
+            let cluster = self.hands.cluster.clone();
+            self.spawn(async move { Event::Absent(cluster.absent(&missing).await) });
+        }
         let scopes = self.watched.scopes();
         for (source, files, dialect) in std::mem::take(&mut self.pending_feeds) {
-            let events = self.channels.events.clone();
             match files {
                 Files::Followed(followed) => {
                     let (orders, from_loop) = mpsc::channel(BACKLOG);
-                    tokio::spawn(Feed::new(followed, dialect, scopes.clone(), events).run(from_loop));
+                    let events = self.channels.events.clone();
+                    let feed = Feed::new(followed, dialect, scopes.clone(), events);
+                    self.tasks.keep("the reader of a source", feed.run(from_loop));
                     self.feeds[source] = Some(orders);
                 }
                 Files::Once(disk) => {
-                    let scopes = scopes.clone();
-                    tokio::spawn(async move {
-                        let event = super::feed::once(disk, dialect, scopes).await;
-                        let _ = events.send(event).await;
-                    });
+                    self.spawn(super::feed::once(disk, dialect, scopes.clone()));
                 }
             }
             self.read_parent(source);

@@ -179,9 +179,9 @@ impl Catalog {
         self.partly.first()
     }
 
-    /// The first file with objects of a kind of unknown scope, and that kind.
-    pub fn unscoped(&self) -> Option<(&Arc<str>, &GroupKind)> {
-        self.files.iter().find_map(|(file, facts)| Some((file, facts.unscoped.first()?)))
+    /// Files with objects of a kind of unknown scope, and that kind.
+    pub fn unscoped(&self) -> impl Iterator<Item = (&Arc<str>, &GroupKind)> {
+        self.files.iter().flat_map(|(file, facts)| facts.unscoped.iter().map(move |kind| (file, kind)))
     }
 
     /// All findings, file by file, those about objects that stand twice included.

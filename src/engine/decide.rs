@@ -405,7 +405,9 @@ fn repair(
         want: want.clone(),
         source,
         revision: revision(view, source, Purpose::Repair),
-        guard: guard(live, restarts == Restarts::Maybe || matches!(replicas, Replicas::Shown(_))),
+        // Bound to the version, it would only ever meet conflicts where somebody writes faster, and nothing would
+        // show that this is a fight. What it puts back was accepted before.
+        guard: guard(live, matches!(replicas, Replicas::Shown(_))),
         seen: Some(live.rv),
         replicas,
         purpose: Purpose::Repair,

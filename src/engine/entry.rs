@@ -107,6 +107,8 @@ pub struct Refusal {
 pub enum Rule {
     /// A field that never changes: deleting and creating would help.
     Immutable,
+    /// What the user may do: nothing about the content.
+    Rights,
     /// Any other.
     Other,
 }

@@ -23,7 +23,7 @@ impl Engine {
         }
         let kind = id.group_kind();
         match self.informers.get(&kind) {
-            Some(KindState::Synced) => None,
+            Some(KindState::Synced | KindState::Absent) => None,
             Some(KindState::Syncing) | None => Some(Reason::Syncing(kind)),
             Some(KindState::Blind(why, class)) => Some(Reason::Blind(kind, why.clone(), *class)),
         }
@@ -240,6 +240,7 @@ impl Engine {
             }
         }
         self.track_wave(id);
+        self.track_move(id);
     }
 
     fn topic(&self, id: &ObjectId, reason: &Reason) -> Option<Topic> {
@@ -342,10 +343,6 @@ impl Engine {
         if unwanted.is_empty() {
             return BTreeMap::new();
         }
-        let mut inventory: BTreeMap<GroupKind, u32> = BTreeMap::new();
-        for (id, _) in self.live.iter().filter(|(_, live)| of_source(live)) {
-            *inventory.entry(id.group_kind()).or_default() += 1;
-        }
         let pending = self.pending(source, &unwanted);
         let parent = state.inventory.as_ref();
         let guard = Guard {
@@ -353,7 +350,7 @@ impl Engine {
             other_place: parent.and_then(|parent| parent.other_place.clone()),
             radius: state.radius,
             confirmed: parent.map_or(&empty, |parent| &parent.confirmed),
-            inventory: &inventory,
+            inventory: &state.members,
         };
         judge(&pending, &guard)
     }
@@ -400,7 +397,9 @@ impl Engine {
             let why = format!("pruned when source {name}, which may want it, was looked at again");
             return Some(Judgement::Later(why.into()));
         }
-        if let Some((file, kind)) = state.catalog.unscoped() {
+        // Wherever its objects would live, none of them is there.
+        let absent = |kind: &GroupKind| self.informers.get(kind) == Some(&KindState::Absent);
+        if let Some((file, kind)) = state.catalog.unscoped().find(|(_, kind)| !absent(kind)) {
             let why =
                 format!("nothing is pruned before {file} is read again: where {kind} lives is not known");
             return Some(Judgement::Later(why.into()));
@@ -409,21 +408,19 @@ impl Engine {
             let why = format!("nothing is pruned, as the source was not read whole: {why}");
             return Some(Judgement::Keep(why.into()));
         }
-        let Some(inventory) = &state.inventory else {
+        if state.inventory.is_none() {
             return Some(Judgement::Later("nothing is pruned before the inventory was read".into()));
-        };
-        let declared = state.catalog.ids().map(ObjectId::group_kind);
-        let unsynced = inventory.kinds.iter().cloned().chain(declared).find(|kind| !self.is_synced(kind));
+        }
         let later =
             |kind| Judgement::Later(format!("nothing is pruned while {kind} cannot be listed").into());
-        unsynced.map(later)
+        self.unlisted_kind(source).map(later)
     }
 
     /// Changes under way, and what belongs together with them or with what is to go.
     fn units(&self, source: SourceId, unwanted: &[&ObjectId]) -> (BTreeMap<ObjectId, Arc<str>>, Units) {
         let mut moving = BTreeMap::new();
         let mut units = Units::default();
-        for id in self.sources[source].catalog.ids() {
+        for id in &self.sources[source].moving {
             if let Some(why) = self.unfinished(source, id) {
                 moving.insert(id.clone(), format!("{id} {why}").into());
             }

@@ -13,6 +13,7 @@
 
 mod budget;
 mod catalog;
+mod counts;
 mod cycles;
 mod decide;
 mod desired;
@@ -28,6 +29,7 @@ mod reason;
 mod resolve;
 mod sources;
 mod state;
+mod unlisted;
 mod words;
 
 pub use crate::object::{PART_OF, RELEASE};
@@ -49,6 +51,7 @@ pub use prune::{Guard as PruneGuard, Judgement, Keep, Pending, judge, precious};
 pub use reason::Reason;
 pub use sources::{Inventory, Reading, Source, Writes};
 pub use state::{Engine, KindState, Served};
+pub use unlisted::GROUP_DOWN;
 pub use words::misused;
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use super::decide::{Action, Apply, FIGHT_WINDOW, Purpose, Removal, Restarts};
 use super::entry::{Accepted, Looked, Refusal, Rule, Topic, Verified};
 use super::state::Engine;
 use super::{Cover, Live, Replicas, Rv, is_workload};
-use crate::object::{Hash, ObjectId};
+use crate::object::{GroupKind, Hash, ObjectId};
 
 /// What the server answered to an apply that it carried out.
 #[derive(Clone, Debug, PartialEq)]
@@ -85,6 +85,7 @@ impl Engine {
                 self.touch(&Topic::Budget);
             }
         }
+        self.permitted(id);
         let Some(entry) = self.entries.get_mut(id) else { return };
         if apply.purpose == Purpose::Create {
             entry.before = Some(apply.want.clone());
@@ -108,6 +109,21 @@ impl Engine {
         }
         entry.written = Some((answer.rv, now));
         entry.looked = Some(Looked::Found(Box::new(answer.clone())));
+    }
+
+    /// The user may write one object: all of its kind and namespace that he was not allowed to are tried again.
+    fn permitted(&mut self, id: &ObjectId) {
+        for id in self.denied.remove(&rights(id)).unwrap_or_default() {
+            if let Some(entry) = self.entries.get_mut(&id) {
+                entry.refused = entry.refused.take().filter(|refusal| refusal.rule != Rule::Rights);
+                self.dirty.push(id);
+            }
+        }
+    }
+
+    /// How many objects the user may not write.
+    pub fn denied(&self) -> usize {
+        self.denied.values().map(std::collections::BTreeSet::len).sum()
     }
 
     fn deleted(&mut self, id: &ObjectId, rv: Rv, removal: Removal, now: Instant) {
@@ -146,6 +162,9 @@ impl Engine {
                     let retry = after.map(|after| now + after);
                     let text = if rule == Rule::Immutable { replaceable(&text) } else { text };
                     entry.refused = Some(Box::new(Refusal { content: apply.want.hash, text, retry, rule }));
+                    if rule == Rule::Rights {
+                        self.denied.entry(rights(id)).or_default().insert(id.clone());
+                    }
                 }
                 _ => entry.failed = after.map(|after| (now + after, text)),
             },
@@ -158,6 +177,11 @@ impl Engine {
             }
         }
     }
+}
+
+/// What roles speak of.
+fn rights(id: &ObjectId) -> (GroupKind, Option<Arc<str>>) {
+    (id.group_kind(), id.namespace().map(Arc::from))
 }
 
 /// What to do about a field that never changes stands in the reason itself.

@@ -90,4 +90,6 @@ pub struct Plan {
     pub objects: Vec<Planned>,
     /// What reading found.
     pub diagnostics: Vec<Diagnostic>,
+    /// What holds for the source as a whole, in words.
+    pub notes: Vec<String>,
 }

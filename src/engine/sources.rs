@@ -52,6 +52,12 @@ pub struct Source {
     pub inventory: Option<Inventory>,
     /// Whether it writes at all.
     pub writes: Writes,
+    /// How many objects of each kind its manifests name.
+    pub(super) kinds: BTreeMap<GroupKind, u32>,
+    /// How many objects of each kind the cluster shows in its inventory.
+    pub(super) members: BTreeMap<GroupKind, u32>,
+    /// Objects with which a change of the newest revision is not done.
+    pub(super) moving: BTreeSet<ObjectId>,
     pub(super) waves: BTreeMap<i32, BTreeSet<ObjectId>>,
     pub(super) judged: BTreeMap<ObjectId, Judgement>,
     pub(super) to_judge: bool,
@@ -75,12 +81,38 @@ impl Source {
             incomplete: Some("it has not been read yet".into()),
             inventory: None,
             writes: Writes::Allowed,
+            kinds: BTreeMap::new(),
+            members: BTreeMap::new(),
+            moving: BTreeSet::new(),
             waves: BTreeMap::new(),
             judged: BTreeMap::new(),
             to_judge: true,
             dropped: 0,
             checked: 0,
         }
+    }
+}
+
+impl Source {
+    /// Keeps the number of its objects of a kind, when its manifests come to name one, or no longer do.
+    pub(super) fn count(&mut self, id: &ObjectId, before: bool, now: bool) {
+        recount(&mut self.kinds, id, before, now);
+    }
+
+    /// As [`Source::count`], for what the cluster shows.
+    pub(super) fn count_member(&mut self, id: &ObjectId, before: bool, now: bool) {
+        recount(&mut self.members, id, before, now);
+    }
+}
+
+fn recount(counts: &mut BTreeMap<GroupKind, u32>, id: &ObjectId, before: bool, now: bool) {
+    if before == now {
+        return;
+    }
+    let count = counts.entry(id.group_kind()).or_default();
+    *count = if now { *count + 1 } else { count.saturating_sub(1) };
+    if *count == 0 {
+        counts.remove(&id.group_kind());
     }
 }
 

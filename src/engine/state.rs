@@ -20,6 +20,8 @@ pub enum KindState {
     Synced,
     /// Its informer does not get through, and the class of why.
     Blind(Arc<str>, Class),
+    /// The server certainly does not have it, so there is nothing to show.
+    Absent,
 }
 
 /// Whether what must come first has to be there.
@@ -57,6 +59,10 @@ pub struct Engine {
     pub(super) cycles: BTreeMap<ObjectId, Arc<str>>,
     pub(super) definitions: HashMap<GroupKind, ObjectId>,
     relisting: HashMap<GroupKind, HashSet<ObjectId>>,
+    /// How many of the objects that the cluster shows each revision brought.
+    pub(super) brought: HashMap<Revision, u32>,
+    /// Objects that the user may not write, by kind and namespace.
+    pub(super) denied: HashMap<(GroupKind, Option<Arc<str>>), BTreeSet<ObjectId>>,
     pub(super) dirty: Vec<ObjectId>,
     readings: u64,
     pub(super) foresight: Foresight,
@@ -170,6 +176,7 @@ impl Engine {
             self.dirty.extend(state.waves.values().flatten().cloned());
             self.heads[source] = reading.revision.clone().unwrap_or_else(|| Revision::new(""));
             state.head = reading.revision;
+            self.track_moves(source);
         }
         for id in &touched {
             self.rewant(source, id);
@@ -204,6 +211,8 @@ impl Engine {
     fn rewant(&mut self, source: SourceId, id: &ObjectId) {
         let want = self.sources[source].catalog.want(id);
         let entry = self.entries.entry(id.clone()).or_default();
+        let named = entry.wants.iter().any(|(other, _)| *other == source);
+        self.sources[source].count(id, named, want.is_some());
         let before = entry.wants.clone();
         let mut left_wave = false;
         if let Some((_, Want::Object(old))) = entry.wants.iter().find(|(other, _)| *other == source) {
@@ -238,6 +247,7 @@ impl Engine {
             self.touch(&Topic::Object(id.clone()));
         }
         self.track_wave(id);
+        self.track_move(id);
         if left_wave {
             self.touch(&Topic::Waves(source));
         }
@@ -354,16 +364,21 @@ impl Engine {
 
     /// Whether an informer shows all there is.
     pub fn is_synced(&self, kind: &GroupKind) -> bool {
-        self.informers.get(kind) == Some(&KindState::Synced)
+        matches!(self.informers.get(kind), Some(KindState::Synced | KindState::Absent))
     }
 
     /// An informer shows an object.
     pub fn seen(&mut self, id: &ObjectId, live: Live) {
-        if let Some(unseen) = self.relisting.get_mut(&id.group_kind()) {
-            unseen.remove(id);
-        }
+        let listed = self.relisting.get_mut(&id.group_kind()).map(|unseen| unseen.remove(id)).is_some();
         if self.live.get(id).is_some_and(|known| known.rv > live.rv && known.uid == live.uid) {
-            return;
+            if !listed {
+                return;
+            }
+            // A list is never older than what was told before it, unless the cluster itself went back to an older
+            // state, as by a restore of etcd: what is known of later versions is void.
+            if let Some(entry) = self.entries.get_mut(id) {
+                (entry.looked, entry.written) = (None, None);
+            }
         }
         let entry = self.entries.entry(id.clone()).or_default();
         let is_newer = |looked: &Looked| matches!(looked, Looked::Found(found) if found.rv > live.rv);
@@ -377,7 +392,8 @@ impl Engine {
         self.track_end(id, &live);
         // One copy of the name for both tables.
         let known = self.entries.get_key_value(id).map_or(id, |(known, _)| known).clone();
-        self.live.insert(known, Box::new(live));
+        let before = self.live.insert(known, Box::new(live));
+        self.count_live(id, before.as_deref());
         self.track(id);
         self.changed(id);
     }
@@ -387,7 +403,8 @@ impl Engine {
         if let Some(unseen) = self.relisting.get_mut(&id.group_kind()) {
             unseen.remove(id);
         }
-        self.live.remove(id);
+        let before = self.live.remove(id);
+        self.count_live(id, before.as_deref());
         if let Some(entry) = self.entries.get_mut(id) {
             entry.looked = None;
             entry.written = None;
@@ -441,6 +458,7 @@ impl Engine {
     }
 
     pub(super) fn changed(&mut self, id: &ObjectId) {
+        self.track_move(id);
         self.dirty.push(id.clone());
         self.touch(&Topic::Object(id.clone()));
         self.judge_again();

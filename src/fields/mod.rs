@@ -11,12 +11,14 @@
 
 mod cover;
 mod culprit;
+mod empty;
 mod entry;
 mod mask;
 mod path;
 
 pub use cover::{Coverage, coverage, owns, surplus, uncovered};
 pub use culprit::{Culprit, culprits};
+pub use empty::is_as_empty;
 pub use mask::{CHANGED, LAST_APPLIED, MASK, masked, masked_pair};
 pub use path::{Element, Path};
 

@@ -104,6 +104,7 @@ fn plan() -> Plan {
             planned(core("Service"), Some("shop"), "queue", Verdict::Unchanged),
         ],
         diagnostics: Vec::new(),
+        notes: Vec::new(),
     }
 }
 

@@ -188,7 +188,7 @@ fn exit_codes_tell_what_happened() {
     for command in ["diff", "apply"] {
         let path = folder.path().to_str().unwrap();
         let run = site.rhumb(&[command, path, "--kubeconfig", nobody.to_str().unwrap()]).ends(3);
-        run.says(&["error", "the API server cannot be reached"]);
+        run.says(&["error", "the API server at 127.0.0.1:", " cannot be reached"]);
         run.says(&["hint"]);
     }
     let mut stranger: Value = serde_json::from_str(&text).unwrap();

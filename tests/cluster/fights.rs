@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::support::{Repo, Site, Window, yaml};
+use crate::support::{Repo, SOON, Site, Window, eventually, yaml};
 
 /// Ten writes a second.
 const BEAT: Duration = Duration::from_millis(100);
@@ -36,9 +36,9 @@ impl Drop for Over<'_> {
     }
 }
 
-fn assert_calm(window: &Window<'_>, names: &[&str]) {
+fn assert_calm(window: &Window<'_>, resource: &str, names: &[&str]) {
     for name in names {
-        let writes = window.to("configmaps", name);
+        let writes = window.to(resource, name);
         assert!(!writes.is_empty(), "{name} was never repaired");
         assert!(writes.len() <= 5, "{} writes to {name} within {FIGHT:?}", writes.len());
     }
@@ -84,7 +84,7 @@ fn another_writer_at_ten_writes_a_second_gets_five_answers_a_minute_and_is_named
         daemon.says(&["ConfigMap fight/field", "rival-field", "again and again"]);
         thread::sleep(FIGHT);
     });
-    assert_calm(&window, &names[..6]);
+    assert_calm(&window, "configmaps", &names[..6]);
     let told =
         daemon.log().lines().filter(|line| line.contains("fight/field") && line.contains("rival")).count();
     assert!(told <= 5, "the log repeats it {told} times");
@@ -94,4 +94,33 @@ fn another_writer_at_ten_writes_a_second_gets_five_answers_a_minute_and_is_named
     // A newer commit is no repair: it is sent at once.
     repo.change("field.yaml", &yaml::config_map("field", "a", "3"));
     site.await_data("field", "a", "3");
+}
+
+#[test]
+fn a_fight_over_a_pod_template_is_a_fight_too() {
+    let site = Site::new("fight-pods");
+    let repo = Repo::new(&[("web.yaml", yaml::deployment("web", 2, "registry.example/web:1"))]);
+    let daemon = site.daemon(repo.path());
+    site.await_rollout("web");
+    let window = site.window();
+    let over = AtomicBool::new(false);
+    let path = format!("{}?fieldManager=rival", site.at("Deployment", "web"));
+    thread::scope(|scope| {
+        let _over = Over(&over);
+        scope.spawn(|| {
+            beat(&over, |turn| {
+                let image = format!("registry.example/theirs:{turn}");
+                let theirs = json!({"spec": {"template": {"spec": {"containers": [{"name": "main", "image": image}]}}}});
+                let _ = site.api.call("PATCH", &path, "application/strategic-merge-patch+json", &theirs);
+            });
+        });
+        daemon.says(&["Deployment fight-pods/web", "rival", "again and again"]);
+        thread::sleep(FIGHT);
+    });
+    assert_calm(&window, "deployments", &["web"]);
+    // When the other one is done, it is repaired within the minute.
+    eventually("it is repaired", SOON + SOON, || {
+        let image = site.value("Deployment", "web", "/spec/template/spec/containers/0/image");
+        if image == "registry.example/web:1" { Ok(()) } else { Err(image.to_string()) }
+    });
 }

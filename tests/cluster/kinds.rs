@@ -1,8 +1,11 @@
 //! Kinds and namespaces that come with the commit, come later, or never come.
 
+use std::time::Duration;
+
+use controlplane::{Fault, Requests, Rule};
 use serde_json::json;
 
-use crate::support::{Folder, Repo, SOON, Site, at, eventually, until, yaml};
+use crate::support::{Daemon, Folder, Repo, SOON, Site, at, eventually, source, until, yaml};
 
 /// A definition of a namespaced kind `<Word>` in the group `<site>.example.org`.
 fn definition(site: &Site<'_>, word: &str, short: &str) -> String {
@@ -214,4 +217,168 @@ fn what_depends_on_a_workload_waits_until_it_is_healthy() {
     let ready = conditions.iter().find(|condition| condition["type"] == "Ready").unwrap();
     let after = created("ConfigMap", "after", "/metadata/creationTimestamp");
     assert!(after.as_str() >= ready["lastTransitionTime"].as_str().unwrap(), "{after} {ready}");
+}
+
+/// An autoscaler of a workload that is not there.
+fn scaler(name: &str, version: &str, target: &str) -> String {
+    format!(
+        "apiVersion: autoscaling/{version}\nkind: HorizontalPodAutoscaler\nmetadata: {{name: {name}}}\nspec:\n  \
+         scaleTargetRef: {{apiVersion: apps/v1, kind: Deployment, name: {target}}}\n  maxReplicas: 3\n"
+    )
+}
+
+#[test]
+fn two_versions_of_one_kind_are_watched_once() {
+    let mut site = Site::new("two-versions");
+    let proxy = site.cluster.fault_proxy(5).unwrap();
+    site.through(&proxy);
+    let repo = Repo::new(&[("one.yaml", scaler("one", "v1", "a")), ("two.yaml", scaler("two", "v2", "b"))]);
+    let _daemon = site.daemon(repo.path());
+    let paths = ["one", "two"].map(|name| site.at("HorizontalPodAutoscaler", name));
+    let most = |path: &str| site.api.value(path, "/spec/maxReplicas");
+    for path in &paths {
+        until("it is there", || most(path) == json!(3));
+    }
+    // Each further kind is a reason to look through all that are wanted.
+    let watches = Requests::any().watches().path_suffix("/horizontalpodautoscalers");
+    let counted = proxy.add(Rule::new(watches.clone(), Fault::Delay(Duration::ZERO, Duration::ZERO)));
+    repo.change("env.yaml", &yaml::config_map("env", "a", "1"));
+    site.await_data("env", "a", "1");
+    repo.change("web.yaml", &yaml::service("web", "web"));
+    site.await_object("Service", "web");
+    assert_eq!(proxy.remove(counted).fired, 0, "it was watched anew");
+    assert_eq!(proxy.open(&watches), 1);
+    // Both are defended, and both can go.
+    for path in &paths {
+        site.api.merge(path, "somebody", &json!({"spec": {"maxReplicas": 9}}));
+        until("it is repaired", || most(path) == json!(3));
+    }
+    repo.remove("two.yaml");
+    repo.commit("Remove one");
+    site.await_absence("HorizontalPodAutoscaler", "two");
+    assert!(site.has("HorizontalPodAutoscaler", "one"));
+}
+
+#[test]
+fn a_source_that_is_only_observed_says_so_of_kinds_that_come_later() {
+    let site = Site::new("kinds-observed");
+    let repo = Repo::new(&[("env.yaml", yaml::config_map("env", "a", "1"))]);
+    let file = site.state.path().join("rhumb.yaml");
+    std::fs::write(&file, source(&site.name, &site.name, repo.path(), "  observe: true")).unwrap();
+    let mut command = site.bare_command();
+    command.args(["run", "-v", "--config"]).arg(file);
+    let daemon = Daemon::start(command);
+    daemon.says(&["ConfigMap kinds-observed/env", "only observed"]);
+    let window = site.window();
+    repo.change("web.yaml", &yaml::service("web", "web"));
+    daemon.says(&["Service kinds-observed/web", "only observed"]);
+    window.assert_silent();
+}
+
+#[test]
+fn a_kind_that_is_not_there_keeps_a_source_from_pruning_and_that_is_told_once() {
+    let site = Site::new("kinds-unserved");
+    let repo = Repo::new(&[
+        ("odd.yaml", custom(&site, "widget", "one", "1")),
+        ("two.yaml", custom(&site, "widget", "two", "2")),
+        ("a.yaml", yaml::config_map("a", "a", "1")),
+        ("b.yaml", yaml::config_map("b", "a", "1")),
+        ("c.yaml", yaml::config_map("c", "a", "1")),
+    ]);
+    let daemon = site.daemon(repo.path());
+    let kind = format!("Widget.{}", group(&site));
+    let words = format!("nothing is pruned while {kind} cannot be listed: the server has no such kind");
+    daemon.says(&["WARN", &words, "install its definition, or remove its manifests"]);
+    site.await_data("c", "a", "1");
+    repo.remove("a.yaml");
+    repo.change("b.yaml", &yaml::config_map("b", "a", "2"));
+    site.await_data("b", "a", "2");
+    let listed = || {
+        let listed = site.rhumb(&["prune", "list"]).ends(0);
+        if listed.stderr.contains(&words) { Ok(listed) } else { Err(listed.all()) }
+    };
+    eventually("the inventory tells it", SOON, listed).says(&["note: since 2", &words]);
+    let diff = site.diff(repo.path(), &[]).ends(1);
+    assert_eq!(diff.stderr.matches(&words).count(), 1, "{diff:#?}");
+    assert!(site.has("ConfigMap", "a"));
+    assert_eq!(daemon.log().matches(&words).count(), 1, "{}", daemon.log());
+    // Nobody has to know: as soon as the kind can be listed, what was removed goes.
+    let definition = definition(&site, "widget", "wdu");
+    site.cluster.kubectl_in(&["apply", "--server-side", "-f", "-"], &definition).unwrap();
+    site.await_absence("ConfigMap", "a");
+    until("the inventory tells nothing any more", || {
+        site.parent().is_some_and(|parent| parent["data"]["prune-closed"].is_null())
+    });
+}
+
+#[test]
+fn a_kind_that_is_gone_for_good_is_let_go_of_and_one_whose_server_is_down_is_not() {
+    let site = Site::new("kinds-gone");
+    let maps = ["a", "b", "c", "d"].map(|name| (format!("{name}.yaml"), yaml::config_map(name, "a", "1")));
+    let repo = Repo::new(&maps);
+    repo.write("definition.yaml", &definition(&site, "widget", "wdl"));
+    repo.change("object.yaml", &custom(&site, "widget", "one", "1"));
+    site.apply(repo.path(), &["--ref", "HEAD"]).ends(0);
+    let down = Site::new("kinds-down");
+    let other = Repo::new(&maps);
+    down.apply(other.path(), &["--ref", "HEAD"]).ends(0);
+    // The one kind goes with its definition, the other is that of a server that nobody can reach.
+    let crd = at("CustomResourceDefinition", "", &format!("widgets.{}", group(&site)));
+    site.api.delete(&crd);
+    until("the definition is gone", || site.api.get(&crd).is_none());
+    let group = "down.example.org";
+    let service = json!({"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {"name": format!("v1.{group}")},
+        "spec": {"group": group, "version": "v1", "groupPriorityMinimum": 10, "versionPriority": 10,
+            "insecureSkipTLSVerify": true, "service": {"namespace": "default", "name": "nobody"}}});
+    site.api.create("/apis/apiregistration.k8s.io/v1/apiservices", "setup", &service);
+    let kinds = "applyset.kubernetes.io/contains-group-kinds";
+    let named = json!({"metadata": {"annotations": {kinds: format!("ConfigMap,Thing.{group}")}}});
+    site.api.merge(&at("ConfigMap", "rhumb-system", &down.name), "somebody", &named);
+    for repo in [&repo, &other] {
+        for name in ["definition.yaml", "object.yaml", "a.yaml"] {
+            let _ = std::fs::remove_file(repo.path().join(name));
+        }
+        repo.commit("Remove");
+    }
+    let (daemon, blind) = (site.daemon(repo.path()), down.daemon(other.path()));
+    let words = format!("nothing is pruned while Widget.{} cannot be listed", self::group(&site));
+    daemon.says(&["WARN", &words, "bring its definition back"]);
+    blind.says(&[
+        "WARN",
+        &format!("nothing is pruned while Thing.{group} cannot be listed"),
+        "delete its APIService",
+    ]);
+    let look = || if site.has("ConfigMap", "a") { Err("it is there") } else { Ok(()) };
+    eventually("what was removed is pruned", SOON * 3, look);
+    until("the inventory names the kind no longer", || {
+        site.parent().is_some_and(|parent| parent["metadata"]["annotations"][kinds] == json!("ConfigMap"))
+    });
+    assert!(down.has("ConfigMap", "a"), "{}", blind.log());
+    assert!(!blind.log().contains("does not have this kind"), "{}", blind.log());
+    site.api.delete(&format!("/apis/apiregistration.k8s.io/v1/apiservices/v1.{group}"));
+}
+
+#[test]
+fn a_definition_that_somebody_deletes_comes_back_with_its_objects() {
+    let site = Site::new("crd-back");
+    let repo = Repo::new(&[
+        ("definition.yaml", definition(&site, "widget", "wdb")),
+        ("object.yaml", custom(&site, "widget", "one", "1")),
+        ("env.yaml", yaml::config_map("env", "a", "1")),
+    ]);
+    let _daemon = site.daemon(repo.path());
+    let object = path(&site, "widget", "one");
+    until("the object is there", || site.api.get(&object).is_some());
+    let window = site.window();
+    let before = site.api.value(&object, "/metadata/uid");
+    site.api.delete(&at("CustomResourceDefinition", "", &format!("widgets.{}", group(&site))));
+    let back = || match site.api.value(&object, "/metadata/uid") {
+        uid if uid.is_string() && uid != before => Ok(()),
+        uid => Err(format!("{uid}")),
+    };
+    eventually("the object is there again", SOON, back);
+    // And it is watched: what happens to it is seen.
+    site.api.merge(&object, "somebody", &json!({"spec": {"size": 9}}));
+    until("it is repaired", || site.api.value(&object, "/spec/size") == json!(1));
+    window.assert_no_deletes();
 }

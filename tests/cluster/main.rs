@@ -7,6 +7,7 @@
 #![allow(clippy::print_stderr, reason = "what a failing test shows")]
 
 mod adoption;
+mod another;
 mod budget;
 mod commands;
 mod fights;

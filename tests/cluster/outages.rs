@@ -1,9 +1,11 @@
 //! The API server itself goes away and comes back. Each test has a control plane of its own.
 
+use std::path::Path;
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use controlplane::{Ending, Fault, Requests, Rule};
+use controlplane::{Ending, Fault, Part, Requests, Rule};
 use serde_json::json;
 
 use crate::support::{Own, Repo, Site, eventually, yaml};
@@ -117,4 +119,60 @@ fn an_api_server_that_is_away_for_a_minute() {
     await_secret(&late, left());
     window.assert_no_deletes();
     assert_eq!(window.writes().iter().filter(|event| event.code < 300).count(), 3, "{:#?}", window.writes());
+}
+
+/// Stops etcd and the API server, does something, and starts them again.
+fn meanwhile(own: &Own, deed: impl FnOnce(&Path)) {
+    own.kill_apiserver().unwrap();
+    own.kill(Part::Etcd).unwrap();
+    deed(&own.dir().join("etcd"));
+    own.start_part(Part::Etcd).unwrap();
+    own.start_apiserver().unwrap();
+}
+
+fn copy(from: &Path, to: &Path) {
+    assert!(Command::new("cp").arg("-a").args([from, to]).status().unwrap().success());
+}
+
+#[test]
+fn an_api_server_whose_data_is_restored_from_an_older_backup() {
+    let own = Own::bare();
+    let site = Site::on(&own, "outage-restored");
+    let names = ["a", "b", "c", "d", "e"];
+    let repo = Repo::new(&names.map(|name| (format!("{name}.yaml"), yaml::config_map(name, "a", "1"))));
+    let mut daemon = site.daemon(repo.path());
+    for name in names {
+        site.await_data(name, "a", "1");
+    }
+    let backups = tempfile::TempDir::new().unwrap();
+    let backup = backups.path().join("etcd");
+    meanwhile(&own, |data| copy(data, &backup));
+    // What comes now is forgotten later: contents, a deletion, a new object.
+    for value in ["2", "3"] {
+        repo.change("b.yaml", &yaml::config_map("b", "a", value));
+        site.await_data("b", "a", value);
+    }
+    repo.write("f.yaml", &yaml::config_map("f", "a", "1"));
+    repo.remove("a.yaml");
+    repo.commit("Another for one");
+    site.await_absence("ConfigMap", "a");
+    let window = site.window();
+    meanwhile(&own, |data| {
+        std::fs::remove_dir_all(data).unwrap();
+        copy(&backup, data);
+    });
+    let back = Instant::now();
+    assert_eq!(site.data("b", "a"), "1", "it was not restored");
+    let left = || RETURN.saturating_sub(back.elapsed());
+    site.await_data_within(left(), "b", "a", "3");
+    site.await_data_within(left(), "f", "a", "1");
+    // It came back without being wanted, and goes again; nothing else does.
+    eventually("it is pruned again", RETURN, || {
+        if site.has("ConfigMap", "a") { Err("it is there") } else { Ok(()) }
+    });
+    assert!(names[1..].iter().all(|name| site.has("ConfigMap", name)));
+    let deleted: Vec<_> =
+        window.deletes().into_iter().filter(|event| event.code == 200).map(|e| e.name).collect();
+    assert_eq!(deleted, ["a"]);
+    assert!(daemon.is_running());
 }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::{Folder, Repo, SOON, Site, eventually, yaml};
+use crate::support::{Folder, Repo, SOON, Site, at, eventually, until, yaml};
 
 fn many(count: u32) -> Vec<(String, String)> {
     (0..count)
@@ -323,4 +323,45 @@ fn what_holds_data_is_deleted_only_when_it_is_confirmed_by_name() {
     confirm(&site, &["precious/persistentvolumeclaim/data".to_owned()]);
     site.apply(folder.path(), &["--prune"]).ends(0);
     site.await_absence("PersistentVolumeClaim", "data");
+}
+
+#[test]
+fn an_inventory_whose_place_was_lost_prunes_nothing_unasked() {
+    let site = Site::new("prune-lost");
+    let map = |name: &str| (format!("{name}.yaml"), yaml::config_map(name, "a", "1"));
+    let first = Folder::new(&["a", "b", "c", "d", "e"].map(map));
+    site.apply(first.path(), &[]).ends(0);
+    let parent = at("ConfigMap", "rhumb-system", &site.name);
+    site.api.delete(&parent);
+    let window = site.window();
+    let second = Folder::new(&["b", "c", "d", "e", "z"].map(map));
+    let apply = site.apply(second.path(), &["--prune"]).ends(4);
+    apply.says(&["configmap/a", "made from a place that nobody knows any more"]);
+    assert!(site.has("ConfigMap", "z"));
+    window.assert_no_deletes();
+    // Nor does a second try, which finds the inventory that the first one made.
+    site.apply(second.path(), &["--prune"]).ends(4);
+    window.assert_no_deletes();
+    site.rhumb(&["prune", "confirm", "configmap/a"]).ends(0);
+    site.apply(second.path(), &["--prune"]).ends(0);
+    assert!(!site.has("ConfigMap", "a"));
+}
+
+#[test]
+fn a_daemon_that_knows_the_place_prunes_though_the_inventory_was_lost_meanwhile() {
+    let site = Site::new("prune-known");
+    let files =
+        ["a", "b", "c", "d", "e"].map(|name| (format!("{name}.yaml"), yaml::config_map(name, "a", "1")));
+    let repo = Repo::new(&files);
+    let _daemon = site.daemon(repo.path());
+    site.await_data("e", "a", "1");
+    let parent = at("ConfigMap", "rhumb-system", &site.name);
+    until("the inventory tells its place", || {
+        site.api.value(&parent, "/metadata/annotations/rhumb.dev~1source").is_string()
+    });
+    site.api.delete(&parent);
+    repo.remove("a.yaml");
+    repo.commit("Remove a");
+    site.await_absence("ConfigMap", "a");
+    assert!(["b", "c", "d", "e"].iter().all(|name| site.has("ConfigMap", name)));
 }

@@ -1,5 +1,7 @@
 //! What is as wanted is left alone: nothing at all is sent.
 
+use serde_json::json;
+
 use crate::support::{Folder, Repo, SOON, Site, in_time, yaml};
 
 /// Objects of many kinds, some with forms that the server stores otherwise.
@@ -94,4 +96,30 @@ fn a_commit_that_changes_no_object_sends_nothing() {
     site.await_data("other", "a", "b");
     assert!(window.to("configmaps", "env").is_empty());
     window.assert_no_deletes();
+}
+
+#[test]
+fn an_empty_map_that_others_put_keys_into_is_as_wanted() {
+    let site = Site::new("quiet-empty");
+    let repo = Repo::new(&[("web.yaml", yaml::deployment("web", 1, "nginx:1"))]);
+    site.apply(repo.path(), &["--wait"]).ends(0);
+    // As `kubectl rollout restart` does: the manifest says `annotations: {}`.
+    let restarted = json!({"spec": {"template": {"metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": "now"}}}}});
+    site.api.merge(&site.at("Deployment", "web"), "kubectl-rollout", &restarted);
+    site.await_rollout("web");
+    let window = site.window();
+    site.with_empty_state().apply(repo.path(), &[]).ends(0).says(&["deployment.apps/web", "unchanged"]);
+    site.diff(repo.path(), &[]).ends(0);
+    window.assert_silent();
+    // What is no such map is drift, though the content is as empty.
+    repo.change(
+        "other.yaml",
+        &yaml::deployment("other", 1, "nginx:1")
+            .replace("    spec:\n", "    spec:\n      nodeSelector: {}\n"),
+    );
+    site.apply(repo.path(), &["--wait"]).ends(0);
+    let selector = json!({"spec": {"template": {"spec": {"nodeSelector": {"a": "b"}}}}});
+    site.api.merge(&site.at("Deployment", "other"), "somebody", &selector);
+    site.with_empty_state().apply(repo.path(), &[]).ends(0).says(&["deployment.apps/other", "configured"]);
+    assert!(site.value("Deployment", "other", "/spec/template/spec/nodeSelector/a").is_null());
 }

@@ -154,8 +154,12 @@ async fn silence_is_bounded_and_the_next_call_works() {
     for _ in 0..2 {
         let since = Instant::now();
         let error = double.cluster.get(&config_maps(), &id("a")).await.unwrap_err();
-        assert_eq!(*error.fault(), Fault::Timeout { after: Duration::from_millis(500) });
-        assert_eq!(error.to_string(), "ConfigMap shop/a: no answer within 0.5 s");
+        assert!(
+            matches!(error.fault(), Fault::Timeout { after, .. } if *after == Duration::from_millis(500))
+        );
+        let expected =
+            format!("ConfigMap shop/a: no answer from the API server at {} within 0.5 s", double.address());
+        assert_eq!(error.to_string(), expected);
         assert!(since.elapsed() < Duration::from_secs(5));
     }
     assert!(double.cluster.get(&config_maps(), &id("a")).await.unwrap().is_some());
@@ -173,7 +177,8 @@ async fn no_server_and_no_json_are_told() {
     let cluster = crate::cluster::Cluster::connect(&connection).await.unwrap();
     let error = cluster.get(&config_maps(), &id("a")).await.unwrap_err();
     assert!(error.is_unreachable());
-    assert!(error.to_string().starts_with("ConfigMap shop/a: the API server cannot be reached: "), "{error}");
+    let expected = format!("ConfigMap shop/a: the API server at {nobody} cannot be reached: ");
+    assert!(error.to_string().starts_with(&expected), "{error}");
     assert!(error.to_string().contains("refused"), "{error}");
 }
 
@@ -192,6 +197,50 @@ async fn credentials_are_read_again_after_a_401() {
     let error = double.cluster.get(&config_maps(), &id("a")).await.unwrap_err();
     assert_eq!(*error.fault(), Fault::Unauthorized);
     assert!(double.cluster.get(&config_maps(), &id("a")).await.unwrap().is_some());
+}
+
+/// The cluster with this uid. It accepts the token `new`, and what came first.
+async fn cluster_of(uid: &'static str) -> Double {
+    Double::start(move |number, asked| {
+        if number > 0 && !asked.head.contains("Bearer new") {
+            return Reply::Whole(401, "", "{}".to_owned());
+        }
+        ok(&json!({ "metadata": { "name": "a", "namespace": "shop", "uid": uid, "resourceVersion": "7" } }))
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_kubeconfig_that_names_another_cluster_now_ends_all_calls() {
+    let check = async |uid: &'static str, token: &str, expected: &str| {
+        let (old, now) = (cluster_of("old").await, cluster_of(uid).await);
+        assert_eq!(old.cluster.uid().await.unwrap(), Uid("old".into()));
+        // Its first answer is given to anybody.
+        now.cluster.uid().await.unwrap();
+        let text = super::double::kubeconfig_text(
+            "double",
+            &format!("http://{}", now.address()),
+            &format!("token: {token}"),
+        );
+        std::fs::write(old.kubeconfig(), text).unwrap();
+        assert_eq!(
+            *old.cluster.get(&config_maps(), &id("a")).await.unwrap_err().fault(),
+            Fault::Unauthorized
+        );
+        let body = json!({ "metadata": { "name": "a" } });
+        let wrote = old.cluster.apply(&config_maps(), &id("a"), &body, &Guard::Absent, Force::No).await;
+        let class = wrote.as_ref().err().map(crate::cluster::Error::class);
+        let words = wrote.map_or_else(|error| error.to_string(), |applied| applied.live.uid.to_string());
+        assert!(words.contains(expected), "{words}");
+        let astray = tokio::time::timeout(Duration::from_millis(50), old.cluster.gone_astray()).await;
+        assert_eq!(astray.is_ok(), class == Some(Class::Config), "{expected}");
+        let writes = now.asked().iter().filter(|asked| asked.method != "GET").count();
+        assert_eq!(writes, usize::from(uid == "old" && token == "new"), "{expected}");
+    };
+    check("old", "new", "old").await;
+    check("new", "new", "the kubeconfig names another cluster now, at 127.0.0.1:").await;
+    // It does not say which one it is: nothing is sent there.
+    check("new", "wrong", "(401)").await;
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! An HTTP server that answers from a script, so that every byte of an exchange is the test's.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -54,6 +55,7 @@ pub(super) struct Double {
     pub(super) cluster: Cluster,
     asked: Arc<Mutex<Vec<Asked>>>,
     dir: tempfile::TempDir,
+    address: SocketAddr,
 }
 
 impl Double {
@@ -83,11 +85,15 @@ impl Double {
         });
         let connection = Connection { kubeconfig: Some(kubeconfig), ..connection };
         let cluster = Cluster::connect_with(&connection, patience).await.unwrap();
-        Self { cluster, asked, dir }
+        Self { cluster, asked, dir, address }
     }
 
     pub(super) fn asked(&self) -> Vec<Asked> {
         self.asked.lock().unwrap().clone()
+    }
+
+    pub(super) fn address(&self) -> SocketAddr {
+        self.address
     }
 
     pub(super) fn kubeconfig(&self) -> PathBuf {

@@ -6,7 +6,9 @@ use tokio::sync::mpsc::{self, Receiver};
 
 use super::double::{Asked, Double, Reply, config_maps};
 use crate::cluster::connect::Patience;
+use crate::cluster::wire::{Project, Projected};
 use crate::cluster::{Connection, Fault, Informer, InformerEvent, News, Selector};
+use crate::engine::Live;
 
 fn object(name: &str, version: u64) -> Value {
     json!({ "metadata": { "name": name, "namespace": "shop", "uid": "u", "resourceVersion": version.to_string() } })
@@ -251,4 +253,24 @@ async fn a_relist_is_done_on_demand() {
     assert_eq!(told(&mut events, 3).await, ["started", "seen a@4", "synced"]);
     drop(events);
     drop(informer);
+}
+
+/// Reads nothing.
+#[derive(Clone)]
+struct Broken;
+
+impl Project for Broken {
+    type Record = Live;
+
+    fn project(&self, _: &str) -> Option<Projected<Live>> {
+        panic!("on purpose")
+    }
+}
+
+#[tokio::test]
+async fn the_end_of_an_informer_by_a_bug_is_told() {
+    let double = Double::start(|_, _| Reply::Held(seen("a", 3))).await;
+    let (sink, mut events) = mpsc::channel(64);
+    let _informer = double.cluster.inform(&config_maps(), Selector::All, Broken, sink);
+    assert_eq!(told(&mut events, 2).await, ["started", "failed internal"]);
 }

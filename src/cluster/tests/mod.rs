@@ -1,3 +1,4 @@
+mod absent;
 mod calls;
 mod classify;
 mod connect;

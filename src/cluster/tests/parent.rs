@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::double::{Double, Reply};
 use crate::cluster::{Fault, Parent, applyset_id};
 use crate::engine::{Rv, Uid};
-use crate::object::GroupKind;
+use crate::object::{Class, GroupKind};
 
 #[test]
 fn the_id_is_that_of_kep_3659() {
@@ -40,7 +40,6 @@ async fn a_parent_is_read_and_only_its_difference_written() {
     let double = Double::start(move |_, _| Reply::Whole(200, "", object.to_string())).await;
     let read = double.cluster.parent("rhumb-system", "web").await.unwrap().unwrap();
     assert_eq!(read, parent());
-    assert!(!read.is_foreign());
     // Nothing to write: no call.
     assert_eq!(
         double.cluster.save_parent("rhumb-system", "web", Some(&read), &parent()).await.unwrap(),
@@ -73,12 +72,12 @@ async fn a_parent_is_read_and_only_its_difference_written() {
 }
 
 #[tokio::test]
-async fn a_parent_of_another_tool_is_known_as_such() {
+async fn a_parent_of_another_tool_is_left_alone() {
     let object = stored(&json!({ "applyset.kubernetes.io/tooling": "kubectl/v1.36" }), &json!(null));
     let double = Double::start(move |_, _| Reply::Whole(200, "", object.to_string())).await;
-    let read = double.cluster.parent("rhumb-system", "web").await.unwrap().unwrap();
-    assert!(read.is_foreign());
-    assert!(read.kinds.is_empty() && read.data.is_empty());
+    let error = double.cluster.parent("rhumb-system", "web").await.unwrap_err();
+    assert_eq!(error.class(), Class::Config);
+    assert!(error.to_string().contains("it is the inventory of kubectl/v1.36"), "{error}");
 }
 
 #[tokio::test]

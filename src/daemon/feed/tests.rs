@@ -40,10 +40,15 @@ fn make(folder: &Path) {
 
 impl Bed {
     fn new() -> Self {
-        let (dir, state) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+        let dir = TempDir::new().unwrap();
         let path = dir.path().join("repo");
         let location = Location::Git(GitLocation::new(path.to_str().unwrap())).awaited();
-        let source = Source::open("test", &location, state.path()).unwrap();
+        Self::of(dir, &location)
+    }
+
+    fn of(dir: TempDir, location: &Location) -> Self {
+        let state = TempDir::new().unwrap();
+        let source = Source::open("test", location, state.path()).unwrap();
         let dialect = Dialect {
             source: 0,
             applyset: "set".into(),
@@ -121,7 +126,7 @@ async fn a_file_that_goes_while_all_is_read_again_is_told_to_be_gone() {
     git(&bed.path(), &["rm", "--quiet", "b.yaml"]);
     git(&bed.path(), &["commit", "--quiet", "--message=z"]);
     // A kind has come meanwhile: every file is read again, at a newer revision.
-    let told = bed.feed.obey(Order::Scopes(Box::new(Scopes::builtin()))).await;
+    let told = bed.feed.carry_out(Deed::Obey(Order::Scopes(Box::new(Scopes::builtin())))).await;
     let [Event::Read(_, reading, _)] = &told[..] else { panic!("{told:?}") };
     let files: Vec<_> = reading.files.iter().map(|(file, facts)| (&**file, facts.is_some())).collect();
     assert_eq!(files, [("a.yaml", true), ("b.yaml", false)]);
@@ -135,9 +140,35 @@ async fn a_look_that_was_asked_for_is_answered_only_when_it_succeeded() {
     bed.look().await;
     let aside = bed.dir.path().join("aside");
     fs::rename(bed.path(), &aside).unwrap();
-    let told = bed.feed.obey(Order::Look(3)).await;
+    let told = bed.feed.carry_out(Deed::Obey(Order::Look(3))).await;
     assert!(matches!(&told[..], [Event::Unreadable(..)]), "{told:?}");
     fs::rename(&aside, bed.path()).unwrap();
     let told = bed.feed.look().await;
     assert!(matches!(&told[..], [Event::Read(..), Event::Checked(0, 3)]), "{told:?}");
+}
+
+#[tokio::test]
+async fn older_contents_are_looked_up_while_a_fetch_hangs() {
+    let dir = TempDir::new().unwrap();
+    let origin = dir.path().join("repo");
+    make(&origin);
+    // It accepts connections and says nothing.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let location = Location::Git(GitLocation::new(format!("https://{}/repo", silent.local_addr().unwrap())));
+    let Bed { dir: _dir, _state: state, feed, mut told } = Bed::of(dir, &location);
+    let read = feed.dialect.read(&"a.yaml".into(), MANIFEST.as_bytes(), [0; 20], &mut Scopes::builtin());
+    let wanted = (read.facts.objects[0].id.clone(), read.facts.objects[0].hash);
+    let (orders, from_loop) = mpsc::channel(8);
+    let running = tokio::spawn(feed.run(from_loop));
+    let _asked = tokio::task::spawn_blocking(move || silent.accept().unwrap()).await.unwrap();
+    let store = state.path().join("store.git");
+    git(&store, &["fetch", "--quiet", origin.to_str().unwrap(), "+refs/heads/main:refs/rhumb/keep/main"]);
+    let head = Command::new("git").current_dir(&origin).args(["rev-parse", "HEAD"]).output().unwrap();
+    let revision = Revision::new(String::from_utf8(head.stdout).unwrap().trim());
+    orders.send(Order::Resolve(revision, vec![wanted])).await.unwrap();
+    let answer = tokio::time::timeout(std::time::Duration::from_secs(10), told.recv()).await;
+    let Ok(Some(Event::Resolved(found))) = answer else { panic!("{answer:?}") };
+    assert!(found[0].2.is_some());
+    drop(orders);
+    running.await.unwrap();
 }

@@ -88,6 +88,7 @@ impl Reconciler {
             unhealthy: self.unhealthy(),
             diagnostics: sources.iter().flat_map(|source| source.catalog.diagnostics()).collect(),
             incomplete: incomplete.collect(),
+            notes: (0..sources.len()).filter_map(|source| self.engine.unlisted(source)).collect(),
             revision: sources
                 .first()
                 .and_then(|s| s.head.as_ref())

@@ -8,7 +8,7 @@ use super::super::act::Question;
 use super::super::event::Event;
 use super::super::feed::Order;
 use super::{Reconciler, Until};
-use crate::engine::{Action, Failure, Outcome, Reason, Release, SourceId};
+use crate::engine::{Action, Failure, Outcome, Reason, Release, Rule, SourceId};
 use crate::object::{GroupKind, Hash, ObjectId};
 use crate::queue::Queue;
 use crate::report::Told;
@@ -23,6 +23,11 @@ const SWIFT: u32 = 3;
 /// After so many conflicts in a row it is no race any more, and the rests get longer.
 const CONFLICTS: u32 = 8;
 const CONFLICTING: Duration = Duration::from_secs(15);
+
+/// The longest rest of an object that the user may not write: a role that is granted is noticed within it, by
+/// one of them, and the others follow at once. Where there are many, each asks less often.
+const RIGHTS: Duration = Duration::from_secs(15);
+const RIGHTS_EACH: Duration = Duration::from_millis(50);
 
 /// Questions that are asked together.
 #[derive(Default)]
@@ -127,9 +132,9 @@ impl Reconciler {
         wanted.and_then(|gvk| self.watched.exactly(&gvk)).or_else(|| self.watched.kind(&id.group_kind()))
     }
 
-    pub(super) fn spawn(&self, task: impl Future<Output = Event> + Send + 'static) {
+    pub(super) fn spawn(&mut self, task: impl Future<Output = Event> + Send + 'static) {
         let events = self.channels.events.clone();
-        tokio::spawn(async move {
+        self.tasks.spawn(async move {
             let _ = events.send(task.await).await;
         });
     }
@@ -221,6 +226,11 @@ impl Reconciler {
             Failure::Unknown(why, wait) => {
                 self.window = (self.window / 2).max(1);
                 Failure::Unknown(why, wait.max(backoff(&mut self.queue).min(super::OUTAGE)))
+            }
+            Failure::Refused(why, Rule::Rights, wait) => {
+                let most = RIGHTS.max(RIGHTS_EACH * self.engine.denied() as u32);
+                let rest = backoff(&mut self.queue).min(most);
+                Failure::Refused(why, Rule::Rights, wait.map(|wait| wait.max(rest)))
             }
             Failure::Refused(why, rule, wait) => {
                 Failure::Refused(why, rule, wait.map(|wait| wait.max(backoff(&mut self.queue))))

@@ -1,13 +1,19 @@
 //! Reading and writing the inventories.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::super::event::Event;
-use super::super::inventory::{self, Call, Known, Need, Tidy};
-use super::Reconciler;
+use super::super::inventory::{self, Call, Known, Need, Provenance, Tidy};
+use super::{Reconciler, Until};
 use crate::cluster::{self, Parent};
 use crate::engine::{Inventory, SourceId, Writes};
-use crate::object::ObjectId;
+use crate::object::{Class, GroupKind, ObjectId};
+
+/// The shortest wait before an inventory is asked for again.
+const AGAIN: Duration = Duration::from_millis(500);
+/// The same where a person has to change something first.
+const PERSON: Duration = Duration::from_secs(15);
 
 impl Reconciler {
     pub(super) fn reread_parents(&mut self) {
@@ -22,12 +28,9 @@ impl Reconciler {
         if std::mem::replace(&mut self.ledgers[source].call, Call::Busy) == Call::Busy {
             return;
         }
-        let (cluster, events) = (self.hands.cluster.clone(), self.channels.events.clone());
+        let cluster = self.hands.cluster.clone();
         let (namespace, name) = (self.namespace.clone(), self.engine.source(source).name.clone());
-        tokio::spawn(async move {
-            let parent = cluster.parent(&namespace, &name).await;
-            let _ = events.send(Event::Parent(source, parent)).await;
-        });
+        self.spawn(async move { Event::Parent(source, cluster.parent(&namespace, &name).await) });
     }
 
     pub(super) fn parent_answered(
@@ -47,18 +50,22 @@ impl Reconciler {
                     ledger.need = Need::Growth;
                 }
                 self.watched.hold(inventory.kinds.iter().cloned(), &mut self.engine);
-                self.engine.inventory(source, self.visible(source, inventory));
+                self.show_inventory(source);
+            }
+            // Only a person can help, and nobody waits for one here.
+            Err(error) if error.class() == Class::Config && self.until != Until::Stopped => {
+                self.fatal = Some(error.into());
             }
             Err(error) => {
                 tracing::warn!(source = %self.engine.source(source).name, "the inventory: {error}");
                 ledger.call = Call::Busy;
-                let (events, cluster) = (self.channels.events.clone(), self.hands.cluster.clone());
+                let cluster = self.hands.cluster.clone();
                 let (namespace, name) = (self.namespace.clone(), self.engine.source(source).name.clone());
-                let wait = Duration::from_millis(500).mul_f64(1.0 + super::super::random());
-                tokio::spawn(async move {
+                let wait = if error.class() == Class::Config { PERSON } else { AGAIN };
+                let wait = wait.mul_f64(1.0 + super::super::random());
+                self.spawn(async move {
                     tokio::time::sleep(wait).await;
-                    let parent = cluster.parent(&namespace, &name).await;
-                    let _ = events.send(Event::Parent(source, parent)).await;
+                    Event::Parent(source, cluster.parent(&namespace, &name).await)
                 });
             }
         }
@@ -66,11 +73,35 @@ impl Reconciler {
 
     /// What the inventory says is judged from where the source really is.
     pub(super) fn is_at(&mut self, source: SourceId, place: String) {
-        if let Known::Says(parent) = &self.ledgers[source].parent {
-            let inventory = inventory::read(Some(parent), &place);
+        self.places[source] = place;
+        self.ledgers[source].origin = Provenance::Unknown;
+        self.show_inventory(source);
+    }
+
+    /// An inventory whose parent does not tell its place was made here where all that can be seen of it is wanted.
+    fn find_origins(&mut self) {
+        for source in 0..self.ledgers.len() {
+            let inventory = self.engine.source(source).inventory.as_ref();
+            let lost = inventory.is_some_and(|told| told.other_place.as_deref() == Some(inventory::NOWHERE));
+            if lost && self.is_seen(source) && self.engine.judge(source).is_empty() {
+                self.ledgers[source].origin = Provenance::Here;
+                self.show_inventory(source);
+            }
+        }
+    }
+
+    /// Tells the engine what the inventory says, as it was last read.
+    pub(super) fn show_inventory(&mut self, source: SourceId) {
+        let ledger = &mut self.ledgers[source];
+        if ledger.parent != Known::Unread {
+            let mut inventory = inventory::read(ledger.parent.parent(), &self.places[source]);
+            match inventory.other_place.as_deref() {
+                None => ledger.origin = Provenance::Here,
+                Some(inventory::NOWHERE) if ledger.origin == Provenance::Here => inventory.other_place = None,
+                Some(_) => {}
+            }
             self.engine.inventory(source, self.visible(source, inventory));
         }
-        self.places[source] = place;
     }
 
     /// A source that is only observed writes no inventory; its decisions are shown as if it had.
@@ -83,6 +114,7 @@ impl Reconciler {
 
     /// Writes the parents that do not say what they should.
     pub(super) fn keep_inventories(&mut self) {
+        self.find_origins();
         for source in 0..self.ledgers.len() {
             let state = self.engine.source(source);
             if self.ledgers[source].call == Call::Busy
@@ -115,12 +147,29 @@ impl Reconciler {
                 continue;
             }
             self.ledgers[source].call = Call::Busy;
-            let (cluster, events) = (self.hands.cluster.clone(), self.channels.events.clone());
+            let cluster = self.hands.cluster.clone();
             let (namespace, name) = (self.namespace.clone(), state.name.clone());
-            tokio::spawn(async move {
+            self.spawn(async move {
                 let saved = cluster.save_parent(&namespace, &name, known.as_ref(), &wanted).await;
-                let _ = events.send(Event::Parent(source, saved.map(Some))).await;
+                Event::Parent(source, saved.map(Some))
             });
+        }
+    }
+
+    /// Logs, once, which kind keeps a source from pruning, and that none does any more.
+    pub(super) fn tell_unlisted(&mut self) {
+        for (source, ledger) in self.ledgers.iter_mut().enumerate() {
+            let why = self.engine.unlisted(source);
+            if ledger.told == why {
+                continue;
+            }
+            let source = &self.engine.source(source).name;
+            if let Some(why) = &why {
+                tracing::warn!(%source, "{why}");
+            } else {
+                tracing::info!(%source, "what kept it from pruning is over");
+            }
+            ledger.told = why;
         }
     }
 
@@ -134,6 +183,15 @@ impl Reconciler {
         for ledger in self.ledgers.iter_mut().filter(|ledger| ledger.need == Need::Nothing) {
             ledger.need = Need::Tidying;
         }
+    }
+
+    /// Whether every kind that a source names is listed, or will not be before somebody does something.
+    fn is_seen(&self, source: SourceId) -> bool {
+        let state = self.engine.source(source);
+        let mut kinds: BTreeSet<_> = state.catalog.ids().map(ObjectId::group_kind).collect();
+        kinds.extend(state.inventory.iter().flat_map(|inventory| inventory.kinds.iter().cloned()));
+        let waits = |kind: &GroupKind| self.engine.is_syncing(kind) && !self.engine.is_unserved(kind);
+        state.incomplete.is_none() && !kinds.is_empty() && !kinds.iter().any(waits)
     }
 
     fn all_synced(&self, source: SourceId) -> bool {

@@ -4,6 +4,7 @@
 mod budget;
 mod decisions;
 mod prune;
+mod returns;
 mod safety;
 mod simulation;
 mod wakes;

@@ -215,6 +215,7 @@ proptest! {
         let mut simulation = Simulation::new();
         for happening in &happenings {
             simulation.happen(happening);
+            simulation.rig.engine.assert_counts();
         }
         simulation.comes_to_rest();
         let mut deleted = BTreeSet::new();

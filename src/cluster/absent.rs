@@ -1,0 +1,96 @@
+//! The proof that the server does not have a kind.
+
+use std::collections::BTreeSet;
+
+use serde::Deserialize;
+
+use super::call::{Ask, Cluster};
+use super::error::{Error, On};
+use super::kinds::Lookup;
+use super::path;
+use crate::object::GroupKind;
+
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const SERVICES: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
+/// Definitions carry whole schemas, up to a megabyte each.
+const PAGE: &str = "50";
+
+/// One page of a list of specs.
+#[derive(Deserialize)]
+struct Page<S> {
+    metadata: Meta,
+    items: Vec<Item<S>>,
+}
+
+#[derive(Deserialize)]
+struct Meta {
+    #[serde(rename = "continue", default)]
+    next: String,
+}
+
+#[derive(Deserialize)]
+struct Item<S> {
+    spec: S,
+}
+
+#[derive(Deserialize)]
+struct Definition {
+    group: String,
+    names: Names,
+}
+
+#[derive(Deserialize)]
+struct Names {
+    kind: String,
+}
+
+#[derive(Deserialize)]
+struct Service {
+    #[serde(default)]
+    group: String,
+    service: Option<serde_json::Value>,
+}
+
+impl Cluster {
+    /// Tells which of these kinds the server certainly does not have, so that no object of them is there either.
+    ///
+    /// That discovery does not list a kind proves nothing: a server that has just started lists kinds bit by bit,
+    /// and the group of another server that is down may be missing. So the server must be ready, discovery, asked
+    /// anew, must not list the kind in any version, no definition may name it, and its group may be no other
+    /// server's. Whatever cannot be asked proves nothing either.
+    pub async fn absent(&self, kinds: &BTreeSet<GroupKind>) -> Result<BTreeSet<GroupKind>, Error> {
+        self.ask(Ask::read("/readyz".to_owned(), On::Server("readiness"))).await?;
+        let listed = self.discover().await?;
+        let definitions: Vec<Definition> = self.specs(DEFINITIONS, "the list of definitions").await?;
+        let services: Vec<Service> = self.specs(SERVICES, "the list of API services").await?;
+        let is_absent = |kind: &&GroupKind| {
+            let unlisted = matches!(listed.preferred(kind), Lookup::Unserved { .. });
+            let defined = definitions.iter().any(|d| d.group == *kind.group && d.names.kind == *kind.kind);
+            let elsewhere = services.iter().any(|s| s.group == *kind.group && s.service.is_some());
+            unlisted && !defined && !elsewhere
+        };
+        Ok(kinds.iter().filter(is_absent).cloned().collect())
+    }
+
+    async fn specs<S: serde::de::DeserializeOwned>(
+        &self,
+        collection: &str,
+        what: &'static str,
+    ) -> Result<Vec<S>, Error> {
+        let on = On::Server(what);
+        let (mut specs, mut next) = (Vec::new(), String::new());
+        loop {
+            let mut parameters = vec![("limit", PAGE)];
+            if !next.is_empty() {
+                parameters.push(("continue", &next));
+            }
+            let url = path::query(collection.to_owned(), &parameters);
+            let page: Page<S> = self.ask(Ask::read(url, on.clone())).await?.decode(&on)?;
+            specs.extend(page.items.into_iter().map(|item| item.spec));
+            if page.metadata.next.is_empty() {
+                return Ok(specs);
+            }
+            next = page.metadata.next;
+        }
+    }
+}

@@ -1,0 +1,60 @@
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::double::{Double, Reply};
+use crate::object::GroupKind;
+
+/// A server with one kind, one definition, one group of its own and one of another server.
+fn answer(path: &str, ready: bool) -> (u16, Value) {
+    let groups = json!([
+        { "metadata": { "name": "shop.org" }, "versions": [{ "version": "v1", "resources": [
+            { "resource": "carts", "responseKind": { "kind": "Cart" }, "scope": "Namespaced", "verbs": ["list"] } ] }] },
+        { "metadata": { "name": "stale.org" }, "versions": [{ "version": "v1", "freshness": "Stale" }] },
+    ]);
+    let definition = |kind: &str| json!({ "spec": { "group": "shop.org", "names": { "kind": kind } } });
+    match path.split('?').next().unwrap_or_default() {
+        "/readyz" if ready => (200, json!("ok")),
+        "/api" => (200, json!({ "items": [{ "metadata": { "name": "" }, "versions": [] }] })),
+        "/apis" => (200, json!({ "items": groups })),
+        // Two pages.
+        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions" if path.contains("continue=more") => {
+            (200, json!({ "metadata": {}, "items": [definition("Hidden")] }))
+        }
+        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions" => {
+            (200, json!({ "metadata": { "continue": "more" }, "items": [definition("Cart")] }))
+        }
+        "/apis/apiregistration.k8s.io/v1/apiservices" => {
+            let services = json!([
+                { "spec": { "group": "shop.org", "service": null } },
+                { "spec": { "version": "v1" } },
+                { "spec": { "group": "down.org", "service": { "name": "a", "namespace": "b" } } },
+            ]);
+            (200, json!({ "metadata": {}, "items": services }))
+        }
+        _ => (500, json!({ "message": "no" })),
+    }
+}
+
+#[tokio::test]
+async fn a_kind_is_absent_only_where_nothing_speaks_for_it() {
+    let kinds = [
+        "Cart.shop.org",
+        "Hidden.shop.org",
+        "Gone.shop.org",
+        "Thing.stale.org",
+        "Thing.down.org",
+        "Old.gone.org",
+    ];
+    let kinds: BTreeSet<GroupKind> = kinds.into_iter().map(GroupKind::parse).collect();
+    for ready in [true, false] {
+        let double = Double::start(move |_, asked| {
+            let (code, body) = answer(&asked.path, ready);
+            Reply::Whole(code, "", body.to_string())
+        })
+        .await;
+        let absent = double.cluster.absent(&kinds).await.ok();
+        let expected = ["Gone.shop.org", "Old.gone.org"].map(GroupKind::parse);
+        assert_eq!(absent, ready.then(|| expected.into()));
+    }
+}

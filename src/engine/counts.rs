@@ -1,0 +1,82 @@
+//! Numbers and sets that the prune guard needs, kept as facts come in: counted anew for each of them, ten thousand
+//! objects would cost milliseconds each time.
+
+use std::collections::BTreeSet;
+
+use super::Live;
+use super::entry::SourceId;
+use super::state::Engine;
+use crate::object::{ObjectId, Revision};
+
+impl Engine {
+    /// The cluster shows an object otherwise than before, or no longer.
+    pub(super) fn count_live(&mut self, id: &ObjectId, before: Option<&Live>) {
+        let now = self.live.get(id);
+        let brought = |live: Option<&Live>| live?.release.as_ref().map(|release| release.revision.clone());
+        let (was, is) =
+            (before.and_then(|live| self.source_of(live)), now.and_then(|live| self.source_of(live)));
+        let (from, to) = (brought(before), brought(now.map(|live| &**live)));
+        for source in was.into_iter().chain(is).collect::<BTreeSet<SourceId>>() {
+            self.sources[source].count_member(id, was == Some(source), is == Some(source));
+        }
+        if from != to {
+            from.inspect(|revision| self.forget_one_of(revision));
+            to.inspect(|revision| *self.brought.entry(revision.clone()).or_default() += 1);
+        }
+    }
+
+    fn forget_one_of(&mut self, revision: &Revision) {
+        if let Some(count) = self.brought.get_mut(revision) {
+            *count -= 1;
+            if *count == 0 {
+                self.brought.remove(revision);
+            }
+        }
+    }
+
+    /// Keeps the set of objects with which a change of the newest revision is not done.
+    pub(super) fn track_move(&mut self, id: &ObjectId) {
+        for source in 0..self.sources.len() {
+            let moving = self.unfinished(source, id).is_some();
+            let ids = &mut self.sources[source].moving;
+            if moving {
+                ids.insert(id.clone())
+            } else {
+                ids.remove(id)
+            };
+        }
+    }
+
+    /// A source has another newest revision. Only objects that were moving can have come to rest by that, and only
+    /// where the cluster shows the very revision others can have begun to move.
+    pub(super) fn track_moves(&mut self, source: SourceId) {
+        let state = &self.sources[source];
+        let shown = state.head.as_ref().is_some_and(|head| self.brought.contains_key(head));
+        let ids: Vec<ObjectId> = if shown {
+            state.catalog.ids().cloned().collect()
+        } else {
+            state.moving.iter().cloned().collect()
+        };
+        for id in &ids {
+            self.track_move(id);
+        }
+    }
+
+    /// Fails where a number is wrong, or a change that is not done would be taken for done.
+    #[cfg(test)]
+    pub(super) fn assert_counts(&self) {
+        for (number, source) in self.sources.iter().enumerate() {
+            let mut members = std::collections::BTreeMap::new();
+            for (id, _) in self.live.iter().filter(|(_, live)| self.source_of(live) == Some(number)) {
+                *members.entry(id.group_kind()).or_insert(0) += 1;
+            }
+            assert_eq!(members, source.members);
+            let mut kinds = std::collections::BTreeMap::new();
+            source.catalog.ids().for_each(|id| *kinds.entry(id.group_kind()).or_insert(0) += 1);
+            assert_eq!(kinds, source.kinds);
+            for id in source.catalog.ids().filter(|id| self.unfinished(number, id).is_some()) {
+                assert!(source.moving.contains(id), "{id} is moving");
+            }
+        }
+    }
+}
