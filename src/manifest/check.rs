@@ -146,6 +146,13 @@ impl<'s> Check<'_, 's, '_> {
             self.identified = false;
             self.error(&["apiVersion"], "bad-api-version", BAD_API_VERSION);
         }
+        if self.get(&["items"]).is_some() {
+            let message =
+                "Kubernetes takes what has `items` for a list, and the kind of a list ends in `List`";
+            let mark = self.key_place(&["items"]);
+            let hint = "correct the kind, or move `items` to where it belongs";
+            self.findings.add(Finding::error(mark, "bad-list", message).hint(hint));
+        }
     }
 
     /// False for what would be applied wrongly, whatever else is in it.

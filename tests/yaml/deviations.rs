@@ -81,8 +81,9 @@ pub(crate) const WARNED_OF: &[(&str, &[&str], &str)] = &[
     ("apiVersion: v1\nkind: Service\nmetadata: {name: 0a}\n", &["v1 Service 0a"], "service-name"),
 ];
 
-/// Files that kubectl refuses as a whole, and of which more is read here: what is shown, and the error if there
-/// is one. A list is taken apart as far as it goes: its other items are not to blame.
+/// Files of which more is read here than kubectl reads: what is shown, and the error if there is one. A list is
+/// taken apart as far as it goes: its other items are not to blame. An object of another kind with `items` is no
+/// list: of it kubectl would keep nothing but the items.
 pub(crate) const FURTHER: &[(&str, &[&str], Option<&str>)] = &[
     (
         "apiVersion: v1\nkind: List\nitems: [{apiVersion: v1, kind: List, items: [{@a}]}, {@b}]\n",
@@ -90,6 +91,8 @@ pub(crate) const FURTHER: &[(&str, &[&str], Option<&str>)] = &[
         None,
     ),
     ("apiVersion: v1\nkind: List\nitems: [x, {@a}]\n", &["a"], Some("not-an-object")),
+    ("@a\nitems: []\n", &[r#"a {"items":[]}"#], Some("bad-list")),
+    ("@a\nitems: ~\n", &[r#"a {"items":null}"#], Some("bad-list")),
 ];
 
 /// A bound that kubectl does not have, or has far above it.

@@ -188,7 +188,7 @@ fn every_deviation_is_stricter() {
 }
 
 #[test]
-fn a_list_is_read_as_far_as_it_goes() {
+fn what_kubectl_drops_is_read_as_far_as_it_goes() {
     for (file, here, code) in deviations::FURTHER {
         assert_eq!(shown(file), (owned(here), code.iter().copied().collect(), vec![]), "{file:?}");
     }

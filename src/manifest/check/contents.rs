@@ -18,11 +18,15 @@ impl<'s> Check<'_, 's, '_> {
         value: Option<&'s Value>,
     ) -> Option<&'s Map<String, Value>> {
         let name = path.join(".");
+        let secret = self.subject.gvk.group_kind().is("", "Secret");
         match value? {
             Value::Object(map) => {
                 for (key, value) in map.iter().filter(|(_, value)| !is_text(value)) {
                     let path = [path, &[key]].concat();
-                    self.text(&path, value, || format!("{name}: the value of \"{key}\""));
+                    self.text(&path, value, || match names::data_key_fault(key) {
+                        Some(_) if secret => format!("{name}: the value of this key"),
+                        _ => format!("{name}: the value of \"{key}\""),
+                    });
                 }
                 Some(map)
             }
@@ -112,8 +116,9 @@ impl<'s> Check<'_, 's, '_> {
         for field in fields {
             let Some(map) = self.texts(&[field], at(self.subject.body, &[field])) else { continue };
             for key in map.keys() {
+                // The key is not repeated: `{password:hunter2}` is one.
                 if let Some(fault) = names::data_key_fault(key) {
-                    self.key_error(&[field, key], || format!("{field}: \"{key}\" cannot be a key: {fault}"));
+                    self.key_error(&[field, key], || format!("{field}: this cannot be a key: {fault}"));
                 }
             }
         }

@@ -341,6 +341,24 @@ fn an_object_may_stand_twice_in_a_list() {
 }
 
 #[test]
+fn items_belong_to_lists() {
+    check(
+        "
+        apiVersion: v1
+        kind: ConfigMap
+        metadata: {name: a}
+        items:
+        - {apiVersion: v1, kind: ConfigMap, metadata: {name: b}}
+        ",
+        "
+        a.yaml:4:1: error: Kubernetes takes what has `items` for a list, and the kind of a list ends in `List`
+          hint: correct the kind, or move `items` to where it belongs
+        held: ConfigMap default/a, its manifest has an error
+        ",
+    );
+}
+
+#[test]
 fn the_apiversion_of_a_list_is_text() {
     check(
         "

@@ -451,13 +451,13 @@ fn keys_of_contents_are_plain() {
         metadata: {name: a}
         data: {a b: x, ..c: x, .: x, .d: x, "": x}
         "#,
-        r#"
-        a.yaml:4:8: error: data: "a b" cannot be a key: it has 1 to 253 characters: letters, digits, `-`, `_` and `.`, and neither is `.` nor begins with `..`
-        a.yaml:4:16: error: data: "..c" cannot be a key: it has 1 to 253 characters: letters, digits, `-`, `_` and `.`, and neither is `.` nor begins with `..`
-        a.yaml:4:24: error: data: "." cannot be a key: it has 1 to 253 characters: letters, digits, `-`, `_` and `.`, and neither is `.` nor begins with `..`
-        a.yaml:4:37: error: data: "" cannot be a key: it has 1 to 253 characters: letters, digits, `-`, `_` and `.`, and neither is `.` nor begins with `..`
+        "
+        a.yaml:4:8: error: data: this cannot be a key: it has 1 to 253 characters: letters, digits, `-`, `_` and `.`, and neither is `.` nor begins with `..`
+        a.yaml:4:16: error: data: this cannot be a key: it has 1 to 253 characters: letters, digits, `-`, `_` and `.`, and neither is `.` nor begins with `..`
+        a.yaml:4:24: error: data: this cannot be a key: it has 1 to 253 characters: letters, digits, `-`, `_` and `.`, and neither is `.` nor begins with `..`
+        a.yaml:4:37: error: data: this cannot be a key: it has 1 to 253 characters: letters, digits, `-`, `_` and `.`, and neither is `.` nor begins with `..`
         held: ConfigMap default/a, its manifest has an error
-        "#,
+        ",
     );
 }
 

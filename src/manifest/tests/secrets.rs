@@ -55,6 +55,8 @@ fn not_where_it_is_invalid() {
         "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nstringData: {q: !hunter2 x, p: hunter2}\n",
         "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nstringData: {p: hunter2, q: yes}\n",
         "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nstringData: hunter2\n",
+        "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nstringData: {password:hunter2}\n",
+        "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nstringData:\n  password:hunter2: 1\n",
         "{apiVersion: v1, kind: Secret, metadata: {name: a, uid: x}, data: {p: hunter2}}\n",
         "apiVersion: v1\nkind: secret\nmetadata: {name: A}\ndata: {p: hunter2}\n",
         "{metadata: {name: a}, stringData: {p: hunter2}}\n",
