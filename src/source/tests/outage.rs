@@ -133,7 +133,7 @@ async fn over_http_the_last_revision_stays_in_force_with_its_age_and_recovers() 
     bed.server.set(Manner::Http);
     let mut source = bed.open_with(|location, settings| {
         location.url = bed.server.url("http").replace("://", "://user:hunter2@");
-        settings.answer = Duration::from_millis(1500);
+        settings.answer = Duration::from_secs(4);
     });
     assert_eq!(source.observe().await.unwrap().revision, first);
     let html = "<!DOCTYPE html>\n<html>\n<body>Please log in</body>\n</html>\n";
@@ -194,7 +194,7 @@ async fn a_query_of_an_address_is_a_secret_too() {
 async fn pins_do_not_wait_for_a_silent_remote_one_after_the_other() {
     let (bed, first) = Bed::new(&[("a.yaml", "1")]);
     let second = bed.repo.commit(&[("a.yaml", "2")]);
-    let mut source = bed.open_with(|_, settings| settings.fetch = Duration::from_secs(2));
+    let mut source = bed.open_with(|_, settings| settings.fetch = Duration::from_secs(6));
     source.observe().await.unwrap();
     bed.server.wait_idle();
     bed.server.set(Manner::Silent);

@@ -139,7 +139,7 @@ async fn a_broken_store_whose_remote_is_gone_is_an_error_and_never_empty() {
     ];
     for damage in breaks {
         let (bed, first) = Bed::new(&[("a.yaml", "1"), ("b.yaml", "2")]);
-        let open = || bed.open_with(|_, settings| settings.answer = Duration::from_millis(500));
+        let open = || bed.open_with(|_, settings| settings.answer = Duration::from_secs(3));
         let mut source = open();
         source.observe().await.unwrap();
         damage(bed.state.path());
