@@ -35,6 +35,9 @@ pub struct Held {
     pub reason: String,
 }
 
+/// So many of its other places are named where an object stands more than once.
+const NAMED: usize = 3;
+
 /// Normalises the namespaces of all items by the scope of their kinds, and finds objects that stand twice.
 ///
 /// A cluster-scoped object loses its namespace, with a warning; a namespaced one without gets
@@ -138,16 +141,18 @@ impl<'s> Assembly<'s> {
         for (first, others) in &self.copies {
             let all: Vec<usize> = std::iter::once(*first).chain(others.iter().copied()).collect();
             for &index in &all {
-                // Every copy names the first, and the first names the second.
-                let other = if index == *first { others.first() } else { Some(first) };
-                let (Some(entry), Some(other)) =
-                    (self.entries.get(index), other.and_then(|at| self.entries.get(*at)))
-                else {
-                    continue;
-                };
-                let reason = format!("{} stands twice: here and at {}", entry.id, other.origin);
+                let Some(entry) = self.entries.get(index) else { continue };
+                let others = all.iter().filter(|other| **other != index);
+                let places = others.filter_map(|other| Some(&self.entries.get(*other)?.origin));
+                let reason = format!("{} stands {}", entry.id, also_at(all.len(), places));
+                let hint =
+                    if all.len() == 2 { "remove one of the two" } else { "remove all but one" }.to_owned();
                 let diagnostic = Diagnostic::error(entry.origin.clone(), "duplicate-object", reason.clone());
-                self.assembled.diagnostics.push(diagnostic.hint("remove one of the two: neither is applied"));
+                self.assembled.diagnostics.push(
+                    diagnostic.hint(
+                        hint + if all.len() == 2 { ": neither is applied" } else { ": none is applied" },
+                    ),
+                );
                 twice.insert(index, reason);
             }
         }
@@ -166,6 +171,15 @@ impl<'s> Assembly<'s> {
         }
         self.assembled
     }
+}
+
+/// How often an object stands, and where besides here. Names a few, as each copy names the others.
+fn also_at<'o>(count: usize, others: impl Iterator<Item = &'o Origin>) -> String {
+    let times = if count == 2 { "twice".to_owned() } else { format!("{count} times") };
+    let named: Vec<String> = others.take(NAMED).map(|origin| format!(" and at {origin}")).collect();
+    let more = count - 1 - named.len();
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{times}: here{}{more}", named.concat())
 }
 
 fn needless_namespace(origin: &Origin, kind: &GroupKind, name: &str, namespace: &str) -> Diagnostic {

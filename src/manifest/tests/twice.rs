@@ -42,15 +42,15 @@ fn three_times() {
         metadata: {name: a}
         ",
         "
-        a.yaml:1:1: error: ConfigMap default/a stands twice: here and at a.yaml:5
-          hint: remove one of the two: neither is applied
-        a.yaml:5:1: error: ConfigMap default/a stands twice: here and at a.yaml:1
-          hint: remove one of the two: neither is applied
-        a.yaml:9:1: error: ConfigMap default/a stands twice: here and at a.yaml:1
-          hint: remove one of the two: neither is applied
-        held: ConfigMap default/a, ConfigMap default/a stands twice: here and at a.yaml:5
-        held: ConfigMap default/a, ConfigMap default/a stands twice: here and at a.yaml:1
-        held: ConfigMap default/a, ConfigMap default/a stands twice: here and at a.yaml:1
+        a.yaml:1:1: error: ConfigMap default/a stands 3 times: here and at a.yaml:5 and at a.yaml:9
+          hint: remove all but one: none is applied
+        a.yaml:5:1: error: ConfigMap default/a stands 3 times: here and at a.yaml:1 and at a.yaml:9
+          hint: remove all but one: none is applied
+        a.yaml:9:1: error: ConfigMap default/a stands 3 times: here and at a.yaml:1 and at a.yaml:5
+          hint: remove all but one: none is applied
+        held: ConfigMap default/a, ConfigMap default/a stands 3 times: here and at a.yaml:5 and at a.yaml:9
+        held: ConfigMap default/a, ConfigMap default/a stands 3 times: here and at a.yaml:1 and at a.yaml:9
+        held: ConfigMap default/a, ConfigMap default/a stands 3 times: here and at a.yaml:1 and at a.yaml:5
         ",
     );
 }
@@ -113,16 +113,16 @@ fn by_the_default_namespace() {
         metadata: {name: a, namespace: shop}
         "#,
         "
-        a.yaml:1:1: error: ConfigMap default/a stands twice: here and at a.yaml:5
-          hint: remove one of the two: neither is applied
-        a.yaml:5:1: error: ConfigMap default/a stands twice: here and at a.yaml:1
-          hint: remove one of the two: neither is applied
-        a.yaml:9:1: error: ConfigMap default/a stands twice: here and at a.yaml:1
-          hint: remove one of the two: neither is applied
+        a.yaml:1:1: error: ConfigMap default/a stands 3 times: here and at a.yaml:5 and at a.yaml:9
+          hint: remove all but one: none is applied
+        a.yaml:5:1: error: ConfigMap default/a stands 3 times: here and at a.yaml:1 and at a.yaml:9
+          hint: remove all but one: none is applied
+        a.yaml:9:1: error: ConfigMap default/a stands 3 times: here and at a.yaml:1 and at a.yaml:5
+          hint: remove all but one: none is applied
         ConfigMap shop/a
-        held: ConfigMap default/a, ConfigMap default/a stands twice: here and at a.yaml:5
-        held: ConfigMap default/a, ConfigMap default/a stands twice: here and at a.yaml:1
-        held: ConfigMap default/a, ConfigMap default/a stands twice: here and at a.yaml:1
+        held: ConfigMap default/a, ConfigMap default/a stands 3 times: here and at a.yaml:5 and at a.yaml:9
+        held: ConfigMap default/a, ConfigMap default/a stands 3 times: here and at a.yaml:1 and at a.yaml:9
+        held: ConfigMap default/a, ConfigMap default/a stands 3 times: here and at a.yaml:1 and at a.yaml:5
         ",
     );
 }
