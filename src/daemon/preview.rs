@@ -335,7 +335,7 @@ impl Preview {
             revision: source.head.as_ref().map(ToString::to_string).unwrap_or_default(),
             complete: source.incomplete.is_none(),
             objects: planned,
-            diagnostics: source.catalog.diagnostics(),
+            diagnostics: source.diagnostics(),
         }
     }
 

@@ -86,7 +86,7 @@ impl Reconciler {
         Pass {
             ending,
             unhealthy: self.unhealthy(),
-            diagnostics: sources.iter().flat_map(|source| source.catalog.diagnostics()).collect(),
+            diagnostics: sources.iter().flat_map(|source| source.diagnostics()).collect(),
             incomplete: incomplete.collect(),
             revision: sources
                 .first()
