@@ -209,8 +209,8 @@ impl Feed {
         let same = self.told.as_ref().filter(|told| told.revision == revision);
         if let (Some(told), Extent::Changes) = (same, self.extent) {
             // Nothing is new, unless that it can be read again.
-            let incomplete = refusal(told);
-            let reading = Reading { revision: Some(revision), incomplete, ..Reading::default() };
+            let (incomplete, refused) = (refusal(told), told.refused.clone());
+            let reading = Reading { revision: Some(revision), incomplete, refused, ..Reading::default() };
             return Ok(self.trouble.is_some().then(|| (reading, BTreeSet::new())));
         }
         self.step(revision).await.map(Some)
@@ -374,6 +374,7 @@ fn advance(
     let mut reading =
         Reading { revision: Some(to.clone()), files: files.into_iter().collect(), ..Reading::default() };
     reading.incomplete = refusal(&snapshot);
+    reading.refused.clone_from(&snapshot.refused);
     Ok(Step { snapshot, reading, unknown: unknown.into_values().flatten().collect(), scopes })
 }
 
@@ -463,6 +464,7 @@ pub(super) fn read_disk(
     let unknown = files.values().flat_map(|read| read.unknown.iter().cloned()).collect();
     reading.files = files.into_iter().map(|(path, read)| (path.clone(), Some(read.facts))).collect();
     reading.incomplete = refusal(snapshot);
+    reading.refused.clone_from(&snapshot.refused);
     (reading, unknown)
 }
 

@@ -336,7 +336,7 @@ impl Preview {
             complete: source.incomplete.is_none(),
             objects: planned,
             notes: self.engine.unlisted(ONLY).into_iter().collect(),
-            diagnostics: source.catalog.diagnostics(),
+            diagnostics: source.diagnostics(),
         }
     }
 

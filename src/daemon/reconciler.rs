@@ -421,7 +421,10 @@ impl Reconciler {
         if let Some(revision) = &reading.revision {
             tracing::info!(source = %self.engine.source(source).name, %revision, files = reading.files.len(), "read");
         }
-        let errors = facts().flat_map(|facts| &facts.diagnostics).filter(|found| found.is_error());
+        let known = &self.engine.source(source).refused;
+        let refused = reading.refused.iter().filter(|found| !known.contains(found));
+        let found = facts().flat_map(|facts| &facts.diagnostics).chain(refused);
+        let errors = found.filter(|found| found.is_error());
         // One pass hands them to its caller, who shows them whole.
         for diagnostic in errors.filter(|_| self.until == Until::Stopped) {
             tracing::warn!(code = diagnostic.code, "{}: {}", diagnostic.origin, diagnostic.message);

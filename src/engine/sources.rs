@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::prune::Judgement;
 use super::{Adopt, BlastRadius, Catalog, FileFacts, Prune, Uid};
-use crate::object::{GroupKind, Hash, ObjectId, Revision};
+use crate::object::{Diagnostic, GroupKind, Hash, ObjectId, Revision};
 
 /// What the parent object of a source's inventory says.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -48,6 +48,8 @@ pub struct Source {
     pub head: Option<Revision>,
     /// Why its newest state was not read whole; none when it was.
     pub incomplete: Option<Arc<str>>,
+    /// What of its newest state could hold manifests and is not read at all.
+    pub refused: Vec<Diagnostic>,
     /// Its inventory; none before the parent was read.
     pub inventory: Option<Inventory>,
     /// Whether it writes at all.
@@ -79,6 +81,7 @@ impl Source {
             catalog: Catalog::default(),
             head: None,
             incomplete: Some("it has not been read yet".into()),
+            refused: Vec::new(),
             inventory: None,
             writes: Writes::Allowed,
             kinds: BTreeMap::new(),
@@ -94,6 +97,14 @@ impl Source {
 }
 
 impl Source {
+    /// What reading found, in the files and beside them.
+    pub fn diagnostics(&self) -> Vec<Diagnostic> {
+        let mut found = self.catalog.diagnostics();
+        found.extend(self.refused.iter().cloned());
+        found.sort();
+        found
+    }
+
     /// Keeps the number of its objects of a kind, when its manifests come to name one, or no longer do.
     pub(super) fn count(&mut self, id: &ObjectId, before: bool, now: bool) {
         recount(&mut self.kinds, id, before, now);
@@ -125,4 +136,6 @@ pub struct Reading {
     pub files: Vec<(Arc<str>, Option<FileFacts>)>,
     /// Why it was not read whole, beyond files that were not understood.
     pub incomplete: Option<Arc<str>>,
+    /// What could hold manifests and is not read at all, each with its reason.
+    pub refused: Vec<Diagnostic>,
 }

@@ -167,6 +167,7 @@ impl Engine {
         }
         let doubt = state.catalog.not_understood().map(|file| format!("{file} is not understood").into());
         let before = std::mem::replace(&mut state.incomplete, reading.incomplete.or(doubt));
+        state.refused = reading.refused;
         if before.is_some() && state.incomplete.is_none() {
             let unwanted = self.entries.iter().filter(|(_, entry)| entry.wants.is_empty());
             self.dirty.extend(unwanted.map(|(id, _)| id.clone()));

@@ -54,7 +54,8 @@ pub struct Origin {
 
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.file, self.line)
+        f.write_str(&self.file)?;
+        if self.line == 0 { Ok(()) } else { write!(f, ":{}", self.line) }
     }
 }
 

@@ -157,7 +157,7 @@ const fn words(verdict: Verdict, tense: Tense) -> &'static str {
 fn why_incomplete(diagnostics: &[Diagnostic]) -> String {
     let mut errors = diagnostics.iter().filter(|found| found.is_error());
     let Some(first) = errors.next() else { return "the source was not read whole".to_owned() };
-    let place = if first.origin.line == 0 { first.origin.file.to_string() } else { first.origin.to_string() };
+    let place = first.origin.to_string();
     let more = match errors.count() {
         0 => String::new(),
         1 => " (and 1 more error)".to_owned(),

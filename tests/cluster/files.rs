@@ -120,9 +120,19 @@ fn a_file_of_another_tool_makes_the_source_incomplete() {
     folder.write("sub/kustomization.yaml", "resources: [a.yaml]\n");
     folder.write("a.yaml", &yaml::config_map("a", "key", "two"));
     let apply = site.apply(folder.path(), &["--prune"]).ends(1);
-    apply.says(&["kustomization.yaml"]);
     assert!(site.has("ConfigMap", "b"));
     assert_eq!(site.data("a", "key"), "two");
+    let diff = site.diff(folder.path(), &[]).ends(2);
+    for run in [apply, diff] {
+        run.says(&["sub/kustomization.yaml: error: this folder is meant to be rendered by kustomize"]);
+        run.says(&["hint: commit the output of `kustomize build`"]);
+        run.says(&["nothing is pruned: sub/kustomization.yaml: "]);
+    }
+    let plan = site.diff(folder.path(), &["-o", "json"]).ends(2).json();
+    assert_eq!(plan["diagnostics"][0]["file"], "sub/kustomization.yaml", "{plan:#}");
+    let daemon = site.daemon(folder.path());
+    daemon.says(&["WARN", "sub/kustomization.yaml: this folder is meant to be rendered by kustomize"]);
+    drop(daemon);
     std::fs::remove_dir_all(folder.path().join("sub")).unwrap();
     site.apply(folder.path(), &["--prune"]).ends(0);
     assert!(!site.has("ConfigMap", "b"));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::super::pass::{Ending, Pass};
 use super::Reconciler;
-use crate::engine::{Judgement, Reason, Want};
+use crate::engine::{Judgement, Reason, Source, Want};
 use crate::health::Status;
 use crate::object::{Class, Gvk, ObjectId, Origin};
 use crate::report::Told;
@@ -86,7 +86,7 @@ impl Reconciler {
         Pass {
             ending,
             unhealthy: self.unhealthy(),
-            diagnostics: sources.iter().flat_map(|source| source.catalog.diagnostics()).collect(),
+            diagnostics: sources.iter().flat_map(Source::diagnostics).collect(),
             incomplete: incomplete.collect(),
             notes: (0..sources.len()).filter_map(|source| self.engine.unlisted(source)).collect(),
             revision: sources

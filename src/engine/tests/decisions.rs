@@ -125,7 +125,7 @@ fn what_a_file_held_before_it_broke_is_made_again_until_it_can_be_read() {
     let broken = || {
         let facts = FileFacts { understood: Understood::Partly, ..FileFacts::default() };
         let revision = Some(crate::object::Revision::new("r2"));
-        Reading { revision, files: vec![("a".into(), Some(facts))], incomplete: None }
+        Reading { revision, files: vec![("a".into(), Some(facts))], ..Reading::default() }
     };
     // Twice, as a second broken version must not make the first forgotten.
     for _ in 0..2 {

@@ -51,7 +51,7 @@ pub(super) fn reading(revision: &str, files: &[(&str, Option<Shared>)]) -> Readi
     Reading {
         revision: Some(Revision::new(revision)),
         files: files.iter().map(|(file, shared)| ((*file).into(), shared.as_ref().map(facts))).collect(),
-        incomplete: None,
+        ..Reading::default()
     }
 }
 
