@@ -74,6 +74,8 @@ pub fn unlisted(parent: &Parent) -> Option<String> {
 /// What is to be told of a kind that cannot be listed: in the words that are told already, where it is the same,
 /// as the time in them is that of the beginning.
 fn unlisted_text(engine: &Engine, source: SourceId, known: Option<&Parent>) -> Option<String> {
+    // Where nothing is to go it keeps nobody from anything, and is not worth a write.
+    engine.judgements(source).next()?;
     let why = engine.unlisted(source)?;
     let told = known.and_then(unlisted).filter(|told| told.ends_with(&format!(": {why}")));
     let now = || format!("since {}: {why}", jiff::Timestamp::now().strftime("%Y-%m-%d %H:%M:%S UTC"));

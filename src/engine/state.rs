@@ -500,6 +500,11 @@ impl Engine {
             self.entries.remove(id);
             if !self.live.contains_key(id) {
                 self.touch(&Topic::Object(id.clone()));
+            } else if self.unwanted.contains(id) {
+                // Its deletion never came back, and it is shown: it is there again, in a version that is older than
+                // the deletion. What was known of that is forgotten, and it is judged anew.
+                self.entries.entry(id.clone()).or_default();
+                self.changed(id);
             }
         }
     }

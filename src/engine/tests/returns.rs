@@ -103,3 +103,36 @@ fn what_the_user_may_not_write_is_tried_again_as_soon_as_he_may_write_its_like()
     assert!(!rig.world.things.contains_key(&web), "another kind is another right");
     assert_eq!(rig.engine.denied(), 1);
 }
+
+#[test]
+fn what_was_pruned_and_is_there_again_in_an_older_version_is_pruned_again() {
+    let (a, b) = (config("a"), config("b"));
+    let mut rig = Rig::new(3);
+    rig.read(reading("r1", &[("a", Some(desired(&a, 1, "a"))), ("b", Some(desired(&b, 1, "b")))]));
+    rig.settle();
+    let old = rig.world.things[&a].clone();
+    rig.read(reading("r2", &[("a", None)]));
+    // The watch tells of the deletion before its answer does.
+    let action = loop {
+        rig.engine.settle();
+        match rig.engine.decide(&a, rig.now).action {
+            action @ Action::Delete(..) => break action,
+            _ => drop(rig.step(&a)),
+        }
+    };
+    rig.world.things.remove(&a);
+    rig.engine.gone(&a);
+    rig.engine.outcome(&a, &action, Outcome::Deleted, rig.now);
+    rig.world.things.insert(a.clone(), old.clone());
+    rig.engine.list_started(&maps());
+    for (id, thing) in rig.world.things.clone() {
+        rig.engine.seen(&id, World::live(&id, &thing));
+    }
+    rig.engine.list_complete(&maps());
+    rig.settle();
+    rig.pass_time(ECHO);
+    rig.engine.mark_all();
+    rig.settle();
+    assert!(!rig.world.things.contains_key(&a), "{:?}", rig.world.log);
+    assert!(rig.world.things.contains_key(&b));
+}
