@@ -30,7 +30,10 @@ impl Reconciler {
             Reason::Unserved(gvk, others) => {
                 let definition = self.engine.definition_of(&gvk.group_kind());
                 // Discovery lists a new kind some moments after its definition is established.
-                others.is_empty() && definition.is_some_and(|crd| works(crd) || !self.open.contains_key(crd))
+                let is_established =
+                    |crd| self.engine.shown(crd).is_some_and(|live| live.health.is_current());
+                let arrives = |crd| works(crd) || (!self.open.contains_key(crd) && is_established(crd));
+                others.is_empty() && definition.is_some_and(arrives)
             }
             Reason::Blind(_, _, class) => *class == Class::Transient,
             Reason::Prune(_) => self.prune_moves(id),
