@@ -8,7 +8,7 @@ use super::super::act::Question;
 use super::super::event::Event;
 use super::super::feed::Order;
 use super::{Reconciler, Until};
-use crate::engine::{Action, Failure, Outcome, Reason, Release, Rule, SourceId};
+use crate::engine::{Action, Failure, Outcome, Owner, Reason, Release, Rule, SourceId};
 use crate::object::{GroupKind, Hash, ObjectId};
 use crate::queue::Queue;
 use crate::report::Told;
@@ -74,11 +74,13 @@ impl Reconciler {
     }
 
     /// The source that brought what an object shows: the one in whose inventory it is, else the one that
-    /// wants it.
+    /// wants it. None for an object of a source that is not ours: its revisions are of another repository.
     fn accepted_from(&self, id: &ObjectId) -> Option<SourceId> {
-        let owning = self.engine.shown(id).and_then(|live| self.engine.source_of(live));
         let wanting = || self.engine.entry(id)?.wants.first().map(|(source, _)| *source);
-        owning.or_else(wanting)
+        match self.engine.shown(id) {
+            Some(live) if matches!(live.owner, Owner::Ours(_)) => self.engine.source_of(live),
+            _ => wanting(),
+        }
     }
 
     pub(super) fn process(&mut self, id: ObjectId, now: Instant, batch: &mut Batch) {

@@ -84,6 +84,8 @@ impl Reconciler {
             let inventory = self.engine.source(source).inventory.as_ref();
             let lost = inventory.is_some_and(|told| told.other_place.as_deref() == Some(inventory::NOWHERE));
             if lost && self.is_seen(source) && self.engine.judge(source).is_empty() {
+                // Written at once, not when all is done: a process that ends before that leaves nothing in doubt.
+                self.ledgers[source].need = Need::Growth;
                 self.ledgers[source].origin = Provenance::Here;
                 self.show_inventory(source);
             }
