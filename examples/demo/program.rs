@@ -47,8 +47,9 @@ pub(crate) struct Program {
 
 /// Builds the program in the profile of this example, unless that was done already.
 ///
-/// The example is named too: without it cargo would choose other features for the dependencies, and
-/// compile them all again.
+/// The example is named too, and what cargo tells an example of its package is taken away: otherwise cargo would
+/// choose other features for the dependencies, or run build scripts that look at these variables anew, and compile
+/// again, now and at the next start.
 pub(crate) fn build() -> Outcome<PathBuf> {
     let own = std::env::current_exe().expected("to know where this example is")?;
     let folder = own.parent().and_then(Path::parent).unwrap_or(Path::new("target/debug"));
@@ -61,6 +62,12 @@ pub(crate) fn build() -> Outcome<PathBuf> {
         .arg("--target-dir")
         .arg(folder.parent().unwrap_or(Path::new("target")))
         .current_dir(env!("CARGO_MANIFEST_DIR"));
+    for (name, _) in std::env::vars_os() {
+        let of_package = ["CARGO_PKG_", "CARGO_MANIFEST_"];
+        if name.to_str().is_some_and(|name| of_package.iter().any(|prefix| name.starts_with(prefix))) {
+            cargo.env_remove(&name);
+        }
+    }
     let output = output(cargo, "to start cargo")?;
     let built = String::from_utf8_lossy(&output.stdout).lines().find_map(executable);
     built.ok_or_else(|| Failure::new("`cargo build --bin rhumb` to give a program", output.status))
