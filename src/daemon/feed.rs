@@ -72,16 +72,22 @@ impl Feed {
         let mut desk = Desk { orders, later: VecDeque::new(), lookups: FuturesUnordered::new() };
         loop {
             let pins_due = self.pins.due();
-            let deed = if let Some(order) = desk.later.pop_front() {
-                Deed::Obey(order)
+            let deed = if let Some(deed) = desk.later.pop_front() {
+                deed
             } else {
                 tokio::select! {
                     biased;
-                    order = desk.orders.recv() => match order {
-                        None => return,
-                        Some(order) => Deed::Obey(order),
+                    order = desk.orders.recv() => {
+                        let Some(order) = order else { return };
+                        desk.take(order, self.shelf());
+                        continue;
                     },
-                    Some(event) = desk.lookups.next(), if !desk.lookups.is_empty() => Deed::Tell(event.into()),
+                    Some(event) = desk.lookups.next(), if !desk.lookups.is_empty() => {
+                        if self.events.send(event).await.is_err() {
+                            return;
+                        }
+                        continue;
+                    },
                     () = hints.changed() => Deed::Look,
                     () = sleep_until(next) => Deed::Poll,
                     () = sleep_until(pins_due.unwrap_or(next)), if pins_due.is_some() => Deed::Pin,
@@ -104,10 +110,6 @@ impl Feed {
     /// is in force must be defended. Returns none when nobody listens any more.
     async fn work(&mut self, deed: Deed, desk: &mut Desk) -> Option<Vec<Event>> {
         let beside = self.shelf();
-        if let Deed::Obey(Order::Resolve(revision, wanted)) = deed {
-            desk.lookups.push(beside.resolve(revision, wanted).boxed());
-            return Some(Vec::new());
-        }
         let events = self.events.clone();
         let mut work = std::pin::pin!(self.carry_out(deed));
         loop {
@@ -115,12 +117,7 @@ impl Feed {
                 biased;
                 told = &mut work => return Some(told),
                 Some(event) = desk.lookups.next(), if !desk.lookups.is_empty() => events.send(event).await.ok()?,
-                order = desk.orders.recv() => match order? {
-                    Order::Resolve(revision, wanted) => {
-                        desk.lookups.push(beside.clone().resolve(revision, wanted).boxed());
-                    }
-                    order => desk.later.push_back(order),
-                },
+                order = desk.orders.recv() => desk.take(order?, beside.clone()),
             }
         }
     }
@@ -132,23 +129,19 @@ impl Feed {
                 self.pin().await;
                 Vec::new()
             }
-            Deed::Obey(Order::Scopes(scopes)) => {
+            Deed::ReadAgain(scopes) => {
                 self.scopes = *scopes;
                 self.extent = Extent::Everything;
                 self.look().await
             }
-            Deed::Obey(Order::Look(reading)) => {
+            Deed::LookAfter(reading) => {
                 self.asked = self.asked.max(reading);
                 self.look().await
             }
-            Deed::Obey(Order::Pin(revisions)) => {
+            Deed::Want(revisions) => {
                 self.pins.want(revisions);
                 Vec::new()
             }
-            Deed::Obey(Order::Resolve(revision, wanted)) => {
-                vec![self.shelf().resolve(revision, wanted).await]
-            }
-            Deed::Tell(event) => vec![*event],
         }
     }
 
@@ -252,9 +245,24 @@ impl Feed {
 /// What waits for a feed.
 struct Desk {
     orders: mpsc::Receiver<Order>,
-    /// Orders that came while something was being done.
-    later: VecDeque<Order>,
+    /// What was ordered and is not begun.
+    later: VecDeque<Deed>,
     lookups: FuturesUnordered<BoxFuture<'static, Event>>,
+}
+
+impl Desk {
+    /// A look-up begins at once, beside whatever is being done; the rest waits for its turn.
+    fn take(&mut self, order: Order, beside: Shelf) {
+        let deed = match order {
+            Order::Resolve(revision, wanted) => {
+                return self.lookups.push(beside.resolve(revision, wanted).boxed());
+            }
+            Order::Scopes(scopes) => Deed::ReadAgain(scopes),
+            Order::Look(reading) => Deed::LookAfter(reading),
+            Order::Pin(revisions) => Deed::Want(revisions),
+        };
+        self.later.push_back(deed);
+    }
 }
 
 /// What a feed does next.
@@ -265,10 +273,12 @@ enum Deed {
     Poll,
     /// Revisions are to be kept.
     Pin,
-    /// The loop asks.
-    Obey(Order),
-    /// Contents were looked up.
-    Tell(Box<Event>),
+    /// With these scopes everything is read again.
+    ReadAgain(Box<Scopes>),
+    /// A look is asked for, after the reading of this number.
+    LookAfter(u64),
+    /// These revisions will be kept.
+    Want(BTreeSet<Revision>),
 }
 
 /// Where older contents are looked up, whatever else is being done.

@@ -299,8 +299,7 @@ impl<'s> Check<'_, 's, '_> {
                     });
                 }
                 if let Some(fault) = value.as_str().and_then(names::label_value_fault) {
-                    if self.findings.is_full() {
-                        self.findings.count_error();
+                    if self.findings.only_counts() {
                         continue;
                     }
                     let path = [metadata, &["labels", key]].concat();
@@ -352,8 +351,8 @@ impl<'s> Check<'_, 's, '_> {
     }
 
     fn key_error(&mut self, path: &[&str], message: impl FnOnce() -> String) {
-        if self.findings.is_full() {
-            return self.findings.count_error();
+        if self.findings.only_counts() {
+            return;
         }
         let mark = self.key_place(path);
         self.findings.add(Finding::error(mark, "bad-key", message()));

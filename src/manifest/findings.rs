@@ -114,10 +114,12 @@ impl Findings {
         self.list.len() >= MOST && self.errors > 0
     }
 
-    /// Counts an error of which nothing is shown, because there are too many already.
-    pub(super) fn count_error(&mut self) {
-        self.errors += 1;
-        self.left_out += 1;
+    /// Counts an error and says so, where nothing more of it would be shown.
+    pub(super) fn only_counts(&mut self) -> bool {
+        let full = self.is_full();
+        self.errors += u64::from(full);
+        self.left_out += u64::from(full);
+        full
     }
 
     /// How many errors there are so far.

@@ -126,7 +126,7 @@ async fn a_file_that_goes_while_all_is_read_again_is_told_to_be_gone() {
     git(&bed.path(), &["rm", "--quiet", "b.yaml"]);
     git(&bed.path(), &["commit", "--quiet", "--message=z"]);
     // A kind has come meanwhile: every file is read again, at a newer revision.
-    let told = bed.feed.carry_out(Deed::Obey(Order::Scopes(Box::new(Scopes::builtin())))).await;
+    let told = bed.feed.carry_out(Deed::ReadAgain(Box::new(Scopes::builtin()))).await;
     let [Event::Read(_, reading, _)] = &told[..] else { panic!("{told:?}") };
     let files: Vec<_> = reading.files.iter().map(|(file, facts)| (&**file, facts.is_some())).collect();
     assert_eq!(files, [("a.yaml", true), ("b.yaml", false)]);
@@ -140,7 +140,7 @@ async fn a_look_that_was_asked_for_is_answered_only_when_it_succeeded() {
     bed.look().await;
     let aside = bed.dir.path().join("aside");
     fs::rename(bed.path(), &aside).unwrap();
-    let told = bed.feed.carry_out(Deed::Obey(Order::Look(3))).await;
+    let told = bed.feed.carry_out(Deed::LookAfter(3)).await;
     assert!(matches!(&told[..], [Event::Unreadable(..)]), "{told:?}");
     fs::rename(&aside, bed.path()).unwrap();
     let told = bed.feed.look().await;

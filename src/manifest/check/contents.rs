@@ -52,8 +52,8 @@ impl<'s> Check<'_, 's, '_> {
             Value::Array(_) => "a list",
             _ => "a mapping",
         };
-        if self.findings.is_full() {
-            return self.findings.count_error();
+        if self.findings.only_counts() {
+            return;
         }
         let message = format!("{} must be text, and this is {found}", what());
         if value.is_number() || value.is_boolean() {
