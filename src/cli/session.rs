@@ -137,6 +137,7 @@ fn setup(config: &SourceConfig, place: String, files: Files) -> SourceSetup {
         prune: config.prune,
         radius: config.blast_radius,
         writes: if config.mode == Mode::Observe { Writes::Observed } else { Writes::Allowed },
+        budget: (&config.budget).into(),
         files,
     }
 }
@@ -147,7 +148,7 @@ pub(super) fn daemon(config: &Config, cluster: Cluster, sources: Vec<SourceSetup
         cluster,
         namespace: config.namespace.clone(),
         resync: config.resync.get(),
-        max_workloads: config.budget.max_workloads,
+        budget: (&config.budget).into(),
         concurrency: config.connection.api.concurrency as usize,
         sources,
     }

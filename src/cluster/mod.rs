@@ -9,6 +9,7 @@
 
 mod absent;
 mod backoff;
+mod budget;
 mod call;
 mod classify;
 mod connect;
@@ -28,6 +29,7 @@ mod watch;
 mod wire;
 mod write;
 
+pub use budget::BudgetObject;
 pub use call::Cluster;
 pub use connect::Connection;
 pub use error::{Claim, Denial, Error, Fault, On, Retry, Wrong};

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::engine::{RollPhase, Rolling};
+use crate::engine::{RollPhase, Rolling, Strategy};
 use crate::object::{GroupKind, text_at};
 
 /// The annotation in which the Deployment controller counts its templates.
@@ -10,19 +10,23 @@ pub(super) const REVISION_ANNOTATION: &str = "deployment.kubernetes.io/revision"
 /// How many seconds after its creation a Deployment's first status may come.
 const FIRST_STATUS: i64 = 5;
 
+/// What of a spec is looked at.
+pub(super) const SPEC_KEYS: [&str; 4] = ["paused", "replicas", "strategy", "updateStrategy"];
+
 /// Reads the rolling update of a Deployment, StatefulSet or DaemonSet; none for any other kind.
 ///
-/// Looks only at `metadata`, `spec.replicas`, `spec.updateStrategy` and `status`.
+/// Looks only at `metadata`, [`SPEC_KEYS`] of `spec`, and `status`.
 pub fn of(kind: &GroupKind, object: &Value) -> Option<Rolling> {
     if &*kind.group != "apps" {
         return None;
     }
-    match &*kind.kind {
-        "Deployment" => Some(deployment(object)),
-        "StatefulSet" => Some(stateful_set(object)),
-        "DaemonSet" => Some(daemon_set(object)),
-        _ => None,
-    }
+    let rolling = match &*kind.kind {
+        "Deployment" => deployment(object),
+        "StatefulSet" => stateful_set(object),
+        "DaemonSet" => daemon_set(object),
+        _ => return None,
+    };
+    Some(Rolling { may_lose: Strategy::of(kind, object).may_lose(rolling.replicas), ..rolling })
 }
 
 fn deployment(object: &Value) -> Rolling {
@@ -33,7 +37,7 @@ fn deployment(object: &Value) -> Rolling {
         updated: status(object, "updatedReplicas"),
         ready: status(object, "readyReplicas"),
         available: status(object, "availableReplicas"),
-        phase: RollPhase::Settled,
+        ..Rolling::default()
     };
     let phase = if never_seen(object) || is_first_start(object, numbers, all) {
         RollPhase::FirstStart
@@ -87,7 +91,7 @@ fn stateful_set(object: &Value) -> Rolling {
         updated: status(object, "updatedReplicas"),
         ready: status(object, "readyReplicas"),
         available: status(object, "availableReplicas"),
-        phase: RollPhase::Settled,
+        ..Rolling::default()
     };
     let revision = |key: &str| text_at(object, &["status", key]);
     let moving = revision("currentRevision") != revision("updateRevision");
@@ -110,7 +114,7 @@ fn daemon_set(object: &Value) -> Rolling {
         updated: status(object, "updatedNumberScheduled"),
         ready: status(object, "numberReady"),
         available: status(object, "numberAvailable"),
-        phase: RollPhase::Settled,
+        ..Rolling::default()
     };
     // Pods of an older template; a node without any pod is missing one, not replacing it.
     let older = status(object, "currentNumberScheduled").saturating_sub(numbers.updated);

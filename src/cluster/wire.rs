@@ -375,7 +375,8 @@ impl<'de> Deserialize<'de> for Skim {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Skim, A::Error> {
                 let mut kept = Map::new();
                 while let Some(key) = map.next_key::<Text<'de>>()? {
-                    if health::SPEC_KEYS.contains(&&*key.0) {
+                    let key_of = |keys: &[&str]| keys.contains(&&*key.0);
+                    if key_of(&health::SPEC_KEYS) || key_of(&rolling::SPEC_KEYS) {
                         kept.insert(key.0.into_owned(), part(Some(map.next_value::<&'de RawValue>()?)));
                     } else {
                         map.next_value::<IgnoredAny>()?;

@@ -29,6 +29,62 @@ impl From<Duration> for std::time::Duration {
     }
 }
 
+/// A length of time that may be nothing: `0s`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Pause(std::time::Duration);
+
+impl Pause {
+    /// So long.
+    pub const fn new(length: std::time::Duration) -> Self {
+        Self(length)
+    }
+
+    /// The standard library's form.
+    pub const fn get(self) -> std::time::Duration {
+        self.0
+    }
+}
+
+impl FromStr for Pause {
+    type Err = NotADuration;
+
+    fn from_str(text: &str) -> Result<Self, NotADuration> {
+        if text == "0s" {
+            Ok(Self::default())
+        } else {
+            text.parse::<Duration>().map(|length| Self(length.get()))
+        }
+    }
+}
+
+impl fmt::Display for Pause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_zero() { f.write_str("0s") } else { Duration(self.0).fmt(f) }
+    }
+}
+
+impl Serialize for Pause {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Pause {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Text;
+        impl Visitor<'_> for Text {
+            type Value = Pause;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a duration, as 0s, 90s, 5m, 1h30m or 500ms")
+            }
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Pause, E> {
+                text.parse().map_err(|_| E::invalid_value(de::Unexpected::Str(text), &self))
+            }
+        }
+        deserializer.deserialize_str(Text)
+    }
+}
+
 /// A text that is no length of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a duration longer than nothing, as 90s, 5m, 1h30m or 500ms")]
@@ -97,6 +153,9 @@ mod tests {
         check("1h30m", Some((5_400_000, "1h30m")));
         check("1.5h", Some((5_400_000, "1h30m")));
         check("500ms", Some((500, "500ms")));
+        assert_eq!("0s".parse::<Pause>().map(|pause| pause.to_string()), Ok("0s".to_owned()));
+        assert_eq!("90s".parse::<Pause>().map(|pause| pause.to_string()), Ok("1m30s".to_owned()));
+        assert_eq!("soon".parse::<Pause>(), Err(NotADuration));
         for wrong in
             ["", "5", "0s", "-5s", "5 m", "5 minutes", "1d", "PT5M", "m", "5m ago", "9999999999999999h"]
         {

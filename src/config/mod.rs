@@ -20,13 +20,13 @@ mod tree;
 
 use std::path::PathBuf;
 
-pub use duration::{Duration, NotADuration};
+pub use duration::{Duration, NotADuration, Pause};
 pub use environment::{Environment, NoStateDirectory};
 pub use file::read;
 pub use location::{GitUrl, Location, NotInside, TreePath, is_url};
 pub use name::{Name, NotAName};
 pub use reload::{Change, changed};
-pub use spec::{API_VERSION, ApiSpec, Budget, GitSpec, SourceSpec, SpecError};
+pub use spec::{API_VERSION, ApiSpec, Budget, GitSpec, Narrowing, SourceSpec, SpecError};
 
 use crate::engine::{Adopt, BlastRadius, Prune};
 
@@ -73,6 +73,8 @@ pub struct SourceConfig {
     pub adopt: Adopt,
     /// How much may be pruned without a person's confirmation.
     pub blast_radius: BlastRadius,
+    /// Bounds on its rollouts beside those of the whole cluster.
+    pub budget: Narrowing,
     /// Whether it writes.
     pub mode: Mode,
 }

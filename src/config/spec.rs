@@ -1,14 +1,16 @@
 //! The documents of the configuration file, as serde knows them. [`SourceSpec`] is the one form of a
 //! source: of flags, of the file and of the custom resource alike.
 
+use std::collections::BTreeMap;
 use std::fmt;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize};
 
-use super::{Duration, Environment, GitUrl, Location, Mode, Name, SourceConfig, TreePath};
-use crate::engine::{Adopt, BlastRadius, Prune};
+use super::{Duration, Environment, GitUrl, Location, Mode, Name, Pause, SourceConfig, TreePath};
+use crate::engine::{self, Adopt, Amount, BlastRadius, OnFailure, Prune};
 
 /// The version of the documents.
 pub const API_VERSION: &str = "rhumb.dev/v1alpha1";
@@ -36,8 +38,15 @@ pub struct SourceSpec {
     pub adopt: Adopt,
     /// How much may be pruned without a person's confirmation.
     pub blast_radius: BlastRadius,
+    /// Bounds on its rollouts beside those of the whole cluster.
+    #[serde(skip_serializing_if = "is_unset")]
+    pub budget: Narrowing,
     /// Whether everything is done but the writes.
     pub observe: bool,
+}
+
+fn is_unset(narrowing: &Narrowing) -> bool {
+    *narrowing == Narrowing::default()
 }
 
 impl Default for SourceSpec {
@@ -49,6 +58,7 @@ impl Default for SourceSpec {
             prune: true,
             adopt: Adopt::default(),
             blast_radius: BlastRadius::default(),
+            budget: Narrowing::default(),
             observe: false,
         }
     }
@@ -118,6 +128,7 @@ impl SourceSpec {
             prune: if self.prune { Prune::On } else { Prune::Off },
             adopt: self.adopt,
             blast_radius: self.blast_radius,
+            budget: self.budget,
             mode: if self.observe { Mode::Observe } else { Mode::Enforce },
         })
     }
@@ -153,11 +164,95 @@ pub struct Budget {
     /// Workloads whose pods are being replaced at a time.
     #[serde(deserialize_with = "positive")]
     pub max_workloads: u32,
+    /// Pods of managed workloads that may be unavailable at a time.
+    pub max_unavailable: Amount,
+    /// Rollouts that may begin in any minute.
+    #[serde(deserialize_with = "positive")]
+    pub starts_per_minute: u32,
+    /// For so long a workload must be whole before its rollout counts as a success.
+    pub soak: Pause,
+    /// The longest time that a rollout may go without any progress.
+    pub deadline: Duration,
+    /// What follows from a rollout that fails.
+    pub on_failure: OnFailure,
+    /// Narrower bounds, by namespace.
+    pub namespaces: BTreeMap<Name, Narrowing>,
 }
 
 impl Default for Budget {
     fn default() -> Self {
-        Self { max_workloads: 3 }
+        let engine::Budget {
+            max_workloads,
+            max_unavailable,
+            starts_per_minute,
+            soak,
+            deadline,
+            on_failure,
+            ..
+        } = engine::Budget::default();
+        Self {
+            max_workloads,
+            max_unavailable,
+            starts_per_minute,
+            soak: Pause::new(soak),
+            deadline: Duration::seconds(deadline.as_secs()),
+            on_failure,
+            namespaces: BTreeMap::new(),
+        }
+    }
+}
+
+impl From<&Budget> for engine::Budget {
+    fn from(budget: &Budget) -> Self {
+        let namespaces = budget.namespaces.iter();
+        Self {
+            max_workloads: budget.max_workloads,
+            max_unavailable: budget.max_unavailable,
+            starts_per_minute: budget.starts_per_minute,
+            soak: budget.soak.get(),
+            deadline: budget.deadline.get(),
+            on_failure: budget.on_failure,
+            namespaces: namespaces
+                .map(|(name, narrowing)| (name.as_str().into(), narrowing.into()))
+                .collect(),
+        }
+    }
+}
+
+/// Bounds of one source or namespace, beside those of the whole cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields, expecting = "a mapping")]
+pub struct Narrowing {
+    /// As [`Budget::max_workloads`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_workloads: Option<NonZeroU32>,
+    /// As [`Budget::max_unavailable`], of the pods of this source or namespace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_unavailable: Option<Amount>,
+    /// As [`Budget::starts_per_minute`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub starts_per_minute: Option<NonZeroU32>,
+    /// Longer than [`Budget::soak`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub soak: Option<Pause>,
+    /// Shorter than [`Budget::deadline`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Duration>,
+    /// `hold` where [`Budget::on_failure`] goes back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_failure: Option<OnFailure>,
+}
+
+impl From<&Narrowing> for engine::Narrowing {
+    fn from(narrowing: &Narrowing) -> Self {
+        Self {
+            max_workloads: narrowing.max_workloads.map(NonZeroU32::get),
+            max_unavailable: narrowing.max_unavailable,
+            starts_per_minute: narrowing.starts_per_minute.map(NonZeroU32::get),
+            soak: narrowing.soak.map(Pause::get),
+            deadline: narrowing.deadline.map(Duration::get),
+            on_failure: narrowing.on_failure,
+        }
     }
 }
 

@@ -63,6 +63,7 @@ fn the_example_says_what_it_explains() {
             prune: Prune::On,
             adopt: Adopt::IfUnowned,
             blast_radius: BlastRadius::default(),
+            budget: Narrowing::default(),
             mode: Mode::Enforce,
         }
     );
@@ -144,7 +145,7 @@ fn unknown_keys_name_the_nearest() {
     check(
         &source("  directory: a\n  zzz: 1"),
         &[
-            "6:3 unknown key `zzz` (known here: git, directory, namespace, prune, adopt, blastRadius, observe)",
+            "6:3 unknown key `zzz` (known here: git, directory, namespace, prune, adopt, blastRadius, budget, observe)",
         ],
     );
 }

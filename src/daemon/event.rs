@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::cluster::{Kinds, Parent};
+use crate::cluster::{BudgetObject, Kinds, Parent};
 use crate::engine::{Action, Looked, Outcome, Reading, Release, Shared, SourceId, Verified};
 use crate::object::{GroupKind, ObjectId};
 use crate::report::Told;
@@ -28,6 +28,8 @@ pub(super) enum Event {
     Absent(Result<BTreeSet<GroupKind>, crate::cluster::Error>),
     /// A parent object was read or written.
     Parent(SourceId, Result<Option<Parent>, crate::cluster::Error>),
+    /// The budget object was read or written.
+    Budget(Result<Option<BudgetObject>, crate::cluster::Error>),
     /// A look answered.
     Looked(BTreeMap<ObjectId, Result<Looked, Trouble>>),
     /// Contents were compared.

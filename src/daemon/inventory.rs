@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cluster::Parent;
-use crate::engine::{Engine, Inventory, Judgement, SourceId, Uid};
+use crate::engine::{Engine, Inventory, Judgement, SourceId, Uid, parse_rejections, rejections_text};
 use crate::object::{GroupKind, Hash, ObjectId};
 
 /// Annotation with the place that the inventory was made from.
@@ -23,6 +23,9 @@ const PENDING: &str = "pending-prunes";
 
 /// Data key with the kind that cannot be listed, so that nothing is pruned: `since <time>: <why>`.
 const UNLISTED: &str = "prune-closed";
+
+/// Data key with the contents that failed here: one line of JSON a unit.
+const REJECTED: &str = "rejected";
 
 /// So many deletions are told at once: a ConfigMap holds 1 MiB.
 const PENDING_MOST: usize = 2000;
@@ -115,7 +118,8 @@ pub(super) fn tells_all(engine: &Engine, source: SourceId, parent: Option<&Paren
             return false;
         }
     }
-    text(PENDING) == pending_text(engine, source).as_ref()
+    engine.next_rejections(source).is_none()
+        && text(PENDING) == pending_text(engine, source).as_ref()
         && text(UNLISTED) == unlisted_text(engine, source, parent).as_ref()
 }
 
@@ -135,6 +139,7 @@ pub(super) fn read(parent: Option<&Parent>, place: &str) -> Inventory {
         },
         confirmed: confirmed.map(|uid| Uid(uid.into())).collect(),
         finished: parent.data.get(FINISHED).map(|text| finished(text)).unwrap_or_default(),
+        rejections: parent.data.get(REJECTED).map(|text| parse_rejections(text)).unwrap_or_default(),
     }
 }
 
@@ -208,6 +213,11 @@ pub(super) fn wanted(
     match unlisted_text(engine, source, known) {
         Some(text) => drop(parent.data.insert(UNLISTED.to_owned(), text)),
         None => drop(parent.data.remove(UNLISTED)),
+    }
+    match engine.next_rejections(source) {
+        Some(rejections) if rejections.is_empty() => drop(parent.data.remove(REJECTED)),
+        Some(rejections) => drop(parent.data.insert(REJECTED.to_owned(), rejections_text(&rejections))),
+        None => {}
     }
     let known = state.inventory.as_ref().map(|inventory| inventory.finished.clone());
     let ended = ended(engine, source, known.unwrap_or(inventory.finished));

@@ -20,8 +20,8 @@ use crate::cluster::{
     Cluster, Error, Fault, Force, Kind, Kinds, Looked as Found, Lookup, News, Selector, applyset_id,
 };
 use crate::engine::{
-    Action, Apply, Cover, Decision, Engine, GROUP_DOWN, Guard, Inventory, KindState, Looked, Lost, Plan,
-    Planned, Purpose, Reason, Recreate, Release, Removal, Replicas, Served, Shared, Source, SourceId,
+    Action, Apply, Budget, Cover, Decision, Engine, GROUP_DOWN, Guard, Inventory, KindState, Looked, Lost,
+    Plan, Planned, Purpose, Reason, Recreate, Release, Removal, Replicas, Served, Shared, Source, SourceId,
     Verdict, Verified, replaceable,
 };
 use crate::fields::{self, Coverage};
@@ -79,7 +79,7 @@ struct Preview {
 impl Preview {
     fn new(cluster: Cluster, namespace: &str, setup: &SourceSetup, bytes: Bytes, kinds: Kinds) -> Self {
         let applyset: Arc<str> = applyset_id(namespace, &setup.name).into();
-        let mut engine = Engine::new(u32::MAX).foreseeing();
+        let mut engine = Engine::new(Budget::default()).foreseeing();
         engine.add_source(Source::new(&setup.name, &applyset, setup.adopt, setup.prune, setup.radius));
         let contents = Contents::new([(applyset, bytes)]);
         Self { cluster, engine, contents, kinds, place: setup.place.clone(), scalable: false }

@@ -1,5 +1,6 @@
 //! The loop.
 
+mod claims;
 mod conclusion;
 mod dispatch;
 mod parents;
@@ -11,6 +12,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use self::claims::Keeper;
 use self::dispatch::Batch;
 use super::act::Hands;
 use super::contents::{Bytes, Contents};
@@ -69,6 +71,7 @@ pub struct Reconciler {
     namespace: String,
     places: Vec<String>,
     ledgers: Vec<Ledger>,
+    keeper: Keeper,
     feeds: Vec<Option<mpsc::Sender<Order>>>,
     pending_feeds: Vec<(SourceId, Files, Dialect)>,
     unknown: BTreeSet<GroupKind>,
@@ -111,7 +114,7 @@ impl Reconciler {
         let (events, from_tasks) = mpsc::channel(BACKLOG);
         let (to_informers, from_informers) = mpsc::channel(BACKLOG);
         let (to_scalers, from_scalers) = mpsc::channel(BACKLOG);
-        let mut engine = Engine::new(setup.max_workloads);
+        let mut engine = Engine::new(setup.budget);
         let mut pending_feeds = Vec::new();
         let mut shelves = Vec::new();
         let mut places = Vec::new();
@@ -120,6 +123,7 @@ impl Reconciler {
             let applyset: Arc<str> = applyset_id(&setup.namespace, &source.name).into();
             let mut state = Source::new(&source.name, &applyset, source.adopt, source.prune, source.radius);
             state.writes = source.writes;
+            state.budget = source.budget;
             let number = engine.add_source(state);
             let bytes = match &source.files {
                 Files::Followed(source) => Bytes::Store(source.reader()),
@@ -141,6 +145,7 @@ impl Reconciler {
         Self {
             ledgers: places.iter().map(|_| Ledger::default()).collect(),
             feeds: places.iter().map(|_| None).collect(),
+            keeper: Keeper::default(),
             hands: Hands { cluster: setup.cluster, contents: Contents::new(shelves) },
             engine,
             queue: Queue::default(),
@@ -239,7 +244,8 @@ impl Reconciler {
         let started = self.read.len() == self.places.len() && self.watched.is_known();
         let quiet = depth.ready == 0
             && depth.processing == 0
-            && self.ledgers.iter().all(|ledger| ledger.call == Call::None);
+            && self.ledgers.iter().all(|ledger| ledger.call == Call::None)
+            && self.keeper.is_quiet();
         let healthy = !matches!(self.until, Until::Healthy(_)) || self.is_healthy();
         (started && quiet && healthy && !self.is_listing() && !self.is_moving()).then_some(Ending::Settled)
     }
@@ -258,7 +264,9 @@ impl Reconciler {
         if let Some(stop) = self.timers.stop {
             return stop;
         }
-        let others = [self.queue.next_due(), self.watched.due(), self.timers.confirmation];
+        let rollouts = self.engine.due(Instant::now());
+        let others =
+            [self.queue.next_due(), self.watched.due(), self.timers.confirmation, rollouts, self.keeper.due];
         others.into_iter().flatten().fold(wake, Instant::min)
     }
 
@@ -266,6 +274,7 @@ impl Reconciler {
     fn turn(&mut self) {
         let now = Instant::now();
         let looked = self.on_time(now);
+        self.engine.advance(now);
         self.engine.settle();
         // Before the inventories, so that nothing is tidied while there is something to write.
         self.enqueue();
@@ -284,6 +293,7 @@ impl Reconciler {
         }
         self.ask(batch);
         self.keep_inventories();
+        self.keep_budget();
         self.pin();
         if let Some(objects) = looked {
             let ms = format_args!("{:.1}", now.elapsed().as_secs_f64() * 1e3);
@@ -361,6 +371,7 @@ impl Reconciler {
             }
             Event::Absent(Err(error)) => tracing::debug!("whether a kind is gone cannot be told: {error}"),
             Event::Parent(source, parent) => self.parent_answered(source, parent),
+            Event::Budget(answer) => self.budget_answered(answer),
             Event::Looked(all) => {
                 for (id, looked) in all {
                     match looked {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::cluster::Cluster;
-use crate::engine::{Adopt, BlastRadius, Prune, Writes};
+use crate::engine::{Adopt, BlastRadius, Budget, Narrowing, Prune, Writes};
 use crate::source::{Disk, Source};
 
 /// Where the files of a source come from.
@@ -34,6 +34,8 @@ pub struct SourceSetup {
     pub radius: BlastRadius,
     /// Whether it writes.
     pub writes: Writes,
+    /// Bounds on its rollouts beside those of the whole cluster.
+    pub budget: Narrowing,
     /// Its files.
     pub files: Files,
 }
@@ -47,8 +49,8 @@ pub struct Setup {
     pub namespace: String,
     /// Time between two looks at everything.
     pub resync: Duration,
-    /// Workloads that may roll at once.
-    pub max_workloads: u32,
+    /// How much may roll at once.
+    pub budget: Budget,
     /// Writes in flight at once.
     pub concurrency: usize,
     /// The sources.

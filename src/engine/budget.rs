@@ -1,17 +1,169 @@
-//! The rollout budget: which of the changes that restart pods may start now.
+//! The rollout budget: which of the writes that restart pods may start now.
 //!
-//! Every such write goes through [`release`]: a new content, a repair of a pod template, an adoption. The
-//! workloads in flight are those that the cluster shows rolling and those that we wrote to and that have not
-//! come back settled. Creating a workload takes no token, and one whose pods were never available does not
-//! count.
+//! Every such write goes through [`release`]: a new content, a repair of a pod template, an adoption, a rollback.
+//! There is one budget over the whole cluster; a source and a namespace may have narrower bounds, and all bounds
+//! hold at once.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
 
+use serde::de::{self, Deserializer, Visitor};
+use serde::{Deserialize, Serialize, Serializer};
+
+use super::SourceId;
 use crate::object::ObjectId;
+
+/// A number of pods: so many, or a share of all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Amount {
+    /// So many.
+    Pods(u32),
+    /// Percent of all, from 0 to 100.
+    Percent(u8),
+}
+
+impl Amount {
+    /// The number, of so many pods: a share is rounded down, and is at least 1.
+    pub fn of(self, all: u32) -> u32 {
+        match self {
+            Self::Pods(pods) => pods,
+            Self::Percent(share) => {
+                let pods = u64::from(all) * u64::from(share) / 100;
+                u32::try_from(pods).unwrap_or(u32::MAX).max(1)
+            }
+        }
+    }
+}
+
+/// `3`, or `10%`.
+impl fmt::Display for Amount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pods(pods) => write!(f, "{pods}"),
+            Self::Percent(share) => write!(f, "{share}%"),
+        }
+    }
+}
+
+/// A text that is neither `3` nor `10%`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a number of pods (3) or a percentage from 0% to 100% (10%)")]
+pub struct NotAnAmount;
+
+impl FromStr for Amount {
+    type Err = NotAnAmount;
+
+    fn from_str(text: &str) -> Result<Self, NotAnAmount> {
+        let read = match text.strip_suffix('%') {
+            Some(share) => share.parse().ok().filter(|share| *share <= 100).map(Self::Percent),
+            None => text.parse().ok().map(Self::Pods),
+        };
+        read.ok_or(NotAnAmount)
+    }
+}
+
+impl Serialize for Amount {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Pods(pods) => serializer.serialize_u32(*pods),
+            Self::Percent(_) => serializer.collect_str(self),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Amount {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either;
+        impl Visitor<'_> for Either {
+            type Value = Amount;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a number of pods (3) or a percentage from 0% to 100% (10%)")
+            }
+            fn visit_u64<E: de::Error>(self, pods: u64) -> Result<Amount, E> {
+                let wrong = |_| E::invalid_value(de::Unexpected::Unsigned(pods), &self);
+                u32::try_from(pods).map(Amount::Pods).map_err(wrong)
+            }
+            fn visit_i64<E: de::Error>(self, pods: i64) -> Result<Amount, E> {
+                let wrong = |_| E::invalid_value(de::Unexpected::Signed(pods), &self);
+                u32::try_from(pods).map(Amount::Pods).map_err(wrong)
+            }
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Amount, E> {
+                text.parse().map_err(|_| E::invalid_value(de::Unexpected::Str(text), &self))
+            }
+        }
+        deserializer.deserialize_any(Either)
+    }
+}
+
+/// What follows from a rollout that fails.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OnFailure {
+    /// Its unit goes back to its last good content.
+    #[default]
+    Rollback,
+    /// It stays as it is until a person decides.
+    Hold,
+}
+
+/// The budget of the whole cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Budget {
+    /// Workloads whose pods are being replaced at a time.
+    pub max_workloads: u32,
+    /// Pods of managed workloads that may be unavailable at a time.
+    pub max_unavailable: Amount,
+    /// Rollouts that may begin in any minute.
+    pub starts_per_minute: u32,
+    /// For so long a workload must be whole before its rollout counts as a success.
+    pub soak: Duration,
+    /// The longest time that a rollout may go without any progress.
+    pub deadline: Duration,
+    /// What follows from a failure.
+    pub on_failure: OnFailure,
+    /// Narrower bounds, by namespace.
+    pub namespaces: BTreeMap<Arc<str>, Narrowing>,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self {
+            max_workloads: 3,
+            max_unavailable: Amount::Percent(10),
+            starts_per_minute: 30,
+            soak: Duration::from_secs(10),
+            deadline: Duration::from_mins(10),
+            on_failure: OnFailure::Rollback,
+            namespaces: BTreeMap::new(),
+        }
+    }
+}
+
+/// Bounds that hold beside those of the whole cluster: they narrow, and never widen.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Narrowing {
+    /// As [`Budget::max_workloads`].
+    pub max_workloads: Option<u32>,
+    /// As [`Budget::max_unavailable`], of the pods of this source or namespace.
+    pub max_unavailable: Option<Amount>,
+    /// As [`Budget::starts_per_minute`].
+    pub starts_per_minute: Option<u32>,
+    /// Longer than [`Budget::soak`].
+    pub soak: Option<Duration>,
+    /// Shorter than [`Budget::deadline`].
+    pub deadline: Option<Duration>,
+    /// Hold where [`Budget::on_failure`] goes back.
+    pub on_failure: Option<OnFailure>,
+}
 
 /// Who goes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Priority {
+    /// Going back to what was good.
+    Rollback,
     /// Restoring what the cluster must show.
     Repair,
     /// A new content.
@@ -27,17 +179,236 @@ pub struct Ask {
     pub wave: i32,
     /// The workload.
     pub id: ObjectId,
+    /// Of which source.
+    pub source: SourceId,
+    /// How many pods beyond those that are unavailable already the write may take down at a time.
+    pub cost: u32,
 }
 
-/// Returns which asks may start, beside the workloads in flight. A workload already in flight needs no
-/// second token.
-pub fn release<'a>(
-    asks: &'a BTreeSet<Ask>,
-    in_flight: &BTreeSet<ObjectId>,
-    most: u32,
-) -> BTreeSet<&'a ObjectId> {
-    let free = (most as usize).saturating_sub(in_flight.len());
-    let second = asks.iter().filter(|ask| in_flight.contains(&ask.id));
-    let first = asks.iter().filter(|ask| !in_flight.contains(&ask.id)).take(free);
-    second.chain(first).map(|ask| &ask.id).collect()
+/// Whether a workload holds one of the tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Token {
+    /// It is in flight.
+    Held,
+    /// It is not, or its step is held and healthy.
+    None,
+}
+
+/// What a workload takes of the budget now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Load {
+    /// The workload.
+    pub id: ObjectId,
+    /// Of which source; none for one of another daemon.
+    pub source: Option<SourceId>,
+    /// Whether it is one of the workloads in flight.
+    pub token: Token,
+    /// Its pods that are unavailable, or may become so by what was begun.
+    pub away: u32,
+}
+
+/// Where a bound holds.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Scope {
+    /// Everywhere.
+    Cluster,
+    /// For what one source brings.
+    Source(SourceId, Arc<str>),
+    /// In one namespace.
+    Namespace(Arc<str>),
+}
+
+/// Words that follow a noun, as in "2 workloads of source shop"; none for the cluster.
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cluster => Ok(()),
+            Self::Source(_, name) => write!(f, " of source {name}"),
+            Self::Namespace(name) => write!(f, " in namespace {name}"),
+        }
+    }
+}
+
+impl Scope {
+    fn holds_for(&self, id: &ObjectId, source: Option<SourceId>) -> bool {
+        match self {
+            Self::Cluster => true,
+            Self::Source(number, _) => source == Some(*number),
+            Self::Namespace(name) => id.namespace() == Some(name),
+        }
+    }
+}
+
+/// The bounds of one scope, in numbers of now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bound {
+    /// Where it holds.
+    pub scope: Scope,
+    /// Workloads in flight.
+    pub workloads: u32,
+    /// Pods unavailable.
+    pub away: u32,
+    /// Starts that are left in this minute, and how many a minute has.
+    pub starts: (u32, u32),
+}
+
+/// Why a write that restarts pods has to wait.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Shortage {
+    /// So many workloads may roll, and these do.
+    Workloads(Scope, u32, Arc<[ObjectId]>),
+    /// The first ones of a rollout are to succeed before more begin; so many may roll now.
+    SlowStart(u32, Arc<[ObjectId]>),
+    /// It may take down so many pods, so many are unavailable elsewhere, and so many may be.
+    Pods(Scope, u32, u32, u32),
+    /// It takes down so many pods at once, more than may ever be unavailable.
+    TooMany(Scope, u32, u32),
+    /// So many rollouts have begun in this minute.
+    Starts(Scope, u32),
+    /// One that was asked for earlier waits for pods to become available.
+    Behind(ObjectId),
+}
+
+impl fmt::Display for Shortage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Workloads(scope, most, rolling) => {
+                write!(f, "{} of {most} workloads{scope} are rolling: ", rolling.len())?;
+                named(f, rolling)
+            }
+            Self::SlowStart(most, rolling) => {
+                write!(f, "a rollout begins slowly, with {most} at a time until they succeed: ")?;
+                named(f, rolling)
+            }
+            Self::Pods(scope, cost, away, most) => write!(
+                f,
+                "{away} of {most} pods{scope} that may be unavailable are, and it takes down {cost} more"
+            ),
+            Self::TooMany(scope, cost, most) => {
+                write!(
+                    f,
+                    "it takes down {cost} pods at once, and {most}{scope} may be unavailable (maxUnavailable)"
+                )
+            }
+            Self::Starts(scope, most) => write!(f, "{most} rollouts{scope} have begun in this minute"),
+            Self::Behind(first) => write!(f, "{first} goes first"),
+        }
+    }
+}
+
+fn named(f: &mut fmt::Formatter<'_>, ids: &[ObjectId]) -> fmt::Result {
+    let names: Vec<String> = ids.iter().take(3).map(ToString::to_string).collect();
+    f.write_str(&names.join(", "))?;
+    match ids.len().saturating_sub(3) {
+        0 => Ok(()),
+        rest => write!(f, " and {rest} more"),
+    }
+}
+
+/// Says of each ask whether it may start, beside what is in flight, or else why not.
+///
+/// `window` bounds the workloads in flight while a rollout begins. A workload that holds a token needs no second
+/// one. One that takes down no pod beyond those that are unavailable already may start however many are, so that a
+/// fix always can. Nobody overtakes one that waits for pods, or a large one might wait for ever.
+pub fn release(
+    asks: &BTreeSet<Ask>,
+    loads: &[Load],
+    bounds: &[Bound],
+    window: u32,
+) -> BTreeMap<ObjectId, Option<Shortage>> {
+    let mut book = Accounts::new(loads, bounds);
+    asks.iter().map(|ask| (ask.id.clone(), book.consider(ask, window))).collect()
+}
+
+struct Accounts<'a> {
+    bounds: &'a [Bound],
+    loads: HashMap<&'a ObjectId, &'a Load>,
+    rolling: Vec<ObjectId>,
+    /// Of each bound: workloads in flight, pods away, starts, and who waits for pods there.
+    used: Vec<(u32, u32, u32, Option<ObjectId>)>,
+}
+
+impl<'a> Accounts<'a> {
+    fn new(loads: &'a [Load], bounds: &'a [Bound]) -> Self {
+        let used = |bound: &Bound| {
+            let here = || loads.iter().filter(|load| bound.scope.holds_for(&load.id, load.source));
+            let tokens = here().filter(|load| load.token == Token::Held).count() as u32;
+            (tokens, here().map(|load| load.away).sum(), 0, None)
+        };
+        let rolling = loads.iter().filter(|load| load.token == Token::Held).map(|load| load.id.clone());
+        Self {
+            bounds,
+            loads: loads.iter().map(|load| (&load.id, load)).collect(),
+            rolling: rolling.collect(),
+            used: bounds.iter().map(used).collect(),
+        }
+    }
+
+    fn consider(&mut self, ask: &Ask, window: u32) -> Option<Shortage> {
+        let own = self.loads.get(&ask.id).copied();
+        let holds = own.is_some_and(|load| load.token == Token::Held);
+        let away = own.map_or(0, |load| load.away);
+        let mut short = None;
+        for (bound, used) in self.bounds.iter().zip(&mut self.used) {
+            if bound.scope.holds_for(&ask.id, Some(ask.source)) {
+                short = lacks(ask, (holds, away), bound, used, window, &self.rolling);
+                if short.is_some() {
+                    break;
+                }
+            }
+        }
+        if short.is_none() {
+            self.start(ask, holds, away);
+        }
+        short
+    }
+
+    fn start(&mut self, ask: &Ask, holds: bool, away: u32) {
+        for (bound, used) in self.bounds.iter().zip(&mut self.used) {
+            if bound.scope.holds_for(&ask.id, Some(ask.source)) {
+                used.0 += u32::from(!holds);
+                // What it has unavailable stays so; a workload in flight has reserved what it may take down.
+                let more = if holds { ask.cost.saturating_sub(away) } else { ask.cost };
+                used.1 = used.1.saturating_add(more);
+                used.2 += u32::from(!holds);
+            }
+        }
+        if !holds {
+            self.rolling.push(ask.id.clone());
+        }
+    }
+}
+
+fn lacks(
+    ask: &Ask,
+    (holds, own): (bool, u32),
+    bound: &Bound,
+    used: &mut (u32, u32, u32, Option<ObjectId>),
+    window: u32,
+    rolling: &[ObjectId],
+) -> Option<Shortage> {
+    let scope = || bound.scope.clone();
+    if !holds {
+        if used.0 >= bound.workloads {
+            return Some(Shortage::Workloads(scope(), bound.workloads, rolling.into()));
+        }
+        if bound.scope == Scope::Cluster && used.0 >= window {
+            return Some(Shortage::SlowStart(window, rolling.into()));
+        }
+        if used.2 >= bound.starts.0 {
+            return Some(Shortage::Starts(scope(), bound.starts.1));
+        }
+    }
+    if ask.cost == 0 {
+        return None;
+    }
+    if ask.cost > bound.away {
+        return Some(Shortage::TooMany(scope(), ask.cost, bound.away));
+    }
+    let elsewhere = used.1.saturating_sub(own);
+    if elsewhere.saturating_add(ask.cost) > bound.away {
+        used.3.get_or_insert_with(|| ask.id.clone());
+        return Some(Shortage::Pods(scope(), ask.cost, elsewhere, bound.away));
+    }
+    used.3.clone().map(Shortage::Behind)
 }

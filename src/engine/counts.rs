@@ -72,7 +72,9 @@ impl Engine {
             }
             assert_eq!(members, source.members);
             let mut kinds = std::collections::BTreeMap::new();
-            source.catalog.ids().for_each(|id| *kinds.entry(id.group_kind()).or_insert(0) += 1);
+            let wants = |entry: &super::Entry| entry.wants.iter().any(|(wanting, _)| *wanting == number);
+            let wanted = self.entries().filter(|(_, entry)| wants(entry));
+            wanted.for_each(|(id, _)| *kinds.entry(id.group_kind()).or_insert(0) += 1);
             assert_eq!(kinds, source.kinds);
             for id in source.catalog.ids().filter(|id| self.unfinished(number, id).is_some()) {
                 assert!(source.moving.contains(id), "{id} is moving");

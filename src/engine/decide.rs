@@ -56,8 +56,11 @@ pub struct View<'a> {
     pub sight: Sight<'a>,
     /// Inventory ids of all sources, by number.
     pub inventories: &'a [Arc<str>],
-    /// The revisions in force of all sources, by number.
-    pub heads: &'a [Revision],
+    /// The revision that brings the wanted content.
+    pub brings: Revision,
+    /// What is to be told of an object that is as wanted because something else than the newest revision's content
+    /// is.
+    pub rejected: Option<Reason>,
     /// Whether the wanting source may take objects over.
     pub adopt: Adopt,
     /// Whether an autoscaler targets it.
@@ -201,9 +204,19 @@ pub fn decide(view: &View<'_>, now: Instant) -> Decision {
     }
     match &view.entry.wants[..] {
         [] => unwanted(view, now),
-        [(source, Want::Object(desired))] => wanted(view, *source, desired, now),
+        [(source, Want::Object(desired))] => told(view, wanted(view, *source, desired, now)),
         [(_, Want::Held(held))] => defend(view, Reason::Held(held.reason.clone()), now),
         several => defend(view, Reason::Held(two_sources(several)), now),
+    }
+}
+
+/// What went back is as wanted, and not as the newest revision asks.
+fn told(view: &View<'_>, decision: Decision) -> Decision {
+    match (&view.rejected, &decision) {
+        (Some(reason), Decision { action: Action::Nothing, reason: None, .. }) => {
+            decision.because(reason.clone())
+        }
+        _ => decision,
     }
 }
 
@@ -245,7 +258,7 @@ fn create(view: &View<'_>, source: SourceId, want: &Shared, purpose: Purpose, no
     Decision::act(Action::Apply(Apply {
         want: want.clone(),
         source,
-        revision: revision(view, source, purpose),
+        revision: revision(view, purpose),
         guard: Guard::Absent,
         seen: None,
         replicas: Replicas::AsWritten,
@@ -292,7 +305,7 @@ fn present(view: &View<'_>, source: SourceId, desired: &Shared, live: &Live, now
     Decision::act(Action::Apply(Apply {
         want: desired.clone(),
         source,
-        revision: revision(view, source, purpose),
+        revision: revision(view, purpose),
         guard: guard(live, exact),
         seen: Some(live.rv),
         replicas,
@@ -307,10 +320,10 @@ fn content(want: &Shared, replicas: Replicas) -> Hash {
 }
 
 /// A repair brings nothing new, so the annotation goes on naming the revision that did.
-fn revision(view: &View<'_>, source: SourceId, purpose: Purpose) -> Revision {
+fn revision(view: &View<'_>, purpose: Purpose) -> Revision {
     match (&view.entry.brought, purpose) {
         (Some(brought), Purpose::Repair) => brought.clone(),
-        _ => view.heads[source].clone(),
+        _ => view.brings.clone(),
     }
 }
 
@@ -361,7 +374,7 @@ fn restarts(view: &View<'_>, desired: &Shared, live: &Live) -> Restarts {
 }
 
 /// Whether it has pods that a rolling update could take down. Pods that were never available do not count.
-fn serving(id: &ObjectId, live: &Live) -> bool {
+pub(super) fn serving(id: &ObjectId, live: &Live) -> bool {
     is_workload(id)
         && live.rolling.is_none_or(|rolling| rolling.phase != RollPhase::FirstStart && rolling.replicas > 0)
 }
@@ -404,7 +417,7 @@ fn repair(
     Decision::act(Action::Apply(Apply {
         want: want.clone(),
         source,
-        revision: revision(view, source, Purpose::Repair),
+        revision: revision(view, Purpose::Repair),
         // Bound to the version, it would only ever meet conflicts where somebody writes faster, and nothing would
         // show that this is a fight. What it puts back was accepted before.
         guard: guard(live, matches!(replicas, Replicas::Shown(_))),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::SourceId;
+use super::Strategy;
 use super::effective::effective;
 use super::words::annotation;
 use crate::graph;
@@ -63,6 +64,8 @@ pub struct Desired {
     pub ceded: Option<Hash>,
     /// Hash of what makes the controller of a Deployment, StatefulSet or DaemonSet replace pods.
     pub template: Option<Hash>,
+    /// How its controller replaces pods.
+    pub strategy: Strategy,
     /// Order of release, lower first.
     pub wave: i32,
     /// What it refers to.
@@ -94,6 +97,7 @@ impl Desired {
             hash: Hash::of(&content),
             ceded: without_replicas(&object.id, &content).map(|content| Hash::of(&content)),
             template,
+            strategy: Strategy::of(&object.id.group_kind(), &content),
             wave: wave(&content),
             needs: graph::references(&object.id, &content).into_iter().collect(),
             after: graph::depends_on(&object.id, &content).into_iter().collect(),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::{Live, Release, Rv, Shared, Want};
+use super::{Instead, Live, Release, Rv, Shared, Want};
 use crate::object::{Hash, ObjectId, Revision};
 
 /// Number of a source in its engine.
@@ -136,6 +136,8 @@ pub struct Entry {
     pub repairs: Vec<Instant>,
     /// The content with which it was seen ended, for a Job: it may go away by itself in the next moment.
     pub ended: Option<Box<Hash>>,
+    /// What stands in for the content that the newest revision asks for, where that failed here.
+    pub instead: Option<Box<Instead>>,
     /// When its last try failed for a passing reason, and why.
     pub failed: Option<(Instant, Arc<str>)>,
 }
@@ -185,8 +187,6 @@ pub enum Topic {
     Object(ObjectId),
     /// The kinds that the server has changed, or an informer got through.
     Kinds,
-    /// A workload began or ended to roll.
-    Budget,
     /// An object of an early wave was finished.
     Waves(SourceId),
     /// The inventory was written.

@@ -4,8 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::budget::{Ask, Priority, release};
-use super::decide::{Action, Decision, Purpose, Restarts, Scaling, Sight, View};
+use super::decide::{Action, Decision, Scaling, Sight, View};
 use super::entry::{Entry, SourceId, Topic};
 use super::prune::{Guard, Judgement, Pending, judge};
 use super::sources::Writes;
@@ -72,7 +71,8 @@ impl Engine {
             let unnamed = |id: &&ObjectId| !self.is_wanted(id) && self.shown(id).is_none();
             return desired.after.iter().find(unnamed).and_then(|before| self.unhealthy(before));
         }
-        let needs = desired.needs.iter().find_map(|need| self.missing(need));
+        let together = |need: &&ObjectId| !self.comes_with(source, desired, need);
+        let needs = desired.needs.iter().filter(together).find_map(|need| self.missing(need));
         let after = || desired.after.iter().find_map(|before| self.unhealthy(before));
         let crd = || self.definition(desired);
         let wave = || {
@@ -80,7 +80,11 @@ impl Engine {
             let unfinished = |(wave, ids): (&i32, &std::collections::BTreeSet<ObjectId>)| {
                 ids.first().map(|id| Reason::Wave(*wave, id.clone()))
             };
-            earlier.filter(|(_, ids)| !ids.is_empty()).find_map(unfinished)
+            let rejected = || {
+                let (wave, id) = self.rejected_before(source, desired.wave)?;
+                Some(Reason::Wave(wave, id))
+            };
+            earlier.filter(|(_, ids)| !ids.is_empty()).find_map(unfinished).or_else(rejected)
         };
         needs.or_else(after).or_else(crd).or_else(wave)
     }
@@ -161,39 +165,6 @@ impl Engine {
         if autoscaled { Scaling::ByAutoscaler } else { Scaling::ByManifest }
     }
 
-    /// Gives a write that may restart pods a token, or makes it wait for one.
-    pub(super) fn budgeted(&mut self, id: &ObjectId, decision: Decision) -> Decision {
-        let (priority, wave) = match &decision.action {
-            Action::Apply(apply) if apply.restarts == Restarts::Maybe => {
-                let repair = apply.purpose == Purpose::Repair;
-                (if repair { Priority::Repair } else { Priority::Candidate }, apply.want.wave)
-            }
-            Action::Delete(_, _, super::Removal::Recreate) if is_workload(id) => (Priority::Candidate, 0),
-            _ => {
-                self.withdraw(id);
-                return decision;
-            }
-        };
-        let ask = Ask { priority, wave, id: id.clone() };
-        if let Some(old) = self.asked.insert(id.clone(), ask.clone()) {
-            self.asks.remove(&old);
-        }
-        self.asks.insert(ask);
-        let in_flight = self.in_flight();
-        if release(&self.asks, &in_flight, self.max_workloads).contains(id) {
-            return decision;
-        }
-        let rolling: Arc<[ObjectId]> = in_flight.into_iter().collect();
-        Decision::wait(Reason::Budget(rolling, self.max_workloads))
-    }
-
-    fn withdraw(&mut self, id: &ObjectId) {
-        if let Some(ask) = self.asked.remove(id) {
-            self.asks.remove(&ask);
-            self.touch(&Topic::Budget);
-        }
-    }
-
     /// The content with which a Job ended that goes away by itself, as the inventory or a view told it.
     pub(super) fn finished(&self, id: &ObjectId, entry: &Entry) -> Option<Hash> {
         let (source, desired) = entry.want()?;
@@ -218,11 +189,6 @@ impl Engine {
         let observed = source.is_some_and(|source| self.sources[source].writes == Writes::Observed);
         let writes = matches!(decision.action, Action::Apply(_) | Action::Delete(..));
         if observed && writes { Decision::wait(Reason::Observed) } else { decision }
-    }
-
-    /// Workloads that roll or were told to.
-    pub fn in_flight(&self) -> std::collections::BTreeSet<ObjectId> {
-        self.rolling.iter().chain(self.claims.keys()).cloned().collect()
     }
 
     /// Remembers whom to wake when what an object waits for has changed, and whether its wave goes on.
@@ -250,9 +216,8 @@ impl Engine {
                 Some(Topic::Kinds)
             }
             Reason::Inventory(_) => source().map(Topic::Inventory),
-            Reason::Needs(need, _) => Some(Topic::Object(need.clone())),
+            Reason::Needs(need, _) | Reason::Unit(need) => Some(Topic::Object(need.clone())),
             Reason::Wave(..) => source().map(Topic::Waves),
-            Reason::Budget(..) => Some(Topic::Budget),
             _ => None,
         }
     }
@@ -304,6 +269,9 @@ impl Engine {
         }
         if entry.candidate().is_some() && entry.want().is_some() {
             return Some("is changed".to_owned());
+        }
+        if self.is_rolling(id) {
+            return Some("is rolled out".to_owned());
         }
         let live = self.shown(id)?;
         let newest = self.sources[source].head.as_ref();
@@ -486,11 +454,11 @@ fn is_named_after(definition: &str, kind: &GroupKind) -> bool {
 }
 
 /// Healthy as far as others wait for it: a claim may wait for the very pod that waits for it.
-fn is_healthy(live: &Live) -> bool {
+pub(super) fn is_healthy(live: &Live) -> bool {
     live.health.is_current() || waits_for_consumer(&live.health)
 }
 
-fn health_words(live: &Live) -> String {
+pub(super) fn health_words(live: &Live) -> String {
     match (live.health.status, &*live.health.message) {
         (Status::Current, _) => "healthy".to_owned(),
         (status, "") => status.to_string(),

@@ -88,6 +88,8 @@ pub struct Rolling {
     pub ready: u32,
     /// Pods that are available.
     pub available: u32,
+    /// Pods that its own strategy may take down at a time.
+    pub may_lose: u32,
     /// Where its controller stands.
     pub phase: RollPhase,
 }

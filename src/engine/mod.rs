@@ -11,6 +11,7 @@
 //! **Invariant:** pure and synchronous. Time is an argument; nothing here can reach a cluster, a file or a
 //! clock. What is written to the cluster is decided here and nowhere else.
 
+mod book;
 mod budget;
 mod catalog;
 mod counts;
@@ -26,14 +27,23 @@ mod plan;
 mod policy;
 mod prune;
 mod reason;
+mod rejection;
 mod resolve;
+mod rolls;
 mod sources;
 mod state;
+mod strategy;
+mod tokens;
+mod unit;
 mod unlisted;
 mod words;
 
 pub use crate::object::{PART_OF, RELEASE};
-pub use budget::{Ask, Priority, release};
+pub use book::{Book, Claim, Good, Member, NotABook, Unit, object_word, parse_object_word};
+pub use budget::{
+    Amount, Ask, Bound, Budget, Load, Narrowing, NotAnAmount, OnFailure, Priority, Scope, Shortage, Token,
+    release,
+};
 pub use catalog::{Catalog, FileFacts, Held, Understood, Want};
 pub use cycles::waiting_for_themselves;
 pub use decide::{
@@ -49,8 +59,10 @@ pub use plan::{Plan, Planned, Verdict};
 pub use policy::{Adopt, BlastRadius, NotABlastRadius, Prune};
 pub use prune::{Guard as PruneGuard, Judgement, Keep, Pending, judge, precious};
 pub use reason::Reason;
+pub use rejection::{Instead, Rejection, Substitute, Way, parse_rejections, rejections_text};
 pub use sources::{Inventory, Reading, Source, Writes};
 pub use state::{Engine, KindState, Served};
+pub use strategy::Strategy;
 pub use unlisted::GROUP_DOWN;
 pub use words::misused;
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::decide::{Action, Apply, FIGHT_WINDOW, Purpose, Removal, Restarts};
-use super::entry::{Accepted, Looked, Refusal, Rule, Topic, Verified};
+use super::entry::{Accepted, Looked, Refusal, Rule, Verified};
 use super::state::Engine;
 use super::{Cover, Live, Replicas, Rv, is_workload};
 use crate::object::{GroupKind, Hash, ObjectId};
@@ -49,21 +49,6 @@ pub enum Outcome {
 }
 
 impl Engine {
-    /// A write is on its way: it holds its token from now on.
-    pub fn dispatched(&mut self, id: &ObjectId, action: &Action) {
-        let takes = match action {
-            Action::Apply(apply) => apply.restarts == Restarts::Maybe,
-            Action::Delete(_, _, Removal::Recreate) => is_workload(id),
-            _ => false,
-        };
-        if takes {
-            if let Some(ask) = self.asked.remove(id) {
-                self.asks.remove(&ask);
-            }
-            self.claims.insert(id.clone(), None);
-        }
-    }
-
     /// Takes over what came of a write.
     pub fn outcome(&mut self, id: &ObjectId, action: &Action, outcome: Outcome, now: Instant) {
         match (action, outcome) {
@@ -78,12 +63,11 @@ impl Engine {
     fn applied(&mut self, id: &ObjectId, apply: &Apply, answer: &Live, now: Instant) {
         let nothing = apply.seen == Some(answer.rv);
         if apply.restarts == Restarts::Maybe {
-            // An answer that changed nothing has nothing to come back settled from.
-            self.claims.insert(id.clone(), Some(answer.rv));
-            if nothing {
-                self.claims.remove(id);
-                self.touch(&Topic::Budget);
-            }
+            // An answer that changed nothing has nothing to come back whole from.
+            self.roll_answered(id, (!nothing).then_some(answer.rv));
+        }
+        if is_workload(id) && apply.purpose != Purpose::Repair {
+            self.released(id, apply);
         }
         self.permitted(id);
         let Some(entry) = self.entries.get_mut(id) else { return };
@@ -134,21 +118,18 @@ impl Engine {
         if removal == Removal::Recreate {
             entry.refused = None;
             // What comes after it gives the token back, also where nobody tells that it was gone.
-            self.claims.entry(id.clone()).and_modify(|claim| *claim = Some(Rv(rv.0 + 1)));
+            self.roll_answered(id, Some(Rv(rv.0 + 1)));
         }
     }
 
     fn failed(&mut self, id: &ObjectId, action: &Action, failure: Failure, now: Instant) {
         let seen = self.live.get(id).map(|live| live.rv);
-        if self.claims.get(id) == Some(&None) {
-            if let (Failure::Unknown(..), Some(seen)) = (&failure, seen) {
-                // It may be rolling: the next view, or the next try, tells.
-                self.claims.insert(id.clone(), Some(Rv(seen.0 + 1)));
-            } else {
-                self.claims.remove(id);
-                self.touch(&Topic::Budget);
-            }
-        }
+        let written = match (&failure, seen) {
+            // It may be rolling: the next view, or the next try, tells.
+            (Failure::Unknown(..), Some(seen)) => Some(Rv(seen.0 + 1)),
+            _ => None,
+        };
+        self.roll_unanswered(id, written);
         let Some(entry) = self.entries.get_mut(id) else { return };
         match failure {
             Failure::Conflict(rest) => {

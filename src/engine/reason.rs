@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::Shortage;
 use crate::object::{Class, GroupKind, Gvk, ObjectId};
 
 /// Why an object is not changed now. Each reaches the user in these words.
@@ -23,8 +24,14 @@ pub enum Reason {
     Needs(ObjectId, Arc<str>),
     /// Objects of an earlier wave are not finished.
     Wave(i32, ObjectId),
-    /// The rollout budget is used up.
-    Budget(Arc<[ObjectId]>, u32),
+    /// The rollout budget does not allow it now.
+    Budget(Shortage),
+    /// Its claim on the rollout budget is being written.
+    Claiming,
+    /// It is released together with a workload that has not begun to roll.
+    Unit(ObjectId),
+    /// The content failed here, and is not tried again before it changes.
+    Rejected(Arc<str>),
     /// The server refused it; the time until the next try, or none if only other content can help.
     Refused(Arc<str>, Option<Duration>),
     /// Somebody else's object.
@@ -58,7 +65,10 @@ pub enum Reason {
 impl Reason {
     /// Whether it stands until a person changes something: shown as refused, not as waiting.
     pub fn is_refusal(&self) -> bool {
-        matches!(self, Self::Refused(..) | Self::Owned(_) | Self::NotAdopted | Self::Held(_))
+        matches!(
+            self,
+            Self::Refused(..) | Self::Owned(_) | Self::NotAdopted | Self::Held(_) | Self::Rejected(_)
+        )
     }
 }
 
@@ -75,12 +85,9 @@ impl fmt::Display for Reason {
             Self::UnknownKind(gvk) => write!(f, "the server cannot tell whether it has {gvk} now"),
             Self::Needs(id, why) => write!(f, "needs {id}, which {why}"),
             Self::Wave(wave, id) => write!(f, "wave {wave} is not finished: {id}"),
-            Self::Budget(rolling, most) => {
-                let names: Vec<String> = rolling.iter().take(3).map(ToString::to_string).collect();
-                let rest = rolling.len().saturating_sub(3);
-                write!(f, "{} of {most} workloads are rolling: {}", rolling.len(), names.join(", "))?;
-                if rest == 0 { Ok(()) } else { write!(f, " and {rest} more") }
-            }
+            Self::Budget(shortage) => shortage.fmt(f),
+            Self::Claiming => f.write_str("its claim on the rollout budget is being written"),
+            Self::Unit(id) => write!(f, "it is released together with {id}, which has not begun to roll"),
             Self::Owned(owner) => write!(f, "it belongs to {owner}"),
             Self::NotAdopted => f.write_str("it exists, was not made by this source, and adopt is `never`"),
             Self::Terminating => f.write_str("it is being deleted"),
@@ -95,7 +102,11 @@ impl fmt::Display for Reason {
             }
             Self::Resolving(revision) => write!(f, "its content in revision {revision} is being read"),
             Self::Incomplete(why) => write!(f, "the source was not read whole: {why}"),
-            Self::Refused(why, _) | Self::Held(why) | Self::Prune(why) | Self::Kept(why) => f.write_str(why),
+            Self::Refused(why, _)
+            | Self::Held(why)
+            | Self::Rejected(why)
+            | Self::Prune(why)
+            | Self::Kept(why) => f.write_str(why),
             Self::Confirm(why) => write!(f, "{why}; see `rhumb prune list`"),
             Self::Observed => f.write_str("the source is only observed"),
         }

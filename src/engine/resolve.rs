@@ -3,13 +3,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::state::Engine;
-use super::{Accepted, Release, Shared};
+use super::{Accepted, Good, Release, Shared, Substitute};
 use crate::object::{Hash, ObjectId, Revision};
 
 impl Engine {
     /// The contents of older revisions that decisions need, by revision.
     pub fn unresolved(&self) -> BTreeMap<Revision, Vec<(ObjectId, Hash)>> {
         let mut found: BTreeMap<Revision, Vec<(ObjectId, Hash)>> = BTreeMap::new();
+        for id in &self.goes_back {
+            let instead = self.entries.get(id).and_then(|entry| Some(&entry.instead.as_ref()?.content));
+            if let Some(Substitute::Named(Release { hash, revision })) = instead {
+                found.entry(revision.clone()).or_default().push((id.clone(), *hash));
+            }
+        }
         for id in &self.named {
             let accepted = self.entries.get(id).map(|entry| &entry.accepted);
             if let Some(Accepted::Named(Release { hash, revision })) = accepted {
@@ -21,6 +27,7 @@ impl Engine {
 
     /// An older revision was read: the content of an object there, or nothing when it cannot be had.
     pub fn resolved(&mut self, id: &ObjectId, release: &Release, content: Option<Shared>) {
+        self.resolved_instead(id, release, content.as_ref());
         if let Some(entry) = self.entries.get_mut(id)
             && entry.accepted == Accepted::Named(release.clone())
         {
@@ -36,6 +43,15 @@ impl Engine {
     /// The revisions that contents in force were brought by: they must stay readable.
     pub fn revisions(&self) -> BTreeSet<Revision> {
         let live = self.live.values().filter_map(|live| live.release.as_ref()).map(|r| r.revision.clone());
-        live.chain(self.sources.iter().filter_map(|source| source.head.clone())).collect()
+        let heads = self.sources.iter().filter_map(|source| source.head.clone());
+        let rejected = self.sources.iter().filter_map(|source| source.inventory.as_ref());
+        let rejected = rejected.flat_map(|inventory| &inventory.rejections).map(|rejection| &rejection.unit);
+        let released = self.rollouts.book.iter().flat_map(|book| &book.units);
+        let members = rejected.chain(released).flat_map(|unit| unit.members.values());
+        let good = members.filter_map(|member| match &member.good {
+            Good::Release(release) => Some(release.revision.clone()),
+            Good::Absent | Good::Unknown => None,
+        });
+        live.chain(heads).chain(good).collect()
     }
 }

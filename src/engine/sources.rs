@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::prune::Judgement;
-use super::{Adopt, BlastRadius, Catalog, FileFacts, Prune, Uid};
+use super::{Adopt, BlastRadius, Catalog, FileFacts, Narrowing, Prune, Rejection, Uid};
 use crate::object::{Diagnostic, GroupKind, Hash, ObjectId, Revision};
 
 /// What the parent object of a source's inventory says.
@@ -18,6 +18,8 @@ pub struct Inventory {
     pub confirmed: BTreeSet<Uid>,
     /// The contents with which Jobs ended that go away by themselves.
     pub finished: BTreeMap<ObjectId, Hash>,
+    /// Contents that failed here.
+    pub rejections: Vec<Rejection>,
 }
 
 /// Whether a source writes.
@@ -54,7 +56,13 @@ pub struct Source {
     pub inventory: Option<Inventory>,
     /// Whether it writes at all.
     pub writes: Writes,
-    /// How many objects of each kind its manifests name.
+    /// Bounds on its rollouts beside those of the whole cluster.
+    pub budget: Narrowing,
+    /// Rejections that are to be written down.
+    pub(super) rejecting: Vec<Rejection>,
+    /// Objects with something else instead of what the newest revision asks for.
+    pub(super) instead: BTreeSet<ObjectId>,
+    /// How many objects of each kind it wants.
     pub(super) kinds: BTreeMap<GroupKind, u32>,
     /// How many objects of each kind the cluster shows in its inventory.
     pub(super) members: BTreeMap<GroupKind, u32>,
@@ -84,6 +92,9 @@ impl Source {
             refused: Vec::new(),
             inventory: None,
             writes: Writes::Allowed,
+            budget: Narrowing::default(),
+            rejecting: Vec::new(),
+            instead: BTreeSet::new(),
             kinds: BTreeMap::new(),
             members: BTreeMap::new(),
             moving: BTreeSet::new(),
@@ -105,7 +116,7 @@ impl Source {
         found
     }
 
-    /// Keeps the number of its objects of a kind, when its manifests come to name one, or no longer do.
+    /// Keeps the number of its objects of a kind, when it comes to want one, or no longer does.
     pub(super) fn count(&mut self, id: &ObjectId, before: bool, now: bool) {
         recount(&mut self.kinds, id, before, now);
     }

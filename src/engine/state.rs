@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::budget::Ask;
 use super::decide::{Action, Decision, Sight, View, decide};
 use super::entry::{Accepted, Entry, Looked, SourceId, Topic, Verified};
+use super::rolls::Rollouts;
 use super::sources::{Inventory, Reading, Source};
-use super::{Adopt, Live, RollPhase, Rv, Want, is_workload};
+use super::{Adopt, Budget, Live, Reason, Substitute, Want};
 use crate::object::{Class, GroupKind, Gvk, ObjectId, Revision};
 
 /// What is known of a kind.
@@ -48,11 +48,12 @@ pub struct Engine {
     pub(super) autoscaled: Option<HashSet<ObjectId>>,
     pub(super) waiting: HashMap<Topic, BTreeSet<ObjectId>>,
     pub(super) waits: HashMap<ObjectId, Topic>,
-    pub(super) asks: BTreeSet<Ask>,
-    pub(super) asked: HashMap<ObjectId, Ask>,
-    pub(super) rolling: BTreeSet<ObjectId>,
-    pub(super) claims: BTreeMap<ObjectId, Option<Rv>>,
-    pub(super) max_workloads: u32,
+    pub(super) rollouts: Rollouts,
+    /// Of each source: what is released together with a workload that restarts pods, and the first such workload.
+    /// Made when it is needed, void when a content comes or goes.
+    pub(super) restarting: BTreeMap<SourceId, BTreeMap<ObjectId, ObjectId>>,
+    /// Objects that go back to a content that has not been read.
+    pub(super) goes_back: BTreeSet<ObjectId>,
     pub(super) unwanted: BTreeSet<ObjectId>,
     pub(super) named: BTreeSet<ObjectId>,
     pub(super) dependents: BTreeSet<ObjectId>,
@@ -81,8 +82,8 @@ pub enum Served {
 
 impl Engine {
     /// An engine without sources.
-    pub fn new(max_workloads: u32) -> Self {
-        Self { max_workloads, ..Self::default() }
+    pub fn new(budget: Budget) -> Self {
+        Self { rollouts: Rollouts::new(budget), ..Self::default() }
     }
 
     /// Makes it decide as if all that must come first had been done: for a plan, not for a write.
@@ -178,10 +179,13 @@ impl Engine {
             self.heads[source] = reading.revision.clone().unwrap_or_else(|| Revision::new(""));
             state.head = reading.revision;
             self.track_moves(source);
+            self.begin_slowly();
         }
         for id in &touched {
             self.rewant(source, id);
         }
+        self.restarting.remove(&source);
+        self.apply_rejections(source);
         self.find_cycles();
         let unwanted = |id| self.entry(id).is_none_or(|entry: &Entry| entry.wants.is_empty());
         if first || touched.iter().any(unwanted) {
@@ -209,8 +213,8 @@ impl Engine {
         self.sources[source].to_judge = true;
     }
 
-    fn rewant(&mut self, source: SourceId, id: &ObjectId) {
-        let want = self.sources[source].catalog.want(id);
+    pub(super) fn rewant(&mut self, source: SourceId, id: &ObjectId) {
+        let want = self.wants_of(source, id);
         let entry = self.entries.entry(id.clone()).or_default();
         let named = entry.wants.iter().any(|(other, _)| *other == source);
         self.sources[source].count(id, named, want.is_some());
@@ -264,6 +268,7 @@ impl Engine {
     /// Judges again what no source wants, where anything changed, and marks whose judgement changed. To be
     /// called after each batch of facts.
     pub fn settle(&mut self) {
+        self.settle_budget();
         for source in 0..self.sources.len() {
             if std::mem::take(&mut self.sources[source].to_judge) {
                 let judged = self.judge(source);
@@ -304,6 +309,7 @@ impl Engine {
         }
         if self.sources[source].inventory.as_ref() != Some(&inventory) {
             self.sources[source].inventory = Some(inventory);
+            self.apply_rejections(source);
             self.sources[source].to_judge = true;
             self.touch(&Topic::Inventory(source));
         }
@@ -386,15 +392,20 @@ impl Engine {
         entry.looked = entry.looked.take().filter(is_newer);
         entry.written = entry.written.filter(|(written, _)| *written > live.rv);
         // A view older than our own write tells nothing about what was accepted.
+        let accepted = entry.accepted.known().map(|accepted| accepted.hash);
         if entry.written.is_none() {
             entry.know(&live);
         }
-        self.track_roll(id, &live);
+        let changed = accepted != entry.accepted.known().map(|accepted| accepted.hash);
         self.track_end(id, &live);
         // One copy of the name for both tables.
         let known = self.entries.get_key_value(id).map_or(id, |(known, _)| known).clone();
         let before = self.live.insert(known, Box::new(live));
         self.count_live(id, before.as_deref());
+        self.follow_roll(id, before.as_deref());
+        if changed {
+            self.restarting.clear();
+        }
         self.track(id);
         self.changed(id);
     }
@@ -412,9 +423,7 @@ impl Engine {
             entry.verified = None;
         }
         self.unwanted.remove(id);
-        if self.rolling.remove(id) | self.claims.remove(id).is_some() {
-            self.touch(&Topic::Budget);
-        }
+        self.follow_roll(id, before.as_deref());
         self.changed(id);
     }
 
@@ -440,24 +449,6 @@ impl Engine {
         self.changed(id);
     }
 
-    fn track_roll(&mut self, id: &ObjectId, live: &Live) {
-        if !is_workload(id) {
-            return;
-        }
-        let phase = live.rolling.map_or(RollPhase::Settled, |rolling| rolling.phase);
-        let mut changed = match phase {
-            RollPhase::Replacing => self.rolling.insert(id.clone()),
-            _ => self.rolling.remove(id),
-        };
-        let answered = self.claims.get(id).is_some_and(|written| written.is_some_and(|rv| rv <= live.rv));
-        if answered && matches!(phase, RollPhase::Settled | RollPhase::FirstStart) {
-            changed |= self.claims.remove(id).is_some();
-        }
-        if changed {
-            self.touch(&Topic::Budget);
-        }
-    }
-
     pub(super) fn changed(&mut self, id: &ObjectId) {
         self.track_move(id);
         self.dirty.push(id.clone());
@@ -468,6 +459,7 @@ impl Engine {
     /// Decides about one object, asks the budget, and remembers what it waits for.
     pub fn decide(&mut self, id: &ObjectId, now: Instant) -> Decision {
         self.settle();
+        let gated = self.gate(id, now);
         let Some(entry) = self.entries.get(id) else {
             return Decision { action: Action::Forget, reason: None, again: None };
         };
@@ -477,11 +469,12 @@ impl Engine {
             entry,
             sight: self.sight(id, entry, now),
             inventories: &self.applysets,
-            heads: &self.heads,
+            brings: self.brings(entry),
+            rejected: entry.instead.as_ref().and_then(|instead| instead.told()),
             adopt: wanting.map_or(Adopt::default(), |(source, _)| self.sources[source].adopt),
             scaling: self.scaling(id, entry),
             barred: self.barred(id, entry),
-            gated: wanting.and_then(|(source, desired)| self.gated(source, desired)),
+            gated,
             judgement: None,
             doubt: self.doubt(entry),
             finished: self.finished(id, entry),
@@ -492,6 +485,34 @@ impl Engine {
         let decision = self.budgeted(id, decision);
         self.remember(id, &decision);
         decision
+    }
+
+    /// The revision that the annotation of the wanted content is to name.
+    fn brings(&self, entry: &Entry) -> Revision {
+        let back = entry.instead.as_ref().and_then(|instead| match &instead.content {
+            Substitute::Known(_, release) => Some(release.revision.clone()),
+            _ => None,
+        });
+        let newest = || entry.wants.first().map(|(source, _)| self.heads[*source].clone());
+        back.or_else(newest).unwrap_or_else(|| Revision::new(""))
+    }
+
+    /// What stands in the way of a new content. Asked only where there is one, and where it can be seen.
+    fn gate(&mut self, id: &ObjectId, now: Instant) -> Option<Reason> {
+        let entry = self.entries.get(id)?;
+        let (source, desired) = entry.want().map(|(source, desired)| (source, desired.clone()))?;
+        let blind = matches!(self.sight(id, entry, now), Sight::Blind(_) | Sight::NotSeen);
+        if blind || entry.candidate().is_none() {
+            return None;
+        }
+        let stays = entry.instead.as_ref().and_then(|instead| instead.gate());
+        if self.foresight == Foresight::Now {
+            self.find_units(source);
+        }
+        stays.or_else(|| self.gated(source, &desired)).or_else(|| match self.foresight {
+            Foresight::Now => self.unit_gate(source, &desired),
+            Foresight::AllDone => None,
+        })
     }
 
     /// Forgets an object of which nothing is known any more.
@@ -529,7 +550,7 @@ impl Engine {
             return match &entry.looked {
                 Some(Looked::Found(live)) if live.rv >= written => Sight::Seen(live),
                 _ if overdue => Sight::NotSeen,
-                _ => Sight::Blind(super::Reason::OwnWrite),
+                _ => Sight::Blind(Reason::OwnWrite),
             };
         }
         match (seen, &entry.looked) {

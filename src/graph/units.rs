@@ -17,6 +17,16 @@ impl Units {
         self.number(id);
     }
 
+    /// Whether an object was added.
+    pub fn has(&self, id: &ObjectId) -> bool {
+        self.numbers.contains_key(id)
+    }
+
+    /// A number that all objects of one unit have, until two are joined.
+    pub fn number_of(&self, id: &ObjectId) -> Option<usize> {
+        self.numbers.get(id).map(|number| self.root(*number))
+    }
+
     /// Joins two objects, adding them where they are new.
     pub fn join(&mut self, one: &ObjectId, other: &ObjectId) {
         let (one, other) = (self.number(one), self.number(other));

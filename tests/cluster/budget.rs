@@ -221,6 +221,7 @@ fn the_replicas_of_an_autoscalers_target_are_left_to_it() {
     assert_eq!(replicas(), json!(5));
     scale(&site, "web", 4);
     site.await_rollout("web");
+    site.await_free_budget();
     daemon.stop();
     let window = site.window();
     let new = site.with_empty_state();

@@ -333,7 +333,7 @@ fn a_kind_that_is_gone_for_good_is_let_go_of_and_one_whose_server_is_down_is_not
     site.api.create("/apis/apiregistration.k8s.io/v1/apiservices", "setup", &service);
     let kinds = "applyset.kubernetes.io/contains-group-kinds";
     let named = json!({"metadata": {"annotations": {kinds: format!("ConfigMap,Thing.{group}")}}});
-    site.api.merge(&at("ConfigMap", "rhumb-system", &down.name), "somebody", &named);
+    site.api.merge(&at("ConfigMap", &down.system(), &down.name), "somebody", &named);
     for repo in [&repo, &other] {
         for name in ["definition.yaml", "object.yaml", "a.yaml"] {
             let _ = std::fs::remove_file(repo.path().join(name));

@@ -331,7 +331,7 @@ fn an_inventory_whose_place_was_lost_prunes_nothing_unasked() {
     let map = |name: &str| (format!("{name}.yaml"), yaml::config_map(name, "a", "1"));
     let first = Folder::new(&["a", "b", "c", "d", "e"].map(map));
     site.apply(first.path(), &[]).ends(0);
-    let parent = at("ConfigMap", "rhumb-system", &site.name);
+    let parent = at("ConfigMap", &site.system(), &site.name);
     site.api.delete(&parent);
     let window = site.window();
     let second = Folder::new(&["b", "c", "d", "e", "z"].map(map));
@@ -355,7 +355,7 @@ fn a_daemon_that_knows_the_place_prunes_though_the_inventory_was_lost_meanwhile(
     let repo = Repo::new(&files);
     let _daemon = site.daemon(repo.path());
     site.await_data("e", "a", "1");
-    let parent = at("ConfigMap", "rhumb-system", &site.name);
+    let parent = at("ConfigMap", &site.system(), &site.name);
     until("the inventory tells its place", || {
         site.api.value(&parent, "/metadata/annotations/rhumb.dev~1source").is_string()
     });

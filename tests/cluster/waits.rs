@@ -55,7 +55,7 @@ fn an_inventory_that_was_edited_or_deleted_is_mended_and_holds_nothing_up() {
     );
     let daemon = site.configured(&text);
     site.await_data("a", "a", "b");
-    let parent = at("ConfigMap", "rhumb-system", "waits-inventory");
+    let parent = at("ConfigMap", "waits-inventory-rhumb", "waits-inventory");
     let kinds = "/metadata/annotations/applyset.kubernetes.io~1contains-group-kinds";
     let mended = || {
         eventually("the inventory names the kind", SOON, || {

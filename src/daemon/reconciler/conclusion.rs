@@ -1,6 +1,7 @@
 //! When one pass is over, and its summary.
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 use super::super::pass::{Ending, Pass};
 use super::Reconciler;
@@ -22,11 +23,13 @@ impl Reconciler {
             Reason::Syncing(_)
             | Reason::Inventory(_)
             | Reason::OwnWrite
+            | Reason::Claiming
             | Reason::Resolving(_)
             | Reason::Terminating => true,
             Reason::Retrying(..) => self.queue.failures(id) <= PATIENCE,
             Reason::Needs(need, _) | Reason::Wave(_, need) => works(need),
-            Reason::Budget(rolling, _) => rolling.iter().any(works),
+            Reason::Budget(_) => self.engine.is_any_under_way() || self.engine.due(Instant::now()).is_some(),
+            Reason::Unit(id) => works(id),
             Reason::Unserved(gvk, others) => {
                 let definition = self.engine.definition_of(&gvk.group_kind());
                 // Discovery lists a new kind some moments after its definition is established.
@@ -42,6 +45,7 @@ impl Reconciler {
             | Reason::Owned(_)
             | Reason::NotAdopted
             | Reason::Held(_)
+            | Reason::Rejected(_)
             | Reason::Fight(..)
             | Reason::Incomplete(_)
             | Reason::Confirm(_)
@@ -56,6 +60,7 @@ impl Reconciler {
             return depth > 0 && self.moves(id, reason, depth - 1);
         }
         match self.engine.shown(id) {
+            Some(_) if self.engine.is_under_way(id) => true,
             Some(live) => matches!(live.health.status, Status::InProgress | Status::Unknown),
             None => self.engine.entry(id).is_some(),
         }
@@ -66,7 +71,7 @@ impl Reconciler {
         let judged = source.and_then(|source| self.engine.judgements(source).find(|(other, _)| *other == id));
         let judged = judged.map(|(_, judgement)| judgement);
         let works = |id| self.engine.shown(id).is_some_and(|live| live.health.status == Status::InProgress);
-        let progress = || self.engine.all_live().any(|(id, _)| works(id));
+        let progress = || self.engine.is_any_under_way() || self.engine.all_live().any(|(id, _)| works(id));
         matches!(judged, Some(Judgement::Delete))
             || (matches!(judged, Some(Judgement::Later(_))) && progress())
     }

@@ -115,12 +115,12 @@ impl Reconciler {
             }
             (Action::Apply(apply), Some(kind)) => {
                 let kind = self.watched.exactly(&apply.want.gvk).unwrap_or(kind);
-                self.engine.dispatched(&id, &Action::Apply(apply.clone()));
+                self.engine.dispatched(&id, &Action::Apply(apply.clone()), now);
                 self.writes += 1;
                 self.spawn(self.hands.clone().apply(kind, id, apply));
             }
             (action @ Action::Delete(..), Some(kind)) => {
-                self.engine.dispatched(&id, &action);
+                self.engine.dispatched(&id, &action, now);
                 self.writes += 1;
                 self.spawn(self.hands.clone().delete(kind, id, action));
             }
@@ -162,7 +162,10 @@ impl Reconciler {
         let wanted = self.engine.entry(id).is_some_and(|entry| !entry.wants.is_empty());
         if let Some(reason) = reason {
             if self.open.get(id) != Some(&reason) {
-                let passing = matches!(reason, Reason::OwnWrite | Reason::Syncing(_) | Reason::Inventory(_));
+                let passing = matches!(
+                    reason,
+                    Reason::OwnWrite | Reason::Claiming | Reason::Syncing(_) | Reason::Inventory(_)
+                );
                 let fight = |reason: Option<&Reason>| matches!(reason, Some(Reason::Fight(..)));
                 let known_fight = fight(Some(&reason)) && fight(self.open.get(id));
                 if reason.is_refusal() {

@@ -1,58 +1,222 @@
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use proptest::prelude::*;
 
 use super::world::workload;
-use crate::engine::{Ask, Priority, release};
+use crate::engine::{Amount, Ask, Bound, Load, Priority, Scope, Shortage, Token, release};
 use crate::object::ObjectId;
 
-fn asks(all: &[(Priority, i32, &str)]) -> BTreeSet<Ask> {
-    all.iter()
-        .map(|(priority, wave, name)| Ask { priority: *priority, wave: *wave, id: workload(name) })
-        .collect()
+fn ask(priority: Priority, wave: i32, name: &str, cost: u32) -> Ask {
+    Ask { priority, wave, id: workload(name), source: 0, cost }
+}
+
+fn load(name: &str, token: Token, away: u32) -> Load {
+    Load { id: workload(name), source: Some(0), token, away }
+}
+
+fn cluster(workloads: u32, away: u32) -> Bound {
+    Bound { scope: Scope::Cluster, workloads, away, starts: (100, 100) }
+}
+
+/// What may start, in the words of the reason for what may not.
+fn told(asks: &[Ask], loads: &[Load], bounds: &[Bound], window: u32) -> BTreeMap<String, String> {
+    let asks: BTreeSet<Ask> = asks.iter().cloned().collect();
+    let words =
+        |shortage: Option<Shortage>| shortage.map_or("start".to_owned(), |shortage| shortage.to_string());
+    let permits = release(&asks, loads, bounds, window).into_iter();
+    permits.map(|(id, shortage)| (id.name().to_owned(), words(shortage))).collect()
+}
+
+fn check(asks: &[Ask], loads: &[Load], bounds: &[Bound], window: u32, expected: &[(&str, &str)]) {
+    let expected = expected.iter().map(|(name, words)| ((*name).to_owned(), (*words).to_owned())).collect();
+    assert_eq!(told(asks, loads, bounds, window), expected);
 }
 
 #[test]
-fn repairs_go_first_then_waves_then_names() {
-    fn check(all: &[(Priority, i32, &str)], in_flight: &[&str], most: u32, expected: &[&str]) {
-        let in_flight: BTreeSet<ObjectId> = in_flight.iter().map(|name| workload(name)).collect();
-        let asks = asks(all);
-        let released: Vec<&str> = release(&asks, &in_flight, most).into_iter().map(ObjectId::name).collect();
-        assert_eq!(released, expected);
-    }
-    use Priority::{Candidate, Repair};
-    let three = [(Candidate, 0, "a"), (Candidate, 1, "b"), (Repair, 0, "z")];
-    check(&three, &[], 1, &["z"]);
-    check(&three, &[], 2, &["a", "z"]);
-    check(&three, &[], 9, &["a", "b", "z"]);
-    check(&three, &["x"], 2, &["z"]);
-    check(&three, &["x", "y"], 2, &[]);
-    // A workload that rolls already needs no second token.
-    check(&three, &["b", "y"], 2, &["b"]);
-    check(&[(Candidate, -1, "late"), (Candidate, 0, "a")], &[], 1, &["late"]);
-    check(&[], &["x"], 3, &[]);
-    check(&three, &[], 0, &[]);
-}
-
-/// Every set of asks and of workloads in flight over four workloads, and every budget from 0 to 4.
-#[test]
-fn the_budget_is_never_exceeded_and_never_left_unused() {
-    let names = ["a", "b", "c", "d"];
-    let chosen = |bits: u32| {
-        names.iter().enumerate().filter(move |(i, _)| bits & (1 << i) != 0).map(|(_, name)| *name)
-    };
-    for (asking, flying, most) in
-        (0..16).flat_map(|a| (0..16).flat_map(move |f| (0..5).map(move |m| (a, f, m))))
+fn rollbacks_go_first_then_repairs_then_waves_then_names() {
+    use Priority::{Candidate, Repair, Rollback};
+    let all = [
+        ask(Candidate, 0, "a", 0),
+        ask(Candidate, -1, "b", 0),
+        ask(Repair, 9, "y", 0),
+        ask(Rollback, 9, "z", 0),
+    ];
+    for (most, first) in
+        [(1, &["z"][..]), (2, &["y", "z"]), (3, &["b", "y", "z"]), (9, &["a", "b", "y", "z"])]
     {
-        let asks: BTreeSet<Ask> = chosen(asking)
-            .map(|name| Ask { priority: Priority::Candidate, wave: 0, id: workload(name) })
+        let may: Vec<String> = told(&all, &[], &[cluster(most, 9)], 9)
+            .into_iter()
+            .filter(|(_, w)| w == "start")
+            .map(|(n, _)| n)
             .collect();
-        let in_flight: BTreeSet<ObjectId> = chosen(flying).map(workload).collect();
-        let released = release(&asks, &in_flight, most);
-        let first: BTreeSet<&ObjectId> =
-            released.iter().filter(|id| !in_flight.contains(**id)).copied().collect();
-        let all = in_flight.len() + first.len();
-        assert!(first.is_empty() || all <= most as usize, "{asks:?} {in_flight:?} {most}");
-        let waiting = asks.iter().any(|ask| !in_flight.contains(&ask.id) && !first.contains(&ask.id));
-        assert!(!waiting || all >= most as usize, "{asks:?} {in_flight:?} {most}");
-        assert!(asks.iter().filter(|ask| in_flight.contains(&ask.id)).all(|ask| released.contains(&ask.id)));
+        assert_eq!(may, first, "{most}");
     }
+}
+
+#[test]
+fn a_no_says_what_is_short() {
+    use Priority::Candidate;
+    let [a, b] = ["a", "b"].map(|name| ask(Candidate, 0, name, 2));
+    let rolling = |name| load(name, Token::Held, 1);
+    let x = "Deployment shop/x";
+    check(
+        std::slice::from_ref(&a),
+        &[rolling("x")],
+        &[cluster(1, 9)],
+        9,
+        &[("a", &format!("1 of 1 workloads are rolling: {x}"))],
+    );
+    check(
+        std::slice::from_ref(&a),
+        &[rolling("x")],
+        &[cluster(3, 9)],
+        1,
+        &[("a", &format!("a rollout begins slowly, with 1 at a time until they succeed: {x}"))],
+    );
+    check(
+        &[a.clone(), b.clone()],
+        &[load("x", Token::None, 3)],
+        &[cluster(3, 4)],
+        9,
+        &[
+            ("a", "3 of 4 pods that may be unavailable are, and it takes down 2 more"),
+            ("b", "3 of 4 pods that may be unavailable are, and it takes down 2 more"),
+        ],
+    );
+    check(
+        std::slice::from_ref(&a),
+        &[],
+        &[cluster(3, 1)],
+        9,
+        &[("a", "it takes down 2 pods at once, and 1 may be unavailable (maxUnavailable)")],
+    );
+    let begun = Bound { starts: (0, 7), ..cluster(3, 9) };
+    check(std::slice::from_ref(&a), &[], &[begun], 9, &[("a", "7 rollouts have begun in this minute")]);
+    // A smaller one does not overtake.
+    let small = ask(Candidate, 1, "small", 1);
+    check(
+        &[a.clone(), small],
+        &[load("x", Token::None, 3)],
+        &[cluster(3, 4)],
+        9,
+        &[
+            ("a", "3 of 4 pods that may be unavailable are, and it takes down 2 more"),
+            ("small", "Deployment shop/a goes first"),
+        ],
+    );
+}
+
+#[test]
+fn narrower_bounds_hold_beside_those_of_the_cluster() {
+    use Priority::Candidate;
+    let source = Bound { scope: Scope::Source(0, "shop".into()), ..cluster(1, 9) };
+    let namespace = Bound { scope: Scope::Namespace("shop".into()), ..cluster(9, 1) };
+    let elsewhere = Bound { scope: Scope::Namespace("other".into()), ..cluster(0, 0) };
+    let two = [ask(Candidate, 0, "a", 1), ask(Candidate, 0, "b", 1)];
+    let b = "1 of 1 workloads of source shop are rolling: Deployment shop/a";
+    check(&two, &[], &[cluster(9, 9), source, elsewhere], 9, &[("a", "start"), ("b", b)]);
+    let b = "1 of 1 pods in namespace shop that may be unavailable are, and it takes down 1 more";
+    check(&two, &[], &[cluster(9, 9), namespace], 9, &[("a", "start"), ("b", b)]);
+}
+
+#[test]
+fn a_fix_can_always_start() {
+    use Priority::Candidate;
+    // All of it is unavailable already, so it takes nothing more down, however little there is left.
+    let fix = ask(Candidate, 0, "sick", 0);
+    let loads = [load("sick", Token::None, 5), load("other", Token::None, 5)];
+    check(&[fix], &loads, &[cluster(3, 1)], 1, &[("sick", "start")]);
+    // Its own unavailable pods do not count against what it takes down beyond them.
+    let half = ask(Candidate, 0, "sick", 1);
+    check(&[half], &[load("sick", Token::None, 5)], &[cluster(3, 1)], 1, &[("sick", "start")]);
+}
+
+#[test]
+fn a_workload_in_flight_needs_no_second_token() {
+    use Priority::Candidate;
+    let bounds = [Bound { starts: (0, 0), ..cluster(1, 2) }];
+    check(&[ask(Candidate, 0, "a", 2)], &[load("a", Token::Held, 2)], &bounds, 1, &[("a", "start")]);
+}
+
+#[test]
+fn amounts_are_rounded_down_and_are_at_least_one() {
+    for (text, all, expected) in [
+        ("10%", 0, 1),
+        ("10%", 9, 1),
+        ("10%", 19, 1),
+        ("10%", 20, 2),
+        ("100%", 7, 7),
+        ("3", 100, 3),
+        ("0", 100, 0),
+    ] {
+        assert_eq!(
+            text.parse::<Amount>().map(|amount| (amount.of(all), amount.to_string())),
+            Ok((expected, text.into()))
+        );
+    }
+    for wrong in ["", "%", "101%", "-1", "1.5", "ten"] {
+        assert!(wrong.parse::<Amount>().is_err(), "{wrong}");
+    }
+}
+
+prop_compose! {
+    fn some_ask()(name in 0..6_usize, wave in 0..2, cost in 0..4_u32, repair in any::<bool>()) -> Ask {
+        let priority = if repair { Priority::Repair } else { Priority::Candidate };
+        ask(priority, wave, ["a", "b", "c", "d", "e", "f"][name], cost)
+    }
+}
+
+prop_compose! {
+    fn some_load()(name in 0..6_usize, held in any::<bool>(), away in 0..4_u32) -> Load {
+        load(["a", "b", "c", "d", "e", "f"][name], if held { Token::Held } else { Token::None }, away)
+    }
+}
+
+fn by_id<T>(all: Vec<T>, id: impl Fn(&T) -> ObjectId) -> Vec<T> {
+    let mut seen = BTreeSet::new();
+    all.into_iter().filter(|one| seen.insert(id(one))).collect()
+}
+
+proptest! {
+    /// Whatever is asked for beside whatever is in flight, what starts stays within every bound, and where there is
+    /// room for the first in the queue it starts.
+    #[test]
+    fn the_budget_is_never_exceeded_and_never_left_unused(
+        asks in prop::collection::vec(some_ask(), 0..6),
+        loads in prop::collection::vec(some_load(), 0..6),
+        (workloads, away, window) in (0..4_u32, 0..6_u32, 1..4_u32),
+    ) {
+        let (asks, loads) = (by_id(asks, |a| a.id.clone()), by_id(loads, |l| l.id.clone()));
+        let bound = cluster(workloads, away);
+        let queue: BTreeSet<Ask> = asks.into_iter().collect();
+        let permits = release(&queue, &loads, std::slice::from_ref(&bound), window);
+        let of: BTreeMap<&ObjectId, &Load> = loads.iter().map(|load| (&load.id, load)).collect();
+        let held = |id: &ObjectId| of.get(id).is_some_and(|load| load.token == Token::Held);
+        let starts: Vec<&Ask> = queue.iter().filter(|ask| permits[&ask.id].is_none()).collect();
+        let before = loads.iter().filter(|load| load.token == Token::Held).count();
+        let new = starts.iter().filter(|ask| !held(&ask.id)).count();
+        prop_assert!(new == 0 || before + new <= workloads.min(window) as usize);
+        let total: u32 = loads.iter().map(|load| load.away).sum();
+        let mut more = 0;
+        for ask in starts.iter().filter(|ask| ask.cost > 0) {
+            let own = of.get(&ask.id).map_or(0, |load| load.away);
+            prop_assert!(total - own + more + ask.cost <= away + starts.iter().map(|a| of.get(&a.id).map_or(0, |l| l.away)).sum::<u32>());
+            more += if held(&ask.id) { ask.cost.saturating_sub(own) } else { ask.cost };
+        }
+        if let Some(first) = queue.iter().next() {
+            let own = of.get(&first.id).map_or(0, |load| load.away);
+            let token = held(&first.id) || before < workloads.min(window) as usize;
+            let fits = first.cost == 0 || total - own + first.cost <= away;
+            prop_assert_eq!(permits[&first.id].is_none(), token && fits);
+        }
+    }
+}
+
+#[test]
+fn scopes_are_named_in_the_reason() {
+    let words = |scope: Scope| Shortage::Workloads(scope, 2, Arc::from([workload("x")])).to_string();
+    assert_eq!(words(Scope::Cluster), "1 of 2 workloads are rolling: Deployment shop/x");
+    assert!(words(Scope::Source(3, "infra".into())).contains("of source infra"));
+    assert!(words(Scope::Namespace("a".into())).contains("in namespace a"));
 }

@@ -5,6 +5,7 @@ mod budget;
 mod decisions;
 mod prune;
 mod returns;
+mod rollouts;
 mod safety;
 mod simulation;
 mod wakes;

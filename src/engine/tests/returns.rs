@@ -13,9 +13,9 @@ fn maps() -> GroupKind {
 /// What is decided now, after all questions are answered.
 fn apply(rig: &mut Rig, id: &ObjectId) -> (Action, Apply) {
     loop {
-        match rig.engine.decide(id, rig.now).action {
+        match rig.decide(id).action {
             Action::Apply(apply) => return (Action::Apply(apply.clone()), apply),
-            Action::Nothing => panic!("nothing is to be done: {:?}", rig.engine.decide(id, rig.now)),
+            Action::Nothing => panic!("nothing is to be done: {:?}", rig.decide(id)),
             _ => drop(rig.step(id)),
         }
     }
@@ -115,7 +115,7 @@ fn what_was_pruned_and_is_there_again_in_an_older_version_is_pruned_again() {
     // The watch tells of the deletion before its answer does.
     let action = loop {
         rig.engine.settle();
-        match rig.engine.decide(&a, rig.now).action {
+        match rig.decide(&a).action {
             action @ Action::Delete(..) => break action,
             _ => drop(rig.step(&a)),
         }

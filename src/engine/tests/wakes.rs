@@ -42,9 +42,9 @@ fn unhealthy(id: &ObjectId, thing: &super::world::Thing) -> Live {
 
 /// Answers a decided write as the world would, but with an object that is not healthy yet.
 fn apply_unhealthily(rig: &mut Rig, id: &ObjectId) {
-    let action = rig.engine.decide(id, rig.now).action;
+    let action = rig.decide(id).action;
     assert!(matches!(action, Action::Apply(_)), "{action:?}");
-    rig.engine.dispatched(id, &action);
+    rig.engine.dispatched(id, &action, rig.now);
     assert!(matches!(rig.world.perform(id, &action), Outcome::Applied(_)));
     let live = unhealthy(id, &rig.world.things[id]);
     rig.engine.outcome(id, &action, Outcome::Applied(Written { live }), rig.now);
@@ -122,7 +122,7 @@ fn a_wave_goes_on_when_its_last_open_object_is_taken_out_or_a_newer_revision_lea
 /// The server refuses an object's content.
 fn refuse(rig: &mut Rig, id: &ObjectId) {
     let action = loop {
-        match rig.engine.decide(id, rig.now).action {
+        match rig.decide(id).action {
             action @ Action::Apply(_) => break action,
             _ => drop(rig.step(id)),
         }
@@ -138,7 +138,7 @@ fn a_look_ends_the_wait_for_our_own_write_whatever_version_it_shows() {
     rig.read(reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
     rig.settle();
     rig.read(reading("r2", &[("a", Some(desired(&a, 2, "a")))]));
-    let action = rig.engine.decide(&a, rig.now).action;
+    let action = rig.decide(&a).action;
     // A quota, or a webhook, has a conflict of its own: the object is as it was.
     rig.engine.outcome(&a, &action, Outcome::Failed(Failure::Conflict(Duration::ZERO)), rig.now);
     drain(&mut rig);
@@ -157,7 +157,7 @@ fn a_recreated_workload_gives_its_token_back_though_nobody_told_that_it_was_gone
     rig.read(reading("r1", &[("a", Some(wanted(1)))]));
     rig.settle();
     rig.read(reading("r2", &[("a", Some(wanted(2)))]));
-    let action = rig.engine.decide(&a, rig.now).action;
+    let action = rig.decide(&a).action;
     let why = Failure::Refused("the field is immutable".into(), Rule::Immutable, None);
     rig.engine.outcome(&a, &action, Outcome::Failed(why), rig.now);
     let step = rig.step(&a);
@@ -183,8 +183,8 @@ fn a_restart_whose_answer_was_lost_keeps_its_token_until_the_cluster_tells() {
     rig.settle();
     rig.world.log.clear();
     rig.read(reading("r2", &files(2)));
-    let action = rig.engine.decide(&a, rig.now).action;
-    rig.engine.dispatched(&a, &action);
+    let action = rig.decide(&a).action;
+    rig.engine.dispatched(&a, &action, rig.now);
     rig.world.perform(&a, &action);
     let lost = Failure::Unknown("no answer".into(), Duration::from_secs(1));
     rig.engine.outcome(&a, &action, Outcome::Failed(lost), rig.now);
@@ -205,8 +205,8 @@ fn a_restart_that_was_never_carried_out_holds_no_token_for_ever() {
     rig.settle();
     rig.world.log.clear();
     rig.read(reading("r2", &files(2)));
-    let action = rig.engine.decide(&a, rig.now).action;
-    rig.engine.dispatched(&a, &action);
+    let action = rig.decide(&a).action;
+    rig.engine.dispatched(&a, &action, rig.now);
     let lost = Failure::Unknown("no answer".into(), Duration::from_secs(1));
     rig.engine.outcome(&a, &action, Outcome::Failed(lost), rig.now);
     rig.pass_time(Duration::from_secs(1));
@@ -230,6 +230,7 @@ fn a_count_that_an_autoscaler_may_own_is_not_sent_before_the_autoscalers_are_kno
         shape: 1,
         foreign: false,
         phase: RollPhase::Settled,
+        failed: false,
     };
     rig.read(reading("r1", &[("a", Some(wanted))]));
     rig.engine.seen(&a, Live { replicas_ceded: true, ..World::live(&a, &thing) });
@@ -266,6 +267,7 @@ fn an_annotation_that_the_server_does_not_keep_is_sent_once() {
                 shape: 1,
                 foreign: false,
                 phase: RollPhase::Settled,
+                failed: false,
             },
         )
     };
@@ -273,7 +275,7 @@ fn an_annotation_that_the_server_does_not_keep_is_sent_once() {
     let mut sent = 0;
     for _ in 0..20 {
         for id in rig.engine.take_dirty() {
-            let action = rig.engine.decide(&id, rig.now).action;
+            let action = rig.decide(&id).action;
             if let Action::Apply(_) = action {
                 sent += 1;
                 rig.engine.outcome(&id, &action, Outcome::Applied(Written { live: stripped(5) }), rig.now);

@@ -5,10 +5,21 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::engine::*;
-use crate::health::Health;
+use crate::health::{Health, Status};
 use crate::object::{GroupKind, Gvk, Hash, ObjectId, Origin, Revision};
 
 pub(super) const SET: &str = "applyset-ours-v1";
+
+/// So many workloads at once from the beginning, whatever their pods, and no time to soak.
+pub(super) fn budget(most: u32) -> Budget {
+    Budget {
+        max_workloads: most,
+        max_unavailable: Amount::Percent(100),
+        starts_per_minute: 1000,
+        soak: Duration::ZERO,
+        ..Budget::default()
+    }
+}
 
 pub(super) fn id(group: &str, kind: &str, namespace: &str, name: &str) -> ObjectId {
     ObjectId::new(&GroupKind::new(group, kind), (!namespace.is_empty()).then_some(namespace), name)
@@ -35,6 +46,7 @@ pub(super) fn desired(id: &ObjectId, content: u32, file: &str) -> Shared {
         hash,
         ceded: None,
         template: is_workload(id).then_some(hash),
+        strategy: Strategy::default(),
         wave: 0,
         needs: Box::default(),
         after: Box::default(),
@@ -57,6 +69,7 @@ pub(super) fn reading(revision: &str, files: &[(&str, Option<Shared>)]) -> Readi
 
 /// One object of the world.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fault of its own")]
 pub(super) struct Thing {
     pub(super) uid: u64,
     pub(super) rv: u64,
@@ -67,6 +80,8 @@ pub(super) struct Thing {
     pub(super) shape: u64,
     pub(super) foreign: bool,
     pub(super) phase: RollPhase,
+    /// Its controller says that its rollout has failed.
+    pub(super) failed: bool,
 }
 
 /// What the audit log of the world shows of us.
@@ -85,6 +100,12 @@ pub(super) struct World {
     pub(super) events: Vec<(ObjectId, Option<Thing>)>,
     pub(super) log: Vec<Wrote>,
     pub(super) clock: u64,
+    /// The budget object.
+    pub(super) book: Book,
+    /// What the parent says of contents that failed.
+    pub(super) rejections: Vec<Rejection>,
+    /// Contents whose pods never get ready.
+    pub(super) bad: BTreeSet<Hash>,
 }
 
 impl World {
@@ -108,13 +129,18 @@ impl World {
             ours: thing.release.as_ref().map(|_| format!("{} {RELEASE}", thing.shape).into()),
             others: Arc::from([]),
             replicas_ceded: false,
-            health: Health::current(),
+            health: if thing.failed {
+                Health::new(Status::Failed, "Progress deadline exceeded")
+            } else {
+                Health::current()
+            },
             rolling: is_workload(id).then_some(Rolling {
                 replicas: 3,
                 updated: 3,
                 ready: 3,
                 available: 3,
                 phase: thing.phase,
+                ..Rolling::default()
             }),
             finished: false,
             deleting: false,
@@ -173,6 +199,7 @@ impl World {
             shape: rv,
             foreign: false,
             phase,
+            failed: false,
         };
         self.log.push(if known.is_some() { Wrote::Changed(id.clone()) } else { Wrote::Created(id.clone()) });
         let live = Self::live(id, &thing);
@@ -208,7 +235,7 @@ pub(super) struct Rig {
 impl Rig {
     pub(super) fn new(most: u32) -> Self {
         let mut rig = Self {
-            engine: Engine::new(most),
+            engine: Engine::new(budget(most)),
             world: World::default(),
             now: Instant::now(),
             history: BTreeMap::new(),
@@ -219,7 +246,12 @@ impl Rig {
 
     /// A process that has just started: it knows what the cluster and the source tell, and nothing else.
     pub(super) fn fresh(&self, most: u32) -> Engine {
-        let mut engine = Engine::new(most);
+        self.fresh_with(budget(most))
+    }
+
+    /// As [`Rig::fresh`], with any budget.
+    pub(super) fn fresh_with(&self, budget: Budget) -> Engine {
+        let mut engine = Engine::new(budget);
         engine.add_source(Source::new(
             "test",
             SET,
@@ -228,11 +260,13 @@ impl Rig {
             BlastRadius { count: 100, percent: 100 },
         ));
         let kinds = ["ConfigMap", "Deployment.apps"].map(GroupKind::parse);
-        engine.inventory(0, Inventory { kinds: kinds.clone().into(), ..Inventory::default() });
+        let rejections = self.world.rejections.clone();
+        engine.inventory(0, Inventory { kinds: kinds.clone().into(), rejections, ..Inventory::default() });
         for kind in &kinds {
             engine.served(Gvk::new(&kind.group, "v1", &kind.kind), Served::Yes);
             engine.list_started(kind);
         }
+        engine.book(self.world.book.clone());
         for (id, thing) in self.world.things.iter().filter(|(_, thing)| thing.labelled && !thing.foreign) {
             engine.seen(id, World::live(id, thing));
         }
@@ -262,9 +296,36 @@ impl Rig {
         }
     }
 
+    /// Decides about one object; what is to be claimed for that is claimed first.
+    pub(super) fn decide(&mut self, id: &ObjectId) -> Decision {
+        self.engine.advance(self.now);
+        let decision = self.engine.decide(id, self.now);
+        if decision.reason != Some(Reason::Claiming) {
+            return decision;
+        }
+        self.keep_book();
+        self.engine.decide(id, self.now)
+    }
+
+    /// Writes the budget object, as the loop does at the end of each turn.
+    pub(super) fn keep_book(&mut self) {
+        self.resolve();
+        if let Some(book) = self.engine.next_book() {
+            self.world.book = book.clone();
+            self.engine.book(book);
+        }
+        for source in 0..self.engine.sources().len() {
+            if let Some(rejections) = self.engine.next_rejections(source) {
+                let inventory = self.engine.source(source).inventory.clone().unwrap_or_default();
+                self.world.rejections.clone_from(&rejections);
+                self.engine.inventory(source, Inventory { rejections, ..inventory });
+            }
+        }
+    }
+
     /// Decides about one object and does what is decided; tells whether it was a write.
     pub(super) fn step(&mut self, id: &ObjectId) -> Option<Action> {
-        let decision = self.engine.decide(id, self.now);
+        let decision = self.decide(id);
         match decision.action {
             Action::Nothing => None,
             Action::Forget => {
@@ -288,7 +349,7 @@ impl Rig {
                 None
             }
             action @ (Action::Apply(_) | Action::Delete(..)) => {
-                self.engine.dispatched(id, &action);
+                self.engine.dispatched(id, &action, self.now);
                 let outcome = self.world.perform(id, &action);
                 self.engine.outcome(id, &action, outcome, self.now);
                 Some(action)
@@ -324,6 +385,8 @@ impl Rig {
             self.deliver(usize::MAX);
             self.finish_rollouts();
             self.deliver(usize::MAX);
+            self.engine.advance(self.now);
+            self.keep_book();
             self.engine.settle();
             let dirty: BTreeSet<ObjectId> = self.engine.take_dirty().into_iter().collect();
             if dirty.is_empty() && self.world.events.is_empty() {
@@ -336,19 +399,49 @@ impl Rig {
         panic!("it never comes to rest: {:#?}", self.world.log);
     }
 
+    /// Goes on by one thing: an event, the end of a rollout, a record, or a decision.
+    pub(super) fn turn(&mut self) {
+        if !self.world.events.is_empty() {
+            return self.deliver(1);
+        }
+        self.engine.advance(self.now);
+        let (book, rejections) = (self.world.book.clone(), self.world.rejections.clone());
+        self.keep_book();
+        if (&book, &rejections) != (&self.world.book, &self.world.rejections) {
+            return;
+        }
+        self.engine.settle();
+        let mut dirty = self.engine.take_dirty();
+        dirty.sort();
+        dirty.dedup();
+        match dirty.split_first() {
+            Some((first, rest)) => {
+                for id in rest {
+                    self.engine.mark(id);
+                }
+                self.step(&first.clone());
+            }
+            None => self.finish_rollouts(),
+        }
+    }
+
     pub(super) fn finish_rollouts(&mut self) {
         let rolling: Vec<ObjectId> = self
             .world
             .things
             .iter()
-            .filter(|(_, t)| t.phase != RollPhase::Settled)
+            .filter(|(_, t)| t.phase != RollPhase::Settled && !t.failed)
             .map(|(id, _)| id.clone())
             .collect();
         for id in rolling {
             let rv = self.world.tick();
             if let Some(thing) = self.world.things.get_mut(&id) {
-                thing.phase = RollPhase::Settled;
-                thing.rv = rv;
+                let bad =
+                    thing.release.as_ref().is_some_and(|release| self.world.bad.contains(&release.hash));
+                (thing.failed, thing.rv) = (bad, rv);
+                if !bad {
+                    thing.phase = RollPhase::Settled;
+                }
             }
             self.world.announce(&id);
         }

@@ -25,8 +25,8 @@ impl<'a> Window<'a> {
     /// inventory with its namespace.
     pub(crate) fn writes(&self) -> Vec<AuditEvent> {
         let parent = |event: &AuditEvent| {
-            event.namespace == "rhumb-system" && event.resource == "configmaps"
-                || event.resource == "namespaces" && event.name == "rhumb-system"
+            event.namespace.ends_with("-rhumb") && event.resource == "configmaps"
+                || event.resource == "namespaces" && event.name.ends_with("-rhumb")
         };
         self.all_writes().into_iter().filter(|event| !parent(event)).collect()
     }

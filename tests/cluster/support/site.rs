@@ -123,6 +123,7 @@ impl<'a> Site<'a> {
     /// A command of the program without arguments.
     pub(crate) fn bare_command(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_rhumb"));
+        command.args(["--system-namespace", &self.system()]);
         command.env("KUBECONFIG", &self.kubeconfig).env("STATE_DIRECTORY", self.state.path());
         command.env_remove("RUST_LOG").env("NO_COLOR", "1");
         // For whoever looks for the reason of a failure.
@@ -177,6 +178,11 @@ impl<'a> Site<'a> {
     /// Begins to look at what rhumb sends.
     pub(crate) fn window(&self) -> Window<'a> {
         Window::new(self.cluster, &self.user)
+    }
+
+    /// The namespace of the parents: each test has its own, and with it a rollout budget of its own.
+    pub(crate) fn system(&self) -> String {
+        format!("{}-rhumb", self.name)
     }
 
     /// The path of an object in the namespace.
@@ -252,6 +258,17 @@ impl<'a> Site<'a> {
         });
     }
 
+    /// Waits until the rollout budget is all free.
+    #[track_caller]
+    pub(crate) fn await_free_budget(&self) {
+        let budget = at("ConfigMap", &self.system(), "rollout-budget.rhumb.dev");
+        eventually("nobody claims anything", SOON, || {
+            let told = self.api.value(&budget, "/data/claims");
+            let free = [Value::Null, json!(r#"{"claims":[],"units":[]}"#)].contains(&told);
+            if free { Ok(()) } else { Err(told.to_string()) }
+        });
+    }
+
     /// kubectl in the namespace, as `admin`.
     #[track_caller]
     pub(crate) fn kubectl(&self, arguments: &[&str]) -> String {
@@ -261,7 +278,7 @@ impl<'a> Site<'a> {
 
     /// The source's parent object.
     pub(crate) fn parent(&self) -> Option<Value> {
-        self.api.get(&at("ConfigMap", "rhumb-system", &self.name))
+        self.api.get(&at("ConfigMap", &self.system(), &self.name))
     }
 }
 

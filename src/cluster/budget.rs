@@ -1,0 +1,102 @@
+//! The cluster's budget object: one ConfigMap in which all who restart pods write their claims.
+
+use std::collections::BTreeMap;
+
+use http::Method;
+use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use super::call::{Ask, Cluster};
+use super::error::{Error, Fault, On};
+use super::write::{JSON, json};
+use super::{FIELD_MANAGER, path};
+use crate::engine::{Rv, Uid};
+use crate::object::{GroupKind, ObjectId};
+
+/// Its name is no DNS label, so no source's parent can have it.
+const NAME: &str = "rollout-budget.rhumb.dev";
+
+/// The key of its data.
+const CLAIMS: &str = "claims";
+
+/// The budget object as it was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BudgetObject {
+    /// Incarnation and version.
+    pub known: (Uid, Rv),
+    /// What it says; its meaning is the engine's.
+    pub text: String,
+}
+
+impl BudgetObject {
+    fn read(object: ConfigMap, on: On) -> Result<Self, Error> {
+        let version = object.metadata.resource_version.unwrap_or_default();
+        let Some(uid) = object.metadata.uid else {
+            return Err(Error::new(on, Fault::Garbled { reason: "it has no uid".to_owned() }));
+        };
+        let text = object.data.unwrap_or_default().remove(CLAIMS).unwrap_or_else(|| "{}".to_owned());
+        Ok(Self { known: (Uid(uid.into()), super::wire::version(&version)), text })
+    }
+}
+
+impl Cluster {
+    /// Reads the budget object; none where there is none.
+    pub async fn budget(&self, namespace: &str) -> Result<Option<BudgetObject>, Error> {
+        let on = on(namespace);
+        match self.ask(Ask::read(url(namespace), on.clone())).await {
+            Ok(answer) => Ok(Some(BudgetObject::read(answer.decode(&on)?, on)?)),
+            Err(error) if *error.fault() == Fault::NoObject => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Writes the budget object by compare-and-swap; makes it, and its namespace, where there was none.
+    ///
+    /// Fails with [`Fault::Stale`] when somebody else wrote since it was read.
+    pub async fn save_budget(
+        &self,
+        namespace: &str,
+        before: Option<&BudgetObject>,
+        text: &str,
+    ) -> Result<BudgetObject, Error> {
+        let on = on(namespace);
+        let data = BTreeMap::from([(CLAIMS.to_owned(), text.to_owned())]);
+        let metadata = ObjectMeta {
+            name: Some(NAME.to_owned()),
+            namespace: Some(namespace.to_owned()),
+            uid: before.map(|before| before.known.0.to_string()),
+            resource_version: before.map(|before| before.known.1.to_string()),
+            ..ObjectMeta::default()
+        };
+        let body = json(&ConfigMap { metadata, data: Some(data), ..ConfigMap::default() }, &on)?;
+        let parameters = [("fieldManager", FIELD_MANAGER)];
+        if before.is_some() {
+            let url = path::query(url(namespace), &parameters);
+            let ask = Ask::write(Method::PUT, url, JSON, body, on.clone());
+            return match self.ask(ask).await {
+                Ok(answer) => BudgetObject::read(answer.decode(&on)?, on),
+                Err(error) if *error.fault() == Fault::NoObject => Err(Error::new(on, Fault::Stale)),
+                Err(error) => Err(error),
+            };
+        }
+        let collection = format!("/api/v1/namespaces/{namespace}/configmaps");
+        let url = path::query(collection, &parameters);
+        let make = || self.ask(Ask::write(Method::POST, url.clone(), JSON, body.clone(), on.clone()));
+        let answer = match make().await {
+            Err(error) if matches!(error.fault(), Fault::NoNamespace { .. }) => {
+                self.make_namespace(namespace).await?;
+                make().await?
+            }
+            other => other?,
+        };
+        BudgetObject::read(answer.decode(&on)?, on)
+    }
+}
+
+fn on(namespace: &str) -> On {
+    On::Object(ObjectId::new(&GroupKind::new("", "ConfigMap"), Some(namespace), NAME))
+}
+
+fn url(namespace: &str) -> String {
+    format!("/api/v1/namespaces/{namespace}/configmaps/{NAME}")
+}

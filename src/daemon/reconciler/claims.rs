@@ -1,0 +1,92 @@
+//! Reading and writing the cluster's budget object.
+
+use std::time::{Duration, Instant};
+
+use super::super::event::Event;
+use super::super::inventory::Call;
+use super::Reconciler;
+use crate::cluster::{BudgetObject, Error, Fault};
+use crate::engine::Book;
+use crate::object::Class;
+
+/// The shortest wait before the budget object is asked for again.
+const AGAIN: Duration = Duration::from_millis(500);
+/// The same where a person has to change something first.
+const PERSON: Duration = Duration::from_secs(15);
+/// While claims of others are in the way, it is read again at this interval: nothing else tells that they end.
+const OTHERS: Duration = Duration::from_secs(2);
+
+/// What is known of the budget object.
+#[derive(Debug)]
+pub(super) struct Keeper {
+    object: Option<BudgetObject>,
+    call: Call,
+    /// Before this it is not asked for, or written, again.
+    pub(super) due: Option<Instant>,
+    /// Whether it is to be read before anything is written.
+    stale: bool,
+}
+
+impl Default for Keeper {
+    fn default() -> Self {
+        Self { object: None, call: Call::None, due: None, stale: true }
+    }
+}
+
+impl Keeper {
+    /// Whether nothing about it is on its way.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.call == Call::None
+    }
+}
+
+impl Reconciler {
+    /// Reads the budget object where that has to be done, and writes it where it does not say what it should.
+    pub(super) fn keep_budget(&mut self) {
+        let now = Instant::now();
+        if self.keeper.call == Call::Busy || self.keeper.due.is_some_and(|due| due > now) {
+            return;
+        }
+        let waited = self.keeper.due.take().is_some();
+        let (cluster, namespace) = (self.hands.cluster.clone(), self.namespace.clone());
+        if self.keeper.stale || waited {
+            self.keeper.call = Call::Busy;
+            self.spawn(async move { Event::Budget(cluster.budget(&namespace).await) });
+        } else if let Some(next) = self.engine.next_book() {
+            self.keeper.call = Call::Busy;
+            let known = self.keeper.object.clone();
+            self.spawn(async move {
+                let saved = cluster.save_budget(&namespace, known.as_ref(), &next.text()).await;
+                Event::Budget(saved.map(Some))
+            });
+        } else if self.engine.waits_for_others() {
+            self.keeper.due = Some(now + OTHERS);
+        }
+    }
+
+    pub(super) fn budget_answered(&mut self, answer: Result<Option<BudgetObject>, Error>) {
+        self.keeper.call = Call::None;
+        match answer {
+            Ok(object) => {
+                let text = object.as_ref().map_or("{}", |object| &object.text);
+                match Book::parse(text) {
+                    Ok(book) => self.engine.book(book),
+                    Err(error) => {
+                        tracing::warn!("the budget object: {error}; nothing that restarts pods is begun");
+                        self.keeper.due = Some(Instant::now() + PERSON);
+                    }
+                }
+                (self.keeper.object, self.keeper.stale) = (object, false);
+            }
+            // Somebody else wrote first: decided again on what it says now.
+            Err(error) if *error.fault() == Fault::Stale => self.keeper.stale = true,
+            Err(error) => {
+                tracing::warn!("the budget object: {error}");
+                self.keeper.stale = true;
+                let wait =
+                    if matches!(error.class(), Class::Config | Class::Forbidden) { PERSON } else { AGAIN };
+                self.keeper.due = Some(Instant::now() + wait.mul_f64(1.0 + super::super::random()));
+            }
+        }
+    }
+}

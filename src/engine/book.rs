@@ -1,0 +1,267 @@
+//! The cluster's budget object in values: who may restart pods now, and where a unit goes back to.
+//!
+//! A claim is written, by compare-and-swap, before the write that it is for, and is taken back when the rollout has
+//! ended. So whatever dies when, the next process knows what may be under way; and several daemons that share a
+//! cluster keep one budget. The record of a unit is written with its first claim.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::Release;
+use crate::object::{GroupKind, Hash, ObjectId, Revision};
+
+/// What the budget object says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Book {
+    /// By workload.
+    pub claims: BTreeMap<ObjectId, Claim>,
+    /// Units that are being released.
+    pub units: Vec<Unit>,
+}
+
+/// One workload that may restart pods.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// The inventory that it is in.
+    pub applyset: Arc<str>,
+    /// The content that is put there.
+    pub content: Hash,
+    /// The most pods that this takes down at a time.
+    pub pods: u32,
+}
+
+/// Objects that one revision changes together, and where each goes back to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unit {
+    /// The inventory that they are in.
+    pub applyset: Arc<str>,
+    /// The revision that changes them.
+    pub revision: Revision,
+    /// The objects.
+    pub members: BTreeMap<ObjectId, Member>,
+}
+
+/// One object of a unit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// The content that the revision asks for; none where it removes the object.
+    pub content: Option<Hash>,
+    /// What was good before.
+    pub good: Good,
+}
+
+/// The last good content of an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Good {
+    /// There was no such object.
+    Absent,
+    /// Nobody knows: it stays as it is.
+    Unknown,
+    /// This one.
+    Release(Release),
+}
+
+impl Unit {
+    /// The unit with the members of another one of the same inventory: what was good before both is good, and what
+    /// the newer one asks for is asked for.
+    pub(super) fn absorb(&mut self, older: &Self) {
+        for (id, member) in &older.members {
+            self.members
+                .entry(id.clone())
+                .and_modify(|newer| newer.good = member.good.clone())
+                .or_insert_with(|| member.clone());
+        }
+    }
+}
+
+/// A text that is no book.
+#[derive(Debug, thiserror::Error)]
+#[error("it cannot be read: {0}")]
+pub struct NotABook(#[from] serde_json::Error);
+
+#[derive(Serialize, Deserialize, Default)]
+#[serde(default)]
+struct BookText {
+    claims: Vec<ClaimText>,
+    units: Vec<UnitText>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ClaimText {
+    object: String,
+    source: String,
+    content: String,
+    pods: u32,
+}
+
+/// The form of a [`Unit`] in JSON.
+#[derive(Serialize, Deserialize)]
+pub(super) struct UnitText {
+    source: String,
+    revision: String,
+    members: Vec<MemberText>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct MemberText {
+    object: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    content: Option<String>,
+    /// `<hash>@<revision>`, or `absent`; left out where nobody knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    good: Option<String>,
+}
+
+/// An object in one word, as `Deployment.apps/shop/web`; nothing between the slashes for a cluster-scoped one.
+pub fn object_word(id: &ObjectId) -> String {
+    format!("{}/{}/{}", id.group_kind(), id.namespace().unwrap_or_default(), id.name())
+}
+
+/// Reads what [`object_word`] writes.
+pub fn parse_object_word(word: &str) -> Option<ObjectId> {
+    let mut parts = word.splitn(3, '/');
+    let (kind, namespace, name) = (parts.next()?, parts.next()?, parts.next()?);
+    let namespace = (!namespace.is_empty()).then_some(namespace);
+    (!kind.is_empty() && !name.is_empty()).then(|| ObjectId::new(&GroupKind::parse(kind), namespace, name))
+}
+
+impl Book {
+    /// The text of the budget object. What cannot be read in it (a record of a later version) is left out.
+    ///
+    /// # Errors
+    ///
+    /// The text must be JSON of the shape that [`Book::text`] writes.
+    pub fn parse(text: &str) -> Result<Self, NotABook> {
+        let read: BookText = serde_json::from_str(text)?;
+        let claim = |claim: &ClaimText| {
+            let content = Hash::parse(&claim.content)?;
+            let applyset = claim.source.as_str().into();
+            Some((parse_object_word(&claim.object)?, Claim { applyset, content, pods: claim.pods }))
+        };
+        Ok(Self {
+            claims: read.claims.iter().filter_map(claim).collect(),
+            units: read.units.into_iter().map(UnitText::read).collect(),
+        })
+    }
+
+    /// One line of JSON.
+    pub fn text(&self) -> String {
+        let claim = |(id, claim): (&ObjectId, &Claim)| ClaimText {
+            object: object_word(id),
+            source: claim.applyset.to_string(),
+            content: claim.content.to_string(),
+            pods: claim.pods,
+        };
+        let text = BookText {
+            claims: self.claims.iter().map(claim).collect(),
+            units: self.units.iter().map(UnitText::of).collect(),
+        };
+        serde_json::to_string(&text).unwrap_or_default()
+    }
+
+    /// The record of the unit that an object of an inventory is in.
+    pub(super) fn unit_of(&self, applyset: &str, id: &ObjectId) -> Option<&Unit> {
+        self.units.iter().find(|unit| &*unit.applyset == applyset && unit.members.contains_key(id))
+    }
+}
+
+impl UnitText {
+    /// A unit's text.
+    pub(super) fn of(unit: &Unit) -> Self {
+        let member = |(id, member): (&ObjectId, &Member)| MemberText {
+            object: object_word(id),
+            content: member.content.map(|hash| hash.to_string()),
+            good: match &member.good {
+                Good::Absent => Some("absent".to_owned()),
+                Good::Unknown => None,
+                Good::Release(release) => Some(release.to_string()),
+            },
+        };
+        Self {
+            source: unit.applyset.to_string(),
+            revision: unit.revision.to_string(),
+            members: unit.members.iter().map(member).collect(),
+        }
+    }
+
+    /// The unit.
+    pub(super) fn read(self) -> Unit {
+        let member = |member: MemberText| {
+            let good = match member.good.as_deref() {
+                Some("absent") => Good::Absent,
+                Some(text) => Release::parse(text).map_or(Good::Unknown, Good::Release),
+                None => Good::Unknown,
+            };
+            let content = member.content.as_deref().and_then(Hash::parse);
+            Some((parse_object_word(&member.object)?, Member { content, good }))
+        };
+        Unit {
+            applyset: self.source.as_str().into(),
+            revision: Revision::new(&self.revision),
+            members: self.members.into_iter().filter_map(member).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_book_is_read_as_it_is_written() {
+        let web = ObjectId::new(&GroupKind::new("apps", "Deployment"), Some("shop"), "web");
+        let role = ObjectId::new(&GroupKind::new("rbac.authorization.k8s.io", "ClusterRole"), None, "a:b");
+        let release =
+            |text: &str| Release { hash: Hash::of_bytes(text.as_bytes()), revision: Revision::new(text) };
+        let member =
+            |content: Option<&str>, good| Member { content: content.map(|text| release(text).hash), good };
+        let book = Book {
+            claims: [(web.clone(), Claim { applyset: "a-v1".into(), content: release("new").hash, pods: 2 })]
+                .into(),
+            units: vec![Unit {
+                applyset: "a-v1".into(),
+                revision: Revision::new("new"),
+                members: [
+                    (web, member(Some("new"), Good::Release(release("old")))),
+                    (role.clone(), member(None, Good::Unknown)),
+                    (config("env"), member(Some("new"), Good::Absent)),
+                ]
+                .into(),
+            }],
+        };
+        assert_eq!(Book::parse(&book.text()).unwrap(), book);
+        assert_eq!(Book::parse("{}").unwrap(), Book::default());
+        assert!(Book::parse("claims").is_err());
+        assert_eq!(parse_object_word(&object_word(&role)), Some(role));
+        for wrong in ["", "web", "Deployment.apps/web", "/shop/web", "Deployment.apps/shop/"] {
+            assert_eq!(parse_object_word(wrong), None, "{wrong}");
+        }
+    }
+
+    fn config(name: &str) -> ObjectId {
+        ObjectId::new(&GroupKind::new("", "ConfigMap"), Some("shop"), name)
+    }
+
+    #[test]
+    fn a_newer_unit_keeps_what_was_good_before_the_older_one() {
+        let member = |content: &str, good: &str| Member {
+            content: Some(Hash::of_bytes(content.as_bytes())),
+            good: Good::Release(Release {
+                hash: Hash::of_bytes(good.as_bytes()),
+                revision: Revision::new(good),
+            }),
+        };
+        let unit = |members: &[(&str, Member)]| Unit {
+            applyset: "a-v1".into(),
+            revision: Revision::new("r"),
+            members: members.iter().map(|(name, member)| (config(name), member.clone())).collect(),
+        };
+        let older = unit(&[("a", member("2", "1")), ("b", member("2", "1"))]);
+        let mut newer = unit(&[("a", member("3", "2")), ("c", member("3", "2"))]);
+        newer.absorb(&older);
+        let expected = [("a", member("3", "1")), ("b", member("2", "1")), ("c", member("3", "2"))];
+        assert_eq!(newer, unit(&expected));
+    }
+}

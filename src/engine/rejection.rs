@@ -1,0 +1,298 @@
+//! Contents that failed here: what is done instead, until the content changes.
+//!
+//! A rejection names the contents of a whole unit. It is in force only once the source's parent object says it, and
+//! only as long as the newest revision asks for exactly these contents: what failed may have been any of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::book::{Good, Member, Unit, UnitText};
+use super::budget::OnFailure;
+use super::entry::SourceId;
+use super::state::Engine;
+use super::{Reason, Release, Shared, Want};
+use crate::object::ObjectId;
+
+/// What is done about contents that are not wanted here though the newest revision asks for them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rejection {
+    /// Which contents, and what was good before them.
+    pub unit: Unit,
+    /// What is done.
+    pub way: Way,
+    /// Why, in words.
+    pub cause: Arc<str>,
+}
+
+/// What is done instead of a rejected content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Way {
+    /// The last good content is put back.
+    Back,
+    /// Nothing, until a person decides.
+    Held,
+}
+
+#[derive(Serialize, Deserialize)]
+struct RejectionText {
+    way: Way,
+    cause: String,
+    unit: UnitText,
+}
+
+/// The text of rejections: one line of JSON each.
+pub fn rejections_text(rejections: &[Rejection]) -> String {
+    let line = |rejection: &Rejection| {
+        let text = RejectionText {
+            way: rejection.way,
+            cause: rejection.cause.to_string(),
+            unit: UnitText::of(&rejection.unit),
+        };
+        format!("{}\n", serde_json::to_string(&text).unwrap_or_default())
+    };
+    rejections.iter().map(line).collect()
+}
+
+/// Reads what [`rejections_text`] writes. A line that cannot be read is left out.
+pub fn parse_rejections(text: &str) -> Vec<Rejection> {
+    let read = |line: &str| {
+        let read: RejectionText = serde_json::from_str(line).ok()?;
+        Some(Rejection { unit: read.unit.read(), way: read.way, cause: read.cause.into() })
+    };
+    text.lines().filter_map(read).collect()
+}
+
+/// What stands in for the content that the newest revision asks for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Instead {
+    /// The content.
+    pub content: Substitute,
+    /// Why, in words.
+    pub cause: Arc<str>,
+}
+
+/// A content that stands in for another one.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Substitute {
+    /// Whatever is there stays.
+    Stay,
+    /// None: the object goes away.
+    Absent,
+    /// That of this release, which is being read.
+    Named(Release),
+    /// This one, of this release.
+    Known(Shared, Release),
+    /// That of this release, which cannot be read any more: whatever is there stays.
+    Lost(Release),
+}
+
+impl Instead {
+    fn of(rejection: &Rejection, member: &Member) -> Self {
+        let content = match (&member.good, rejection.way) {
+            (_, Way::Held) | (Good::Unknown, _) => Substitute::Stay,
+            (Good::Absent, Way::Back) => Substitute::Absent,
+            (Good::Release(release), Way::Back) => Substitute::Named(release.clone()),
+        };
+        Self { content, cause: rejection.cause.clone() }
+    }
+
+    /// Whether it means the same as another one, as far as that has been read.
+    fn is(&self, other: &Self) -> bool {
+        let release = |content: &Substitute| match content {
+            Substitute::Named(release) | Substitute::Known(_, release) | Substitute::Lost(release) => {
+                Some(release.clone())
+            }
+            Substitute::Stay | Substitute::Absent => None,
+        };
+        let (one, two) = (release(&self.content), release(&other.content));
+        self.cause == other.cause && one == two && (one.is_some() || self.content == other.content)
+    }
+
+    /// What keeps the newest content from being released.
+    pub(super) fn gate(&self) -> Option<Reason> {
+        match &self.content {
+            Substitute::Stay => Some(Reason::Rejected(self.cause.clone())),
+            Substitute::Named(release) => Some(Reason::Resolving(release.revision.short().into())),
+            Substitute::Lost(release) => {
+                let why = format!(
+                    "{}; it cannot go back, as revision {} cannot be read any more",
+                    self.cause,
+                    release.revision.short()
+                );
+                Some(Reason::Rejected(why.into()))
+            }
+            Substitute::Absent | Substitute::Known(..) => None,
+        }
+    }
+
+    /// What is to be told of an object with which nothing else is to be done.
+    pub(super) fn told(&self) -> Option<Reason> {
+        match &self.content {
+            Substitute::Known(_, release) => {
+                let why = format!("{}; it is back at revision {}", self.cause, release.revision.short());
+                Some(Reason::Rejected(why.into()))
+            }
+            _ => self.gate(),
+        }
+    }
+}
+
+impl Engine {
+    /// The rejections that a source's parent should say, where those are not the ones that it says.
+    pub fn next_rejections(&self, source: SourceId) -> Option<Vec<Rejection>> {
+        let state = &self.sources[source];
+        let known = &state.inventory.as_ref()?.rejections;
+        let mut next: Vec<Rejection> =
+            known.iter().filter(|known| !self.is_void(source, known)).cloned().collect();
+        for rejecting in &state.rejecting {
+            next.retain(|known| known.unit.members.keys().all(|id| !rejecting.unit.members.contains_key(id)));
+            next.push(rejecting.clone());
+        }
+        (next != *known).then_some(next)
+    }
+
+    /// Whether the newest revision no longer asks for exactly what was rejected.
+    fn is_void(&self, source: SourceId, rejection: &Rejection) -> bool {
+        let state = &self.sources[source];
+        if state.head.is_none() {
+            return false;
+        }
+        rejection.unit.members.iter().any(|(id, member)| match (state.catalog.want(id), member.content) {
+            (Some(Want::Object(desired)), Some(content)) => !desired.is_release(content),
+            (Some(Want::Object(_)), None) => true,
+            (Some(Want::Held(_)), _) | (None, None) => false,
+            (None, Some(_)) => state.incomplete.is_none(),
+        })
+    }
+
+    /// Makes the rejections that are in force count, and no others.
+    pub(super) fn apply_rejections(&mut self, source: SourceId) {
+        let inventory = self.sources[source].inventory.as_ref();
+        let known: Vec<Rejection> =
+            inventory.map(|inventory| inventory.rejections.clone()).unwrap_or_default();
+        let mut instead = BTreeMap::new();
+        for rejection in known.iter().filter(|rejection| !self.is_void(source, rejection)) {
+            for (id, member) in &rejection.unit.members {
+                instead.insert(id.clone(), Instead::of(rejection, member));
+            }
+        }
+        let before = self.sources[source].instead.iter();
+        let ids: BTreeSet<ObjectId> = before.chain(instead.keys()).cloned().collect();
+        self.sources[source].instead = instead.keys().cloned().collect();
+        self.sources[source].rejecting.retain(|rejecting| !known.contains(rejecting));
+        for id in ids {
+            let now = instead.remove(&id);
+            let entry = self.entries.entry(id.clone()).or_default();
+            let same = match (&entry.instead, &now) {
+                (Some(before), Some(now)) => before.is(now),
+                (None, None) => true,
+                _ => false,
+            };
+            if !same {
+                entry.instead = now.map(Box::new);
+                self.instead_changed(source, &id);
+            }
+        }
+        self.settle_waves(source);
+    }
+
+    pub(super) fn instead_changed(&mut self, source: SourceId, id: &ObjectId) {
+        let named = self.entry(id).and_then(|entry| entry.instead.as_ref());
+        if named.is_some_and(|instead| matches!(instead.content, Substitute::Named(_))) {
+            self.goes_back.insert(id.clone());
+        } else {
+            self.goes_back.remove(id);
+        }
+        self.rewant(source, id);
+        self.dirty.push(id.clone());
+    }
+
+    /// What one source wants of an object, with what was rejected replaced.
+    pub(super) fn wants_of(&self, source: SourceId, id: &ObjectId) -> Option<Want> {
+        let want = self.sources[source].catalog.want(id);
+        if !self.sources[source].instead.contains(id) {
+            return want;
+        }
+        match self.entry(id).and_then(|entry| Some(&entry.instead.as_ref()?.content)) {
+            Some(Substitute::Known(content, _)) => Some(Want::Object(content.clone())),
+            Some(Substitute::Absent) => None,
+            _ => want,
+        }
+    }
+
+    /// Whether what is wanted of an object is what it was before.
+    pub(super) fn goes_back(&self, id: &ObjectId) -> bool {
+        let instead = self.entry(id).and_then(|entry| entry.instead.as_ref());
+        instead.is_some_and(|instead| matches!(instead.content, Substitute::Known(..)))
+    }
+
+    /// A rollout failed: its unit is rejected, and goes back or is held.
+    pub(super) fn reject(&mut self, id: &ObjectId, why: &Arc<str>) {
+        let Some((source, _)) = self.entry(id).and_then(|entry| entry.wants.first()) else { return };
+        let source = *source;
+        let failed_again = self.sources[source].inventory.as_ref().and_then(|inventory| {
+            inventory.rejections.iter().find(|rejection| rejection.unit.members.contains_key(id)).cloned()
+        });
+        let rejection = if let Some(rejection) = failed_again {
+            let content = rejection.unit.members.get(id).and_then(|member| member.content);
+            if rejection.way == Way::Held || content.is_some_and(|content| self.shows(id, content)) {
+                return;
+            }
+            let cause = format!("{}; going back failed too: {id}: {why}", rejection.cause).into();
+            Rejection { way: Way::Held, cause, ..rejection }
+        } else {
+            let book = self.rollouts.book.as_ref();
+            let Some(unit) = book.and_then(|book| book.unit_of(&self.applysets[source], id)) else { return };
+            let cause = format!("revision {} failed: {id}: {why}", unit.revision.short()).into();
+            Rejection { unit: unit.clone(), way: self.way(id), cause }
+        };
+        let rejecting = &mut self.sources[source].rejecting;
+        rejecting
+            .retain(|other| other.unit.members.keys().all(|id| !rejection.unit.members.contains_key(id)));
+        rejecting.push(rejection);
+    }
+
+    fn way(&self, id: &ObjectId) -> Way {
+        let mut asked = self.narrowings(id).filter_map(|narrowing| narrowing.on_failure);
+        let hold =
+            self.rollouts.budget.on_failure == OnFailure::Hold || asked.any(|way| way == OnFailure::Hold);
+        if hold { Way::Held } else { Way::Back }
+    }
+
+    /// The first object of an earlier wave whose content was rejected, with its wave.
+    pub(super) fn rejected_before(&self, source: SourceId, wave: i32) -> Option<(i32, ObjectId)> {
+        let state = &self.sources[source];
+        let waves = state.instead.iter().filter_map(|id| match state.catalog.want(id) {
+            Some(Want::Object(desired)) if desired.wave < wave => Some((desired.wave, id.clone())),
+            _ => None,
+        });
+        waves.min()
+    }
+
+    fn settle_waves(&mut self, source: SourceId) {
+        self.touch(&super::Topic::Waves(source));
+    }
+}
+
+/// What is wanted of an object: its content was read.
+impl Engine {
+    pub(super) fn resolved_instead(&mut self, id: &ObjectId, release: &Release, content: Option<&Shared>) {
+        let Some(entry) = self.entries.get_mut(id) else { return };
+        let Some(instead) =
+            entry.instead.as_mut().filter(|i| i.content == Substitute::Named(release.clone()))
+        else {
+            return;
+        };
+        instead.content = match content.filter(|desired| desired.is_release(release.hash)) {
+            Some(desired) => Substitute::Known(desired.clone(), release.clone()),
+            None => Substitute::Lost(release.clone()),
+        };
+        let source = self.sources.iter().position(|source| source.instead.contains(id));
+        if let Some(source) = source {
+            self.instead_changed(source, id);
+        }
+    }
+}

@@ -1,0 +1,421 @@
+//! Workloads in flight: since when, how far, and whether a rollout has succeeded or failed.
+//!
+//! A roll is what this process remembers of one workload while its pods are being replaced. It is made when the
+//! write goes out, or when the cluster or the budget object shows it, and ends when the workload has been whole for
+//! the time of the soak. Nothing of it has to survive: a new process makes it again from what the cluster shows.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::book::{Book, Claim};
+use super::budget::{Ask, Budget, Load, Shortage, Token};
+use super::decide::{Apply, Purpose};
+use super::entry::SourceId;
+use super::state::Engine;
+use super::{Live, Narrowing, RollPhase, Rolling, Rv, is_workload};
+use crate::object::ObjectId;
+
+/// What is known of the budget, and of what uses it.
+#[derive(Debug, Default)]
+pub(super) struct Rollouts {
+    pub(super) budget: Budget,
+    pub(super) rolls: BTreeMap<ObjectId, Roll>,
+    /// Pods that are unavailable on workloads of ours.
+    pub(super) away: BTreeMap<ObjectId, (SourceId, u32)>,
+    /// How many pods the managed workloads of each source, and of each namespace, ask for.
+    pub(super) pods: HashMap<SourceId, u32>,
+    pub(super) pods_in: HashMap<Arc<str>, u32>,
+    pub(super) asks: BTreeSet<Ask>,
+    pub(super) asked: HashMap<ObjectId, (Ask, Claim)>,
+    /// What the budget says of each ask; void when `stale`.
+    pub(super) permits: BTreeMap<ObjectId, Option<Shortage>>,
+    pub(super) stale: bool,
+    /// Workloads at a time while a rollout begins: it grows by each success, so that it doubles with each round.
+    pub(super) window: u32,
+    /// What began in the last minute.
+    pub(super) starts: VecDeque<(Instant, ObjectId, SourceId)>,
+    /// As last read or written; none before that.
+    pub(super) book: Option<Book>,
+    /// Workloads whose rollout is over, and whose claim has not been taken back yet.
+    pub(super) over: BTreeSet<ObjectId>,
+    /// Workloads whose claim is to be written.
+    pub(super) claiming: BTreeSet<ObjectId>,
+}
+
+/// One workload in flight.
+#[derive(Clone, Debug)]
+pub(super) struct Roll {
+    /// The version that our write made; none while it is not answered.
+    pub(super) written: Option<Rv>,
+    pub(super) token: Token,
+    /// Pods that the write may take down beyond those that were unavailable already.
+    pub(super) reserved: u32,
+    /// What is claimed for it; none for a rollout that somebody else began.
+    pub(super) claim: Option<Claim>,
+    shown: Option<Rolling>,
+    /// When anything last changed.
+    moved: Option<Instant>,
+    /// Since when it is whole.
+    whole: Option<Instant>,
+    /// Why it failed, and when.
+    pub(super) failed: Option<Arc<str>>,
+}
+
+impl Roll {
+    pub(super) fn new(token: Token, reserved: u32, claim: Option<Claim>, written: Option<Rv>) -> Self {
+        Self { written, token, reserved, claim, shown: None, moved: None, whole: None, failed: None }
+    }
+}
+
+/// What a look at a roll comes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Stand {
+    /// It goes on; the time changes the answer then.
+    Going(Option<Instant>),
+    /// It is whole, and has been for long enough.
+    Done,
+    /// It failed.
+    Failed(Arc<str>),
+}
+
+/// For so long what begins counts as begun in this minute.
+const MINUTE: Duration = Duration::from_mins(1);
+
+impl Rollouts {
+    pub(super) fn new(budget: Budget) -> Self {
+        Self { budget, window: 1, stale: true, ..Self::default() }
+    }
+
+    /// Pods of a workload that are unavailable. Those that never were available do not count.
+    fn unavailable(rolling: Rolling) -> u32 {
+        match rolling.phase {
+            RollPhase::FirstStart => 0,
+            _ => rolling.replicas.saturating_sub(rolling.available),
+        }
+    }
+}
+
+impl Engine {
+    /// Workloads that hold a token: those that roll or were told to, and those that another daemon has claimed.
+    pub fn in_flight(&self) -> BTreeSet<ObjectId> {
+        self.loads().into_iter().filter(|load| load.token == Token::Held).map(|load| load.id).collect()
+    }
+
+    /// What takes of the budget now.
+    pub(super) fn loads(&self) -> Vec<Load> {
+        let rollouts = &self.rollouts;
+        let away = |id: &ObjectId| rollouts.away.get(id).map_or(0, |(_, away)| *away);
+        let rolls = rollouts.rolls.iter().map(|(id, roll)| Load {
+            id: id.clone(),
+            source: self.live(id).and_then(|live| self.source_of(live)).or_else(|| self.wanting(id)),
+            token: roll.token,
+            away: away(id).max(roll.reserved),
+        });
+        let others = rollouts.away.iter().filter(|(id, _)| !rollouts.rolls.contains_key(*id)).map(
+            |(id, (source, away))| Load {
+                id: id.clone(),
+                source: Some(*source),
+                token: Token::None,
+                away: *away,
+            },
+        );
+        let claims = rollouts.book.iter().flat_map(|book| &book.claims);
+        let foreign = claims.filter(|(id, claim)| {
+            !self.applysets.contains(&claim.applyset) && !rollouts.rolls.contains_key(*id)
+        });
+        let foreign = foreign.map(|(id, claim)| Load {
+            id: id.clone(),
+            source: None,
+            token: Token::Held,
+            away: claim.pods,
+        });
+        rolls.chain(others).chain(foreign).collect()
+    }
+
+    /// As [`Engine::track_roll`], for what is shown now.
+    pub(super) fn follow_roll(&mut self, id: &ObjectId, before: Option<&Live>) {
+        let now = self.live.get(id).cloned();
+        self.track_roll(id, before, now.as_deref());
+    }
+
+    /// A write that may restart pods was answered with this version, or changed nothing.
+    pub(super) fn roll_answered(&mut self, id: &ObjectId, written: Option<Rv>) {
+        match (self.rollouts.rolls.get_mut(id), written) {
+            (Some(roll), Some(rv)) => roll.written = Some(rv),
+            (Some(_), None) => drop(self.rollouts.rolls.remove(id)),
+            (None, _) => {}
+        }
+        self.rollouts.stale = true;
+    }
+
+    /// A write that may restart pods was not carried out, or may be seen by this version.
+    pub(super) fn roll_unanswered(&mut self, id: &ObjectId, written: Option<Rv>) {
+        if self.rollouts.rolls.get(id).is_some_and(|roll| roll.written.is_none()) {
+            self.roll_answered(id, written);
+        }
+    }
+
+    /// A content of a workload was released.
+    pub(super) fn released(&mut self, id: &ObjectId, apply: &Apply) {
+        if apply.purpose != Purpose::Create {
+            self.restarting.remove(&apply.source);
+        } else if self.is_in_unit(id) && !self.rollouts.rolls.contains_key(id) {
+            // Whether it comes up decides about its unit.
+            let claim =
+                Claim { applyset: self.applysets[apply.source].clone(), content: apply.want.hash, pods: 0 };
+            let roll = Roll { claim: Some(claim), ..Roll::new(Token::None, 0, None, Some(Rv(0))) };
+            self.rollouts.rolls.insert(id.clone(), roll);
+        }
+    }
+
+    fn wanting(&self, id: &ObjectId) -> Option<SourceId> {
+        self.entry(id)?.wants.first().map(|(source, _)| *source)
+    }
+
+    /// A workload is shown otherwise than before, or no longer.
+    pub(super) fn track_roll(&mut self, id: &ObjectId, before: Option<&Live>, now: Option<&Live>) {
+        if !is_workload(id) {
+            return;
+        }
+        let managed = |live: Option<&Live>| {
+            let live = live?;
+            Some((self.source_of(live)?, live.rolling?))
+        };
+        let (was, is) = (managed(before), managed(now));
+        if was == is && was.is_some() {
+            // What it takes of the budget is the same; how far it has come may not be.
+            self.show_roll(id);
+            return;
+        }
+        if let Some((source, rolling)) = was {
+            self.count_pods(id, source, rolling.replicas, 0);
+        }
+        if let Some((source, rolling)) = is {
+            self.count_pods(id, source, 0, rolling.replicas);
+        }
+        match is.map(|(source, rolling)| (source, Rollouts::unavailable(rolling))) {
+            Some((source, away)) if away > 0 => drop(self.rollouts.away.insert(id.clone(), (source, away))),
+            _ => drop(self.rollouts.away.remove(id)),
+        }
+        self.rollouts.stale = true;
+        self.show_roll(id);
+    }
+
+    fn count_pods(&mut self, id: &ObjectId, source: SourceId, before: u32, now: u32) {
+        let recount = |count: &mut u32| *count = count.saturating_sub(before).saturating_add(now);
+        recount(self.rollouts.pods.entry(source).or_default());
+        if let Some(namespace) = id.namespace() {
+            match self.rollouts.pods_in.get_mut(namespace) {
+                Some(count) => recount(count),
+                None => drop(self.rollouts.pods_in.insert(namespace.into(), now)),
+            }
+        }
+    }
+
+    /// Makes a roll of what the cluster shows to be one, and of what was claimed before this process began.
+    pub(super) fn show_roll(&mut self, id: &ObjectId) {
+        let Some(live) = self.live(id) else {
+            // A deleted workload has no pods to replace. One that we have deleted to make it again comes back.
+            if self.rollouts.rolls.get(id).is_some_and(|roll| roll.written.is_some()) {
+                self.rollouts.rolls.remove(id);
+                self.rollouts.stale = true;
+            }
+            return;
+        };
+        let Some(rolling) = live.rolling.filter(|_| !self.rollouts.rolls.contains_key(id)) else { return };
+        let (written, replacing) = (Some(live.rv), rolling.phase == RollPhase::Replacing);
+        let over = self.rollouts.over.contains(id);
+        let claim = self.own_claim(id).filter(|claim| !over && self.shows(id, claim.content));
+        let roll = match claim {
+            Some(claim) => Roll::new(Token::Held, rolling.may_lose.max(claim.pods), Some(claim), written),
+            None if replacing => Roll::new(Token::Held, rolling.may_lose, None, written),
+            None if rolling.phase == RollPhase::FirstStart && self.is_in_unit(id) => {
+                self.first_start(id, written)
+            }
+            None => return,
+        };
+        self.rollouts.rolls.insert(id.clone(), roll);
+        self.rollouts.stale = true;
+    }
+
+    /// A new workload of a unit takes no token, but whether it comes up decides about the unit.
+    fn first_start(&self, id: &ObjectId, written: Option<Rv>) -> Roll {
+        let wanted = self.entry(id).and_then(|entry| entry.want());
+        let claim = wanted.map(|(source, desired)| Claim {
+            applyset: self.applysets[source].clone(),
+            content: desired.hash,
+            pods: 0,
+        });
+        Roll::new(Token::None, 0, claim, written)
+    }
+
+    /// What the budget object says of one workload of ours.
+    fn own_claim(&self, id: &ObjectId) -> Option<Claim> {
+        let claim = self.rollouts.book.as_ref()?.claims.get(id)?;
+        self.applysets.contains(&claim.applyset).then(|| claim.clone())
+    }
+
+    /// Lets time pass: rollouts succeed and fail by it. To be called at the beginning of each turn.
+    pub fn advance(&mut self, now: Instant) {
+        let rolls = std::mem::take(&mut self.rollouts.rolls);
+        let mut kept = BTreeMap::new();
+        let (mut done, mut failed) = (Vec::new(), Vec::new());
+        for (id, mut roll) in rolls {
+            match self.stand(&id, &mut roll, now) {
+                Stand::Going(_) => {}
+                Stand::Done => {
+                    done.push((id, roll));
+                    continue;
+                }
+                Stand::Failed(why) => failed.push((id.clone(), why)),
+            }
+            kept.insert(id, roll);
+        }
+        self.rollouts.rolls = kept;
+        for (id, roll) in done {
+            self.succeeded(&id, &roll);
+        }
+        for (id, why) in failed {
+            self.rollout_failed(&id, &why);
+        }
+        let over = |(at, ..): &(Instant, ObjectId, SourceId)| now.duration_since(*at) >= MINUTE;
+        while self.rollouts.starts.front().is_some_and(over) {
+            self.rollouts.starts.pop_front();
+            self.rollouts.stale = true;
+        }
+    }
+
+    /// Another revision is in force: where nothing is under way, its rollout begins slowly.
+    pub(super) fn begin_slowly(&mut self) {
+        if self.rollouts.rolls.is_empty() {
+            self.rollouts.window = 1;
+            self.rollouts.stale = true;
+        }
+    }
+
+    /// When the clock alone changes what [`Engine::advance`] finds.
+    pub fn due(&self, now: Instant) -> Option<Instant> {
+        let stands = self.rollouts.rolls.iter().filter_map(|(id, roll)| {
+            match self.stand(id, &mut roll.clone(), now) {
+                Stand::Going(due) => due,
+                Stand::Done | Stand::Failed(_) => Some(now),
+            }
+        });
+        let starts = self.rollouts.starts.front().map(|(at, ..)| *at + MINUTE);
+        stands.chain(starts.filter(|_| !self.rollouts.asks.is_empty())).min()
+    }
+
+    /// How one roll stands. Remembers in it what is newly shown.
+    fn stand(&self, id: &ObjectId, roll: &mut Roll, now: Instant) -> Stand {
+        let Some(written) = roll.written else { return Stand::Going(None) };
+        let live = match self.shown(id) {
+            Some(live) if live.rv >= written => live,
+            // The watch owes us an event, or the workload is being made again.
+            _ => return Stand::Going(None),
+        };
+        let Some(rolling) = live.rolling else { return Stand::Done };
+        if roll.shown != Some(rolling) {
+            (roll.shown, roll.moved) = (Some(rolling), Some(now));
+        }
+        let whole = match rolling.phase {
+            RollPhase::Settled => true,
+            // Nothing of it was ever up, so there is nothing to wait for.
+            RollPhase::FirstStart if !self.is_in_unit(id) => return Stand::Done,
+            // Somebody else's rollout is over with its last new pod.
+            RollPhase::Recovering if roll.claim.is_none() => return Stand::Done,
+            _ => false,
+        };
+        if whole {
+            roll.reserved = 0;
+            let soak = if roll.claim.is_some() { self.soak(id) } else { Duration::ZERO };
+            let since = *roll.whole.get_or_insert(now);
+            return if now.duration_since(since) >= soak {
+                Stand::Done
+            } else {
+                Stand::Going(Some(since + soak))
+            };
+        }
+        roll.whole = None;
+        if roll.failed.is_some() {
+            return Stand::Going(None);
+        }
+        if live.health.status == crate::health::Status::Failed {
+            return Stand::Failed(live.health.message.clone());
+        }
+        let deadline = *roll.moved.get_or_insert(now) + self.deadline(id);
+        if now < deadline {
+            return Stand::Going(Some(deadline));
+        }
+        let minutes = self.deadline(id).as_secs().div_ceil(60);
+        Stand::Failed(format!("no progress for {minutes} min: {}", super::gate::health_words(live)).into())
+    }
+
+    fn succeeded(&mut self, id: &ObjectId, roll: &Roll) {
+        if roll.claim.is_some() && roll.token == Token::Held {
+            self.rollouts.window = self.rollouts.window.saturating_add(1);
+        }
+        if self.own_claim(id).is_some() {
+            self.rollouts.over.insert(id.clone());
+        }
+        self.rollouts.stale = true;
+        self.track_wave(id);
+        self.changed(id);
+    }
+
+    fn rollout_failed(&mut self, id: &ObjectId, why: &Arc<str>) {
+        self.rollouts.window = 1;
+        self.rollouts.stale = true;
+        if let Some(roll) = self.rollouts.rolls.get_mut(id) {
+            // Other units go on; the pods that it has unavailable count all the same.
+            roll.failed = Some(why.clone());
+            (roll.token, roll.reserved) = (Token::None, 0);
+        }
+        self.reject(id, why);
+        self.changed(id);
+    }
+
+    /// Whether a rollout of this workload is not over.
+    pub(super) fn is_rolling(&self, id: &ObjectId) -> bool {
+        self.rollouts.rolls.get(id).is_some_and(|roll| roll.claim.is_some())
+    }
+
+    /// Whether any rollout goes on, and will end by itself.
+    pub fn is_any_under_way(&self) -> bool {
+        self.rollouts.rolls.values().any(|roll| roll.failed.is_none())
+    }
+
+    /// Whether the rollout of a workload goes on, and will end by itself.
+    pub fn is_under_way(&self, id: &ObjectId) -> bool {
+        self.rollouts.rolls.get(id).is_some_and(|roll| roll.failed.is_none())
+    }
+
+    pub(super) fn narrowings(&self, id: &ObjectId) -> impl Iterator<Item = &Narrowing> {
+        let source = self.wanting(id).map(|source| &self.sources[source].budget);
+        let namespace = id.namespace().and_then(|name| self.rollouts.budget.namespaces.get(name));
+        source.into_iter().chain(namespace)
+    }
+
+    fn soak(&self, id: &ObjectId) -> Duration {
+        let all = self.narrowings(id).filter_map(|narrowing| narrowing.soak);
+        all.fold(self.rollouts.budget.soak, Duration::max)
+    }
+
+    fn deadline(&self, id: &ObjectId) -> Duration {
+        let all = self.narrowings(id).filter_map(|narrowing| narrowing.deadline);
+        all.fold(self.rollouts.budget.deadline, Duration::min)
+    }
+
+    /// Wakes those whom the budget allows to start, or tells something new.
+    pub(super) fn settle_budget(&mut self) {
+        if !std::mem::take(&mut self.rollouts.stale) {
+            return;
+        }
+        let permits = self.permits();
+        let before = std::mem::replace(&mut self.rollouts.permits, permits);
+        let kind = |shortage: &Option<Shortage>| shortage.as_ref().map(std::mem::discriminant);
+        let changed =
+            |(id, now): &(&ObjectId, &Option<Shortage>)| before.get(*id).map(kind) != Some(kind(now));
+        self.dirty.extend(self.rollouts.permits.iter().filter(changed).map(|(id, _)| id.clone()));
+    }
+}

@@ -1,0 +1,156 @@
+//! How many pods a workload's own update strategy may take down at a time.
+
+use serde_json::Value;
+
+use crate::object::{GroupKind, at, text_at};
+
+/// A count or a share, as Kubernetes' `IntOrString`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Share {
+    Count(u32),
+    Percent(u32),
+}
+
+impl Share {
+    fn read(value: Option<&Value>) -> Option<Self> {
+        match value? {
+            Value::Number(number) => Some(Self::Count(u32::try_from(number.as_u64()?).unwrap_or(u32::MAX))),
+            Value::String(text) => Some(Self::Percent(text.strip_suffix('%')?.parse().ok()?)),
+            _ => None,
+        }
+    }
+
+    fn down(self, all: u32) -> u32 {
+        match self {
+            Self::Count(count) => count,
+            Self::Percent(share) => part(all, share, 0),
+        }
+    }
+
+    fn up(self, all: u32) -> u32 {
+        match self {
+            Self::Count(count) => count,
+            Self::Percent(share) => part(all, share, 99),
+        }
+    }
+}
+
+fn part(all: u32, share: u32, round: u64) -> u32 {
+    u32::try_from((u64::from(all) * u64::from(share) + round) / 100).unwrap_or(u32::MAX)
+}
+
+/// How the controller of a workload replaces its pods.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Strategy(Way);
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Way {
+    /// No pod moves by itself.
+    #[default]
+    Still,
+    /// All at once.
+    All,
+    /// `Deployment`: by the shares of pods that may be too few and too many.
+    Surging(Share, Share),
+    /// `StatefulSet` and `DaemonSet`: so many at a time.
+    Stepping(Share),
+}
+
+impl Strategy {
+    /// Reads it off a content or a live object; of these only `spec.strategy`, `spec.updateStrategy` and
+    /// `spec.paused` are looked at.
+    pub fn of(kind: &GroupKind, content: &Value) -> Self {
+        let kind = if &*kind.group == "apps" { &*kind.kind } else { "" };
+        Self(match kind {
+            "Deployment" => deployment(content),
+            "StatefulSet" | "DaemonSet"
+                if text_at(content, &["spec", "updateStrategy", "type"]) == "OnDelete" =>
+            {
+                Way::Still
+            }
+            "DaemonSet" => daemon_set(content),
+            "StatefulSet" => {
+                Way::Stepping(rolling(content, "updateStrategy", "maxUnavailable").unwrap_or(Share::Count(1)))
+            }
+            _ => Way::Still,
+        })
+    }
+
+    /// The most pods that it takes down at a time, of so many.
+    pub fn may_lose(self, replicas: u32) -> u32 {
+        match self.0 {
+            Way::Still => 0,
+            Way::All => replicas,
+            // `ResolveFenceposts` of the Deployment controller: both may not be zero.
+            Way::Surging(unavailable, surge) => match unavailable.down(replicas) {
+                0 if surge.up(replicas) == 0 => replicas.min(1),
+                unavailable => unavailable.min(replicas),
+            },
+            Way::Stepping(unavailable) => unavailable.up(replicas).min(replicas),
+        }
+    }
+
+    /// Whether it takes down all pods before it makes new ones.
+    pub fn is_recreate(self) -> bool {
+        self.0 == Way::All
+    }
+}
+
+fn deployment(content: &Value) -> Way {
+    if at(content, &["spec", "paused"]).and_then(Value::as_bool) == Some(true) {
+        return Way::Still;
+    }
+    if text_at(content, &["spec", "strategy", "type"]) == "Recreate" {
+        return Way::All;
+    }
+    // The API's defaults.
+    let quarter = Share::Percent(25);
+    let share = |key| rolling(content, "strategy", key).unwrap_or(quarter);
+    Way::Surging(share("maxUnavailable"), share("maxSurge"))
+}
+
+fn daemon_set(content: &Value) -> Way {
+    // With a surge the API allows none to be unavailable.
+    let surge = rolling(content, "updateStrategy", "maxSurge");
+    match rolling(content, "updateStrategy", "maxUnavailable") {
+        Some(unavailable) => Way::Stepping(unavailable),
+        None if surge.is_some_and(|surge| surge.up(100) > 0) => Way::Still,
+        None => Way::Stepping(Share::Count(1)),
+    }
+}
+
+fn rolling(content: &Value, strategy: &str, key: &str) -> Option<Share> {
+    Share::read(at(content, &["spec", strategy, "rollingUpdate", key]))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_strategy_takes_down_as_many_as_its_controller_does() {
+        fn check(kind: &str, spec: &Value, replicas: u32, expected: u32) {
+            let strategy = Strategy::of(&GroupKind::new("apps", kind), &json!({ "spec": spec }));
+            assert_eq!(strategy.may_lose(replicas), expected, "{kind} {spec} {replicas}");
+        }
+        let rolling = |strategy: &str, unavailable: Value, surge: Value| json!({ strategy: { "rollingUpdate": { "maxUnavailable": unavailable, "maxSurge": surge } } });
+        check("Deployment", &json!({}), 3, 0);
+        check("Deployment", &json!({}), 4, 1);
+        check("Deployment", &json!({}), 10, 2);
+        check("Deployment", &rolling("strategy", json!(0), json!(0)), 3, 1);
+        check("Deployment", &rolling("strategy", json!("50%"), json!(1)), 5, 2);
+        check("Deployment", &rolling("strategy", json!(9), json!(1)), 5, 5);
+        check("Deployment", &json!({ "strategy": { "type": "Recreate" } }), 5, 5);
+        check("Deployment", &json!({ "paused": true, "strategy": { "type": "Recreate" } }), 5, 0);
+        check("StatefulSet", &json!({}), 5, 1);
+        check("StatefulSet", &rolling("updateStrategy", json!("50%"), json!(null)), 5, 3);
+        check("StatefulSet", &json!({ "updateStrategy": { "type": "OnDelete" } }), 5, 0);
+        check("StatefulSet", &json!({}), 0, 0);
+        check("DaemonSet", &json!({}), 5, 1);
+        check("DaemonSet", &rolling("updateStrategy", json!("10%"), json!(0)), 11, 2);
+        check("DaemonSet", &rolling("updateStrategy", json!(null), json!(1)), 11, 0);
+        check("Service", &json!({}), 3, 0);
+    }
+}

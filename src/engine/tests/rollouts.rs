@@ -1,0 +1,249 @@
+//! Units: released together, in order, and gone back together.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::world::{Rig, Wrote, config, desired, reading, workload};
+use crate::engine::*;
+use crate::object::{ObjectId, Revision};
+
+/// `web`, which uses the `ConfigMap` env.
+fn web(content: u32) -> Shared {
+    with(desired(&workload("web"), content, "web"), |web| web.needs = [config("env")].into())
+}
+
+fn env(content: u32) -> Shared {
+    desired(&config("env"), content, "env")
+}
+
+fn with(shared: Shared, change: impl FnOnce(&mut Desired)) -> Shared {
+    let mut changed = (*shared).clone();
+    change(&mut changed);
+    Arc::new(changed)
+}
+
+fn both(content: u32) -> [(&'static str, Option<Shared>); 2] {
+    [("env", Some(env(content))), ("web", Some(web(content)))]
+}
+
+/// A cluster in which revision r1 is at rest.
+fn at_rest(most: u32) -> Rig {
+    let mut rig = Rig::new(most);
+    rig.read(reading("r1", &both(1)));
+    rig.settle();
+    rig.world.log.clear();
+    rig
+}
+
+fn shown(rig: &Rig, id: &ObjectId) -> Release {
+    rig.world.things[id].release.clone().unwrap()
+}
+
+fn release(of: &Shared, revision: &str) -> Release {
+    Release { hash: of.hash, revision: Revision::new(revision) }
+}
+
+fn reason(rig: &mut Rig, id: &ObjectId) -> String {
+    rig.decide(id).reason.map(|reason| reason.to_string()).unwrap_or_default()
+}
+
+fn changed(id: ObjectId) -> Wrote {
+    Wrote::Changed(id)
+}
+
+#[test]
+fn a_configuration_never_lands_before_its_workload_may_roll() {
+    let mut rig = Rig::new(1);
+    let other = |content| desired(&workload("a"), content, "a");
+    let files = |content: u32| [both(content).to_vec(), vec![("a", Some(other(content)))]].concat();
+    rig.read(reading("r1", &files(1)));
+    rig.settle();
+    rig.world.log.clear();
+    rig.read(reading("r2", &files(2)));
+    // `a` takes the only token; nothing of the other unit is touched meanwhile.
+    for id in [workload("a"), config("env"), workload("web"), config("env")] {
+        rig.step(&id);
+    }
+    assert_eq!(rig.world.log, [changed(workload("a"))]);
+    assert_eq!(
+        reason(&mut rig, &config("env")),
+        "it is released together with Deployment shop/web, which has not begun to roll"
+    );
+    rig.settle();
+    assert_eq!(rig.world.log[1..], [changed(config("env")), changed(workload("web"))]);
+    assert_eq!(rig.world.book, Book::default());
+}
+
+#[test]
+fn a_failed_unit_goes_back_together_and_is_not_tried_again_before_it_changes() {
+    let mut rig = at_rest(3);
+    rig.world.bad.insert(web(2).hash);
+    rig.read(reading("r2", &both(2)));
+    rig.settle();
+    assert_eq!(shown(&rig, &workload("web")), release(&web(1), "r1"));
+    assert_eq!(shown(&rig, &config("env")), release(&env(1), "r1"));
+    let told =
+        "revision r2 failed: Deployment shop/web: Progress deadline exceeded; it is back at revision r1";
+    assert_eq!(reason(&mut rig, &workload("web")), told);
+    assert_eq!(reason(&mut rig, &config("env")), told);
+    let count = rig.world.log.len();
+    assert_eq!(count, 4, "there and back: {:?}", rig.world.log);
+    // The same contents in a later revision are as bad.
+    rig.read(reading("r3", &[]));
+    rig.engine.mark_all();
+    rig.settle();
+    assert_eq!(rig.world.log.len(), count);
+    // A process that starts now knows it too.
+    let everything = both(2);
+    rig.engine = rig.fresh(3);
+    rig.read(reading("r3", &everything));
+    rig.engine.mark_all();
+    rig.settle();
+    assert_eq!(rig.world.log.len(), count, "{:?}", rig.world.log);
+    assert_eq!(reason(&mut rig, &workload("web")), told);
+    // Another configuration may make the same template work: the unit is tried again.
+    rig.world.bad.clear();
+    rig.read(reading("r4", &[("env", Some(env(3)))]));
+    rig.settle();
+    assert_eq!(shown(&rig, &workload("web")), release(&web(2), "r4"));
+    assert_eq!(shown(&rig, &config("env")), release(&env(3), "r4"));
+    assert!(rig.world.rejections.is_empty());
+}
+
+#[test]
+fn what_a_failed_revision_added_goes_and_what_it_would_have_removed_stays() {
+    let mut rig = at_rest(3);
+    let extra = desired(&config("extra"), 1, "extra");
+    rig.read(reading("r1", &[("extra", Some(extra))]));
+    let uses =
+        |content, name: &str| with(web(content), |web| web.needs = [config("env"), config(name)].into());
+    rig.read(reading("r2", &[("web", Some(uses(2, "extra")))]));
+    rig.settle();
+    let new = desired(&config("new"), 1, "new");
+    rig.world.bad.insert(uses(3, "new").hash);
+    rig.read(reading("r3", &[("web", Some(uses(3, "new"))), ("new", Some(new)), ("extra", None)]));
+    rig.settle();
+    assert_eq!(shown(&rig, &workload("web")), release(&uses(2, "extra"), "r2"));
+    assert!(rig.world.things.contains_key(&config("extra")), "{:?}", rig.world.log);
+    assert!(!rig.world.things.contains_key(&config("new")), "{:?}", rig.world.log);
+}
+
+#[test]
+fn a_way_back_that_fails_too_ends_in_a_hold() {
+    let mut rig = at_rest(3);
+    rig.read(reading("r2", &both(2)));
+    rig.world.bad.extend([web(1).hash, web(2).hash]);
+    rig.settle();
+    let count = rig.world.log.len();
+    rig.engine.mark_all();
+    rig.settle();
+    assert_eq!(rig.world.log.len(), count, "it loops: {:?}", rig.world.log);
+    assert_eq!(shown(&rig, &workload("web")), release(&web(1), "r1"));
+    let why = reason(&mut rig, &workload("web"));
+    assert!(why.contains("going back failed too"), "{why}");
+    assert_eq!(rig.world.rejections[0].way, Way::Held);
+    assert!(rig.engine.in_flight().is_empty(), "it holds no token for ever");
+}
+
+#[test]
+fn by_policy_a_failed_unit_stays_as_it_is() {
+    let mut rig = at_rest(3);
+    rig.engine = rig.fresh_with(Budget { on_failure: OnFailure::Hold, ..super::world::budget(3) });
+    rig.read(reading("r1", &both(1)));
+    rig.settle();
+    rig.world.bad.insert(web(2).hash);
+    rig.read(reading("r2", &both(2)));
+    rig.settle();
+    assert_eq!(shown(&rig, &workload("web")), release(&web(2), "r2"));
+    assert_eq!(
+        reason(&mut rig, &workload("web")),
+        "revision r2 failed: Deployment shop/web: Progress deadline exceeded"
+    );
+}
+
+#[test]
+fn a_content_that_cannot_be_read_any_more_is_not_gone_back_to() {
+    let mut rig = at_rest(3);
+    rig.history.clear();
+    rig.world.bad.insert(web(2).hash);
+    rig.read(reading("r2", &both(2)));
+    rig.settle();
+    assert_eq!(shown(&rig, &workload("web")), release(&web(2), "r2"));
+    let why = reason(&mut rig, &workload("web"));
+    assert!(why.ends_with("it cannot go back, as revision r1 cannot be read any more"), "{why}");
+}
+
+#[test]
+fn a_newer_commit_replaces_a_rollout_from_where_it_is() {
+    let mut rig = at_rest(3);
+    rig.read(reading("r2", &both(2)));
+    for id in [workload("web"), config("env"), workload("web")] {
+        rig.deliver(usize::MAX);
+        rig.step(&id);
+    }
+    assert_eq!(shown(&rig, &workload("web")), release(&web(2), "r2"));
+    // It still rolls; the third is bad, and what was good is the first.
+    rig.world.bad.insert(web(3).hash);
+    rig.read(reading("r3", &both(3)));
+    rig.settle();
+    assert_eq!(shown(&rig, &workload("web")), release(&web(1), "r1"), "{:?}", rig.world.log);
+    assert_eq!(shown(&rig, &config("env")), release(&env(1), "r1"));
+}
+
+#[test]
+fn later_waves_do_not_begin_after_a_failure() {
+    let mut rig = Rig::new(3);
+    let canary = |content| desired(&workload("canary"), content, "canary");
+    let rest = |content| with(desired(&workload("rest"), content, "rest"), |rest| rest.wave = 1);
+    let files = |content| [("canary", Some(canary(content))), ("rest", Some(rest(content)))];
+    rig.read(reading("r1", &files(1)));
+    rig.settle();
+    rig.world.bad.insert(canary(2).hash);
+    rig.read(reading("r2", &files(2)));
+    rig.settle();
+    assert_eq!(shown(&rig, &workload("canary")), release(&canary(1), "r1"));
+    assert_eq!(shown(&rig, &workload("rest")), release(&rest(1), "r1"));
+    assert_eq!(reason(&mut rig, &workload("rest")), "wave 0 is not finished: Deployment shop/canary");
+    rig.read(reading("r3", &[("canary", Some(canary(3)))]));
+    rig.settle();
+    assert_eq!(shown(&rig, &workload("rest")), release(&rest(2), "r3"));
+}
+
+/// A process that dies after any write of a rollout, or of a rollback, and what comes after it.
+#[test]
+fn a_rollout_and_a_rollback_survive_the_end_of_the_process_at_every_point() {
+    for bad in [false, true] {
+        for point in 0..40 {
+            let mut rig = at_rest(3);
+            if bad {
+                rig.world.bad.insert(web(2).hash);
+            }
+            rig.read(reading("r2", &both(2)));
+            for _ in 0..point {
+                rig.turn();
+            }
+            rig.engine = rig.fresh(3);
+            rig.read(reading("r2", &both(2)));
+            rig.engine.mark_all();
+            rig.settle();
+            let (expected, by) = if bad { (1, "r1") } else { (2, "r2") };
+            assert_eq!(
+                shown(&rig, &workload("web")),
+                release(&web(expected), by),
+                "{bad} {point} {:?}",
+                rig.world.log
+            );
+            assert_eq!(
+                shown(&rig, &config("env")),
+                release(&env(expected), by),
+                "{bad} {point} {:?}",
+                rig.world.log
+            );
+            let mut times: BTreeMap<String, u32> = BTreeMap::new();
+            for wrote in &rig.world.log {
+                *times.entry(format!("{wrote:?}")).or_default() += 1;
+            }
+            assert!(times.values().all(|times| *times <= 2), "{point}: {times:?}");
+        }
+    }
+}

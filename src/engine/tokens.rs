@@ -1,0 +1,273 @@
+//! Asking the budget: from the wish to restart pods to the claim under which they are restarted.
+//!
+//! A workload that is to restart pods first asks. Once [`release`] lets it start, its claim is written into the
+//! budget object by compare-and-swap; only when that has come back the write goes out.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::book::{Book, Claim, Unit};
+use super::budget::{Ask, Bound, Priority, Scope, Shortage, Token, release};
+use super::decide::{Action, Decision, Purpose, Removal, Restarts};
+use super::entry::SourceId;
+use super::rolls::Roll;
+use super::state::{Engine, Foresight};
+use super::{Reason, is_workload};
+use crate::object::{Hash, ObjectId};
+
+impl Engine {
+    /// Gives a write that may restart pods a claim, or makes it wait for one.
+    pub(super) fn budgeted(&mut self, id: &ObjectId, decision: Decision) -> Decision {
+        if self.foresight == Foresight::AllDone {
+            return decision;
+        }
+        let Some((ask, claim)) = self.asks_for(id, &decision.action) else {
+            if !self.waits_for_its_unit(id, &decision) {
+                self.withdraw(id);
+            }
+            return decision;
+        };
+        let granted = self.granted(id).is_some_and(|granted| granted.content == claim.content);
+        self.ask(ask, claim);
+        if granted && !self.rollouts.claiming.contains(id) {
+            return decision;
+        }
+        Decision::wait(self.claim_or_why(id))
+    }
+
+    /// Whether a workload has its claim, and only what is released together with it has not been written yet.
+    fn waits_for_its_unit(&self, id: &ObjectId, decision: &Decision) -> bool {
+        let Some(Reason::Needs(need, _)) = &decision.reason else { return false };
+        let refused = self.entry(need).is_some_and(|entry| entry.refused.is_some());
+        let candidate = self.entry(id).and_then(|entry| entry.candidate());
+        let granted = self.granted(id).map(|claim| claim.content);
+        !refused && self.is_in_unit(need) && candidate.is_some_and(|want| Some(want.hash) == granted)
+    }
+
+    fn asks_for(&self, id: &ObjectId, action: &Action) -> Option<(Ask, Claim)> {
+        let (source, priority, wave, content, lost) = match action {
+            Action::Apply(apply) if apply.restarts == Restarts::Maybe => {
+                let priority = match apply.purpose {
+                    Purpose::Repair => Priority::Repair,
+                    _ if self.goes_back(id) => Priority::Rollback,
+                    _ => Priority::Candidate,
+                };
+                let lost = |replicas| apply.want.strategy.may_lose(replicas);
+                (apply.source, priority, apply.want.wave, apply.want.hash, self.lost(id, lost))
+            }
+            Action::Delete(_, _, Removal::Recreate) if is_workload(id) => {
+                let (source, desired) = self.entry(id)?.want()?;
+                (source, Priority::Candidate, desired.wave, desired.hash, self.lost(id, |replicas| replicas))
+            }
+            _ => return None,
+        };
+        let claim = Claim { applyset: self.applysets[source].clone(), content, pods: lost };
+        Some((Ask { priority, wave, id: id.clone(), source, cost: lost }, claim))
+    }
+
+    /// Pods that go away beyond those that are unavailable already.
+    fn lost(&self, id: &ObjectId, may_lose: impl Fn(u32) -> u32) -> u32 {
+        let replicas = self.shown(id).and_then(|live| live.rolling).map_or(0, |rolling| rolling.replicas);
+        let away = self.rollouts.away.get(id).map_or(0, |(_, away)| *away);
+        may_lose(replicas).saturating_sub(away)
+    }
+
+    fn ask(&mut self, ask: Ask, claim: Claim) {
+        let id = ask.id.clone();
+        let new = self.rollouts.asked.insert(id.clone(), (ask.clone(), claim.clone()));
+        if let Some((old, _)) = &new
+            && *old != ask
+        {
+            self.rollouts.asks.remove(old);
+        }
+        if new.is_none_or(|(old, wanted)| old != ask || wanted != claim) {
+            self.rollouts.asks.insert(ask);
+            self.rollouts.claiming.remove(&id);
+            self.rollouts.stale = true;
+        }
+    }
+
+    /// The claim of a workload of ours, as the budget object has it.
+    fn granted(&self, id: &ObjectId) -> Option<&Claim> {
+        let claim = self.rollouts.book.as_ref()?.claims.get(id)?;
+        self.applysets.contains(&claim.applyset).then_some(claim)
+    }
+
+    /// Begins to claim, where the budget allows it.
+    fn claim_or_why(&mut self, id: &ObjectId) -> Reason {
+        if self.rollouts.stale {
+            self.settle_budget();
+        }
+        if let Some(Some(shortage)) = self.rollouts.permits.get(id) {
+            self.rollouts.claiming.remove(id);
+            return Reason::Budget(shortage.clone());
+        }
+        self.rollouts.claiming.insert(id.clone());
+        Reason::Claiming
+    }
+
+    pub(super) fn withdraw(&mut self, id: &ObjectId) {
+        if let Some((ask, _)) = self.rollouts.asked.remove(id) {
+            self.rollouts.asks.remove(&ask);
+            self.rollouts.claiming.remove(id);
+            self.rollouts.permits.remove(id);
+            self.rollouts.stale = true;
+        }
+    }
+
+    /// What the budget says of each ask.
+    pub(super) fn permits(&self) -> BTreeMap<ObjectId, Option<Shortage>> {
+        if self.rollouts.asks.is_empty() {
+            return BTreeMap::new();
+        }
+        release(&self.rollouts.asks, &self.loads(), &self.bounds(), self.rollouts.window)
+    }
+
+    /// The bounds in numbers of now.
+    pub(super) fn bounds(&self) -> Vec<Bound> {
+        let (rollouts, budget) = (&self.rollouts, &self.rollouts.budget);
+        let starts = |most: u32, counts: &dyn Fn(&ObjectId, SourceId) -> bool| {
+            let begun = rollouts.starts.iter().filter(|(_, id, source)| counts(id, *source)).count();
+            (most.saturating_sub(begun as u32), most)
+        };
+        let mut bounds = vec![Bound {
+            scope: Scope::Cluster,
+            workloads: budget.max_workloads,
+            away: budget.max_unavailable.of(rollouts.pods.values().sum()),
+            starts: starts(budget.starts_per_minute, &|_, _| true),
+        }];
+        for (number, source) in self.sources.iter().enumerate() {
+            let narrowing = &source.budget;
+            let pods = rollouts.pods.get(&number).copied().unwrap_or(0);
+            bounds.push(Bound {
+                scope: Scope::Source(number, source.name.clone()),
+                workloads: narrowing.max_workloads.unwrap_or(u32::MAX),
+                away: narrowing.max_unavailable.map_or(u32::MAX, |amount| amount.of(pods)),
+                starts: starts(narrowing.starts_per_minute.unwrap_or(u32::MAX), &|_, other| other == number),
+            });
+        }
+        for (name, narrowing) in &budget.namespaces {
+            let pods = rollouts.pods_in.get(name).copied().unwrap_or(0);
+            bounds.push(Bound {
+                scope: Scope::Namespace(name.clone()),
+                workloads: narrowing.max_workloads.unwrap_or(u32::MAX),
+                away: narrowing.max_unavailable.map_or(u32::MAX, |amount| amount.of(pods)),
+                starts: starts(narrowing.starts_per_minute.unwrap_or(u32::MAX), &|id, _| {
+                    id.namespace() == Some(name)
+                }),
+            });
+        }
+        bounds
+    }
+
+    /// A write is on its way: it holds its token from now on.
+    pub fn dispatched(&mut self, id: &ObjectId, action: &Action, now: Instant) {
+        let takes = match action {
+            Action::Apply(apply) => apply.restarts == Restarts::Maybe,
+            Action::Delete(_, _, Removal::Recreate) => is_workload(id),
+            _ => false,
+        };
+        if !takes {
+            return;
+        }
+        let asked = self.rollouts.asked.get(id).cloned();
+        self.withdraw(id);
+        let (cost, claim, source) = match asked {
+            Some((ask, claim)) => (ask.cost, Some(claim), ask.source),
+            None => (0, self.granted(id).cloned(), 0),
+        };
+        let flying = self.rollouts.rolls.get(id).is_some_and(|roll| roll.token == Token::Held);
+        if !flying {
+            self.rollouts.starts.push_back((now, id.clone(), source));
+        }
+        self.rollouts.rolls.insert(id.clone(), Roll::new(Token::Held, cost, claim, None));
+        self.rollouts.stale = true;
+    }
+
+    /// Takes over what the budget object says; `Book::default()` where there is none.
+    pub fn book(&mut self, book: Book) {
+        let ours = |applyset: &Arc<str>| self.applysets.contains(applyset);
+        self.rollouts.over.retain(|id| book.claims.contains_key(id));
+        let known = self.rollouts.book.as_ref().map(|known| &known.units[..]).unwrap_or_default();
+        let opened = book.units.iter().filter(|unit| ours(&unit.applyset) && !known.contains(unit));
+        let opened: Vec<ObjectId> = opened.flat_map(|unit| unit.members.keys().cloned()).collect();
+        let claims = book.claims.iter().filter(|(_, claim)| ours(&claim.applyset));
+        let claims: Vec<(ObjectId, Claim)> = claims.map(|(id, claim)| (id.clone(), claim.clone())).collect();
+        self.rollouts.book = Some(book);
+        self.rollouts.stale = true;
+        for (id, claim) in &claims {
+            if let Some(roll) = self.rollouts.rolls.get_mut(id).filter(|roll| roll.claim.is_none()) {
+                roll.claim = Some(claim.clone());
+            }
+            let asked = self.rollouts.asked.get(id).is_some_and(|(_, asked)| asked.content == claim.content);
+            if asked {
+                self.rollouts.claiming.remove(id);
+                self.mark(id);
+            }
+        }
+        for id in claims.iter().map(|(id, _)| id).chain(&opened) {
+            self.show_roll(id);
+        }
+        self.dirty.extend(opened);
+    }
+
+    /// Whether the cluster shows this content.
+    pub(super) fn shows(&self, id: &ObjectId, content: Hash) -> bool {
+        let release = self.shown(id).and_then(|live| live.release.as_ref());
+        let Some(release) = release else { return false };
+        let entry = self.entry(id);
+        let same = |desired: &super::Shared| desired.hash == content && desired.is_release(release.hash);
+        release.hash == content
+            || entry.is_some_and(|entry| {
+                entry.accepted.known().is_some_and(same) || entry.want().is_some_and(|(_, want)| same(want))
+            })
+    }
+
+    /// What the budget object should say, where that is not what it says.
+    pub fn next_book(&self) -> Option<Book> {
+        let book = self.rollouts.book.as_ref()?;
+        let mut next = book.clone();
+        let ours = |applyset: &Arc<str>| self.applysets.contains(applyset);
+        next.claims.retain(|id, claim| {
+            !ours(&claim.applyset)
+                || self.rollouts.rolls.get(id).is_some_and(|roll| roll.token == Token::Held)
+                || self.rollouts.asked.get(id).is_some_and(|(_, asked)| asked.content == claim.content)
+                || !self.is_synced(&id.group_kind())
+        });
+        next.units.retain(|unit| !ours(&unit.applyset) || !self.is_over(unit));
+        for (id, roll) in &self.rollouts.rolls {
+            if let Some(claim) = roll.claim.as_ref().filter(|_| roll.token == Token::Held) {
+                next.claims.insert(id.clone(), claim.clone());
+            }
+        }
+        for id in &self.rollouts.claiming {
+            let Some((ask, claim)) = self.rollouts.asked.get(id) else { continue };
+            next.claims.insert(id.clone(), claim.clone());
+            if ask.priority == Priority::Candidate {
+                record(&mut next.units, self.unit(ask.source, id));
+            }
+        }
+        (next != *book).then_some(next)
+    }
+
+    /// Whether a write waits for the budget while another daemon has claims on it.
+    pub fn waits_for_others(&self) -> bool {
+        let claims = self.rollouts.book.iter().flat_map(|book| book.claims.values());
+        !self.rollouts.asks.is_empty()
+            && claims.into_iter().any(|claim| !self.applysets.contains(&claim.applyset))
+    }
+}
+
+/// Records a unit; those that share an object with it are one with it.
+fn record(units: &mut Vec<Unit>, mut unit: Unit) {
+    let shares = |other: &Unit| {
+        other.applyset == unit.applyset && other.members.keys().any(|id| unit.members.contains_key(id))
+    };
+    let (same, others): (Vec<Unit>, Vec<Unit>) = std::mem::take(units).into_iter().partition(shares);
+    for older in &same {
+        unit.absorb(older);
+    }
+    *units = others;
+    units.push(unit);
+}

@@ -1,0 +1,158 @@
+//! What one revision changes together: found before anything of it is released, recorded with its first claim.
+
+use std::collections::BTreeMap;
+
+use super::book::{Good, Member, Unit};
+use super::entry::{Entry, SourceId};
+use super::state::Engine;
+use super::{Accepted, Desired, Live, Reason, Substitute, is_workload};
+use crate::graph::Units;
+use crate::object::{ObjectId, Revision};
+
+impl Engine {
+    /// The objects that the newest revision of a source changes and that are connected, as far as they have not been
+    /// released.
+    fn connected(&self, source: SourceId) -> (Units, Vec<ObjectId>) {
+        let differing = self.entries.iter().filter(|(id, entry)| self.differs(source, id, entry));
+        let nodes: Vec<&ObjectId> = differing.map(|(id, _)| id).collect();
+        let mut units = Units::default();
+        for id in &nodes {
+            units.add(id);
+        }
+        for id in &nodes {
+            let Some(entry) = self.entry(id) else { continue };
+            let contents = entry.want().map(|(_, want)| want).into_iter().chain(entry.accepted.known());
+            for need in contents.flat_map(|content| content.needs.iter().chain(&content.after)) {
+                if units.has(need) {
+                    units.join(id, need);
+                }
+            }
+        }
+        (units, nodes.into_iter().cloned().collect())
+    }
+
+    /// Whether the newest revision of a source asks for something else than the cluster must show.
+    fn differs(&self, source: SourceId, id: &ObjectId, entry: &Entry) -> bool {
+        if let Some((wanting, _)) = entry.want() {
+            return wanting == source && entry.candidate().is_some();
+        }
+        let of_source = |live: &Live| self.source_of(live) == Some(source);
+        entry.wants.is_empty() && self.live(id).is_some_and(of_source)
+    }
+
+    /// The unit of an object that is about to be released.
+    pub(super) fn unit(&self, source: SourceId, id: &ObjectId) -> Unit {
+        let (units, nodes) = self.connected(source);
+        let members = nodes.iter().filter(|node| units.together(node, id));
+        let members = members.map(|node| (node.clone(), self.member(source, node)));
+        Unit {
+            applyset: self.applysets[source].clone(),
+            revision: self.sources[source].head.clone().unwrap_or_else(|| Revision::new("")),
+            members: members.collect(),
+        }
+    }
+
+    fn member(&self, source: SourceId, id: &ObjectId) -> Member {
+        let content = self.entry(id).and_then(Entry::want).map(|(_, desired)| desired.hash);
+        let good = match self.shown(id) {
+            None => Good::Absent,
+            // What somebody else put there, or nobody knows, cannot be put back.
+            Some(live) if self.source_of(live) != Some(source) => Good::Unknown,
+            Some(live) => live.release.clone().map_or(Good::Unknown, Good::Release),
+        };
+        Member { content, good }
+    }
+
+    /// Whether an object is in a unit that is being released.
+    pub(super) fn is_in_unit(&self, id: &ObjectId) -> bool {
+        let book = self.rollouts.book.as_ref();
+        book.is_some_and(|book| self.applysets.iter().any(|applyset| book.unit_of(applyset, id).is_some()))
+    }
+
+    /// Whether all of a unit has been released and is whole, or its contents were rejected.
+    pub(super) fn is_over(&self, unit: &Unit) -> bool {
+        let Some(source) = self.applysets.iter().position(|one| *one == unit.applyset) else { return false };
+        if self.sources[source].inventory.is_none() || self.sources[source].head.is_none() {
+            return false;
+        }
+        let rejected = |id: &ObjectId| self.entry(id).is_some_and(|entry| entry.instead.is_some());
+        if unit.members.keys().any(rejected) {
+            return true;
+        }
+        unit.members.iter().all(|(id, member)| {
+            let flying = self.rollouts.rolls.contains_key(id) || self.rollouts.asked.contains_key(id);
+            let unreleased = self.entry(id).is_some_and(|entry| entry.candidate().is_some());
+            let released = match (member.content, self.shown(id)) {
+                (None, _) => true,
+                (Some(_), Some(live)) => super::gate::is_healthy(live),
+                (Some(_), None) => false,
+            };
+            // What the newest revision no longer wants is no part of it any more.
+            let dropped = self.entry(id).is_none_or(|entry| entry.wants.is_empty());
+            !flying && !unreleased && (released || dropped) && self.is_synced(&id.group_kind())
+        })
+    }
+
+    /// A change of a unit whose workload has not begun to roll waits for that: a configuration never lands hours
+    /// before its workload.
+    pub(super) fn unit_gate(&self, source: SourceId, desired: &Desired) -> Option<Reason> {
+        if self.is_recorded(source, desired) {
+            return None;
+        }
+        let first = self.restarting.get(&source)?.get(&desired.id)?;
+        // It asks for itself.
+        (*first != desired.id && !self.restarts_pods(&desired.id)).then(|| Reason::Unit(first.clone()))
+    }
+
+    /// Finds the units of a source, where that has to be done again.
+    pub(super) fn find_units(&mut self, source: SourceId) {
+        if !self.restarting.contains_key(&source) {
+            self.restarting.insert(source, self.restarting_units(source));
+        }
+    }
+
+    /// Whether what an object needs is released together with it, and only waits for that: it comes first, once the
+    /// object has its claim.
+    pub(super) fn comes_with(&self, source: SourceId, desired: &Desired, need: &ObjectId) -> bool {
+        let first = |id: &ObjectId| self.restarting.get(&source)?.get(id);
+        let together = first(&desired.id).is_some() && first(&desired.id) == first(need);
+        let refused = self.entry(need).is_none_or(|entry| entry.refused.is_some() || entry.want().is_none());
+        together && !refused && self.restarts_pods(&desired.id) && !self.is_recorded(source, desired)
+    }
+
+    fn is_recorded(&self, source: SourceId, desired: &Desired) -> bool {
+        let unit =
+            self.rollouts.book.as_ref().and_then(|book| book.unit_of(&self.applysets[source], &desired.id));
+        let member = unit.and_then(|unit| unit.members.get(&desired.id));
+        member.is_some_and(|member| member.content == Some(desired.hash))
+    }
+
+    /// Of each object that is released together with a workload whose pods restart: the first such workload.
+    fn restarting_units(&self, source: SourceId) -> BTreeMap<ObjectId, ObjectId> {
+        let state = &self.sources[source];
+        if state.head.is_none() {
+            return BTreeMap::new();
+        }
+        let (units, nodes) = self.connected(source);
+        let mut workloads: Vec<&ObjectId> = nodes.iter().filter(|id| self.restarts_pods(id)).collect();
+        workloads.sort();
+        let mut firsts: BTreeMap<usize, &ObjectId> = BTreeMap::new();
+        for id in workloads {
+            if let Some(number) = units.number_of(id) {
+                firsts.entry(number).or_insert(id);
+            }
+        }
+        let first = |id: &ObjectId| firsts.get(&units.number_of(id)?).copied().cloned();
+        nodes.iter().filter_map(|id| Some((id.clone(), first(id)?))).collect()
+    }
+
+    /// Whether the wanted content of a workload restarts pods, as far as the contents tell.
+    fn restarts_pods(&self, id: &ObjectId) -> bool {
+        let Some(entry) = self.entry(id).filter(|_| is_workload(id)) else { return false };
+        let Some(candidate) = entry.candidate() else { return false };
+        let same =
+            matches!(&entry.accepted, Accepted::Known(accepted) if accepted.template == candidate.template);
+        let stays = entry.instead.as_ref().is_some_and(|instead| instead.content == Substitute::Stay);
+        !same && !stays && self.shown(id).is_some_and(|live| super::decide::serving(id, live))
+    }
+}
