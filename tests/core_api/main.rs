@@ -6,4 +6,5 @@ mod covered;
 mod foreign;
 mod health;
 mod immutable;
+mod impact;
 mod server;
