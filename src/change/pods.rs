@@ -42,8 +42,13 @@ fn is_built_in(group: &str) -> bool {
 ///
 /// - A template that differs: `Restart` of all pods, of a `StatefulSet` only those beyond its partition; in place
 ///   when none would move (`OnDelete`, a paused Deployment, no pods). So is what sets a held rollout free:
-///   resuming, leaving `OnDelete`, lowering the partition.
-/// - Other replicas: `Scale` by the difference.
+///   resuming, leaving `OnDelete`, lowering the partition. Pods that run an older template than the last one are
+///   counted though the new one may be just theirs.
+/// - Other replicas: `Scale` by the difference. Together with another template it is a `Restart`, but from or to no
+///   pods at all, where none is replaced.
+/// - Other ordinals of a `StatefulSet`: `Restart` of those that get another number, whatever its strategy.
+/// - Another choice of nodes for a `DaemonSet` that is held by `OnDelete`: `Scale` by at most all its pods, since its
+///   controller takes them from nodes that do not fit any more.
 /// - An immutable field that differs: `Recreate`, with all pods; nothing else could bring it about.
 /// - An object that comes: `InPlace`, with the pods that it starts. One that goes: `Scale`, with its pods.
 pub fn impact(kind: &GroupKind, before: Option<&Value>, after: Option<&Value>) -> Impact {
@@ -59,19 +64,56 @@ pub fn impact(kind: &GroupKind, before: Option<&Value>, after: Option<&Value>) -
     if !immutable(kind, before, after).is_empty() {
         return Impact { kind: ImpactKind::Recreate, pods: pods(kind, before) };
     }
-    let restarts = restarts(kind, before, after);
-    if restarts > 0 {
-        return Impact { kind: ImpactKind::Restart, pods: restarts };
+    let moved = moved(kind, before, after);
+    let replaced = restarts(kind, before, after).min(moved.kept);
+    match (moved.removed + replaced, moved.added + replaced) {
+        (0, 0) if leaves_nodes(kind, before, after) => {
+            Impact { kind: ImpactKind::Scale, pods: pods(kind, before) }
+        }
+        (0, 0) => Impact { kind: ImpactKind::InPlace, pods: 0 },
+        (0, pods) | (pods, 0) => Impact { kind: ImpactKind::Scale, pods },
+        (removed, added) => Impact { kind: ImpactKind::Restart, pods: removed.max(added) },
     }
-    let (old, new) = (count(before, "replicas"), count(after, "replicas"));
-    let (old, new) = match (&*kind.group, &*kind.kind) {
-        ("batch", "Job") => (pods(kind, before), pods(kind, after)),
-        _ => (old.unwrap_or(new.unwrap_or(0)), new.or(old).unwrap_or(0)),
+}
+
+/// Pods that come and go with their number, whatever the template.
+struct Moved {
+    kept: u32,
+    removed: u32,
+    added: u32,
+}
+
+fn moved(kind: &GroupKind, before: &Value, after: &Value) -> Moved {
+    let both = (count(before, "replicas"), count(after, "replicas"));
+    let (old, new) = match both {
+        (Some(old), Some(new)) => (old, new),
+        // A count that is not said is taken for the other one.
+        (Some(count), None) | (None, Some(count)) => (count, count),
+        (None, None) if kind.is("batch", "Job") => (pods(kind, before), pods(kind, after)),
+        (None, None) => {
+            let all = pods(kind, before).max(pods(kind, after));
+            (all, all)
+        }
     };
-    match old.abs_diff(new) {
-        0 => Impact { kind: ImpactKind::InPlace, pods: 0 },
-        pods => Impact { kind: ImpactKind::Scale, pods },
-    }
+    let (from, to) = (first_ordinal(kind, before), first_ordinal(kind, after));
+    let kept = old.saturating_add(from).min(new.saturating_add(to)).saturating_sub(from.max(to));
+    Moved { kept, removed: old - kept, added: new - kept }
+}
+
+/// The number of a `StatefulSet`'s first pod.
+fn first_ordinal(kind: &GroupKind, object: &Value) -> u32 {
+    let start = kind.is("apps", "StatefulSet").then(|| at(object, &["spec", "ordinals", "start"]));
+    start.and_then(number).unwrap_or(0)
+}
+
+/// Whether a held `DaemonSet` asks for other nodes.
+fn leaves_nodes(kind: &GroupKind, before: &Value, after: &Value) -> bool {
+    let place = |object, field| at(object, &["spec", "template", "spec", field]);
+    kind.is("apps", "DaemonSet")
+        && is_on_delete(after)
+        && ["affinity", "nodeName", "nodeSelector", "tolerations"]
+            .iter()
+            .any(|field| !is_same(place(before, field), place(after, field)))
 }
 
 fn gone(kind: &GroupKind, before: &Value) -> Impact {
@@ -88,7 +130,16 @@ pub fn may_restart(kind: &GroupKind, accepted: Option<&Value>, candidate: &Value
         return accepted.is_none_or(|accepted| accepted.get("spec") != candidate.get("spec"));
     }
     let roll = Roll::of(kind);
-    if !rolls(roll, candidate) || holds_all(roll, candidate) {
+    if !rolls(roll, candidate) {
+        return false;
+    }
+    if accepted.is_some_and(|accepted| {
+        first_ordinal(kind, accepted) != first_ordinal(kind, candidate)
+            || leaves_nodes(kind, accepted, candidate)
+    }) {
+        return true;
+    }
+    if holds_all(roll, candidate) {
         return false;
     }
     accepted.is_none_or(|accepted| templates_differ(accepted, candidate) || frees(roll, accepted, candidate))
@@ -101,7 +152,8 @@ pub fn touches_template(kind: &GroupKind, uncovered: &[Path]) -> bool {
         Roll::Never => return false,
         _ => &["spec", "template"],
     };
-    uncovered.iter().any(|path| path.meets(place))
+    let ordinals = |path: &Path| kind.is("apps", "StatefulSet") && path.meets(&["spec", "ordinals"]);
+    uncovered.iter().any(|path| path.meets(place) || ordinals(path))
 }
 
 /// Pods that a change between two live trees restarts.

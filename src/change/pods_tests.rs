@@ -131,6 +131,47 @@ fn other_changes_scale_or_stay_in_place() {
 }
 
 #[test]
+fn from_and_to_no_pods_nothing_restarts() {
+    let web = |image: &str, n: u32| Some(workload(image, json!({ "replicas": n })));
+    check("Deployment", web("web:1", 0), web("web:2", 3), ImpactKind::Scale, 3);
+    check("Deployment", web("web:1", 3), web("web:2", 0), ImpactKind::Scale, 3);
+    check("StatefulSet", web("web:1", 0), web("web:2", 3), ImpactKind::Scale, 3);
+    check("Deployment", web("web:1", 3), web("web:2", 1), ImpactKind::Restart, 3);
+}
+
+#[test]
+fn pods_with_other_ordinals_are_other_pods() {
+    let from = |image: &str, start: u32, n: u32| {
+        Some(workload(image, json!({"replicas": n, "ordinals": {"start": start}})))
+    };
+    check("StatefulSet", from("db:1", 0, 3), from("db:1", 1, 3), ImpactKind::Restart, 1);
+    check("StatefulSet", from("db:1", 5, 3), from("db:1", 0, 3), ImpactKind::Restart, 3);
+    check("StatefulSet", from("db:1", 0, 3), from("db:1", 1, 2), ImpactKind::Scale, 1);
+    check("StatefulSet", from("db:1", 0, 3), from("db:2", 1, 3), ImpactKind::Restart, 3);
+    let held = |start: u32| {
+        let strategy = json!({"type": "OnDelete"});
+        Some(workload(
+            "db:1",
+            json!({"replicas": 3, "ordinals": {"start": start}, "updateStrategy": strategy}),
+        ))
+    };
+    check("StatefulSet", held(0), held(2), ImpactKind::Restart, 2);
+}
+
+#[test]
+fn a_held_daemon_leaves_nodes_that_do_not_fit() {
+    let daemon = |node: Value, strategy: &str| {
+        let mut daemon = workload("agent:1", json!({"updateStrategy": {"type": strategy}}));
+        daemon["spec"]["template"]["spec"]["nodeSelector"] = node;
+        Some(with_status(daemon, json!({"desiredNumberScheduled": 4})))
+    };
+    let (all, some) = (json!({}), json!({"disk": "fast"}));
+    let check = |before, after, expected, pods| check("DaemonSet", before, after, expected, pods);
+    check(daemon(all.clone(), "OnDelete"), daemon(some.clone(), "OnDelete"), ImpactKind::Scale, 4);
+    check(daemon(all, "RollingUpdate"), daemon(some, "RollingUpdate"), ImpactKind::Restart, 4);
+}
+
+#[test]
 fn nulls_and_the_servers_own_fields_are_no_change() {
     let with_null = workload("web:1", json!({"replicas": 3, "paused": null}));
     let before = with_status(workload("web:1", json!({"replicas": 3})), json!({"replicas": 1}));
@@ -190,7 +231,15 @@ fn manifests_alone_tell_when_no_pod_can_restart() {
     let partition = |n: i64| with(json!({"updateStrategy": {"rollingUpdate": {"partition": n}}}));
     check("StatefulSet", Some(partition(3)), partition(1), true);
     check("StatefulSet", Some(partition(1)), partition(3), false);
+    let ordinals =
+        |start: i64| with(json!({"ordinals": {"start": start}, "updateStrategy": {"type": "OnDelete"}}));
+    check("StatefulSet", Some(ordinals(0)), ordinals(1), true);
+    check("StatefulSet", Some(ordinals(1)), ordinals(1), false);
+    check("StatefulSet", None, ordinals(1), false);
     let on_delete = with(json!({"updateStrategy": {"type": "OnDelete"}}));
+    let mut elsewhere = on_delete.clone();
+    elsewhere["spec"]["template"]["spec"]["nodeSelector"] = json!({"disk": "fast"});
+    check("DaemonSet", Some(on_delete.clone()), elsewhere, true);
     check("DaemonSet", Some(on_delete.clone()), web("web:1"), true);
     check("DaemonSet", Some(web("web:0")), on_delete, false);
     check("Pod", Some(json!({"spec": {"a": 1}})), json!({"spec": {"a": 2}}), true);
@@ -213,6 +262,8 @@ fn lost_paths_of_a_template_cost_pods_to_repair() {
     check("Deployment", &["spec"], true);
     check("Deployment", &["spec", "replicas"], false);
     check("Rollout", &["spec", "template", "spec"], true);
+    check("StatefulSet", &["spec", "ordinals", "start"], true);
+    check("Deployment", &["spec", "ordinals", "start"], false);
     check("CronJob", &["spec", "jobTemplate"], false);
     check("ReplicaSet", &["spec", "template", "spec"], false);
     check("ConfigMap", &["data", "a"], false);

@@ -2,7 +2,7 @@
 
 use super::interner::Interner;
 use super::wire::{Entry, Meta};
-use crate::engine::{Keep, Owner};
+use crate::engine::{Keep, Owner, RECONCILE};
 use crate::object::PART_OF;
 
 const KUSTOMIZATION: [&str; 2] =
@@ -17,13 +17,18 @@ const CONFIG_SYNC_ID: &str = "configsync.gke.io/resource-id";
 const KAPP: &str = "kapp.k14s.io/app";
 const KEEP: &str = "rhumb.dev/prune";
 const FLUX_KEEP: &str = "kustomize.toolkit.fluxcd.io/prune";
+const FLUX_RECONCILE: &str = "kustomize.toolkit.fluxcd.io/reconcile";
 const ARGO_OPTIONS: &str = "argocd.argoproj.io/sync-options";
+const ARGO_HOOK: &str = "argocd.argoproj.io/hook";
 
 /// Every label and annotation that marks an owner, or asks to be kept.
-pub(super) const MARKS: [&str; 16] = [
+pub(super) const MARKS: [&str; 19] = [
     KEEP,
+    RECONCILE,
     FLUX_KEEP,
+    FLUX_RECONCILE,
     ARGO_OPTIONS,
+    ARGO_HOOK,
     PART_OF,
     KUSTOMIZATION[0],
     KUSTOMIZATION[1],
@@ -63,13 +68,25 @@ pub(super) fn of(meta: &Meta<'_>, ours: Option<&Entry<'_>>, interner: &Interner)
 }
 
 /// What the object asks for when nobody wants it any more, in our words, Flux's or Argo CD's.
+///
+/// Flux reads its words from labels too, in any case. What is not to be reconciled is not pruned either.
 pub(super) fn keep(meta: &Meta<'_>) -> Keep {
     let says =
-        |key: &str, word: &str| meta.annotations.get(key).is_some_and(|text| text.eq_ignore_ascii_case(word));
-    let options = meta.annotations.get(ARGO_OPTIONS).unwrap_or_default();
-    let argo = options.split(',').any(|option| option.trim().eq_ignore_ascii_case("Prune=false"));
-    if argo || says(KEEP, "never") || says(FLUX_KEEP, "disabled") {
+        |key: &str, word: &str| meta.annotations.get(key).is_some_and(|t| t.eq_ignore_ascii_case(word));
+    let flux = |key: &str| {
+        let marks = [meta.labels.get(key), meta.annotations.get(key)];
+        marks.into_iter().flatten().any(|text| text.eq_ignore_ascii_case("disabled"))
+    };
+    let argo = |key: &str, word: &str| {
+        let options = meta.annotations.get(key).unwrap_or_default();
+        options.split(',').any(|option| option.trim().eq_ignore_ascii_case(word))
+    };
+    let ours = says(KEEP, "never") || says(RECONCILE, "disabled");
+    let flux = flux(FLUX_KEEP) || flux(FLUX_RECONCILE);
+    if ours || flux || argo(ARGO_OPTIONS, "Prune=false") || argo(ARGO_HOOK, "Skip") {
         Keep::Asked
+    } else if argo(ARGO_OPTIONS, "Prune=confirm") {
+        Keep::Confirm
     } else if says(KEEP, "first") {
         Keep::First
     } else {

@@ -14,6 +14,7 @@
 mod book;
 mod budget;
 mod catalog;
+mod config_hash;
 mod counts;
 mod cycles;
 mod decide;
@@ -21,6 +22,7 @@ mod desired;
 mod effective;
 mod entry;
 mod gate;
+mod ignore;
 mod live;
 mod outcome;
 mod plan;
@@ -45,6 +47,9 @@ pub use budget::{
     release,
 };
 pub use catalog::{Catalog, FileFacts, Held, Understood, Want};
+pub use config_hash::{
+    CONFIG_HASH, Key, RESTART_ON_CHANGE, config_hash, data_hash, restarts_on_change, with_config_hash,
+};
 pub use cycles::waiting_for_themselves;
 pub use decide::{
     Action, Apply, Decision, ECHO, FIGHT, FIGHT_WINDOW, Guard, Purpose, Removal, Restarts, Scaling, Sight,
@@ -53,6 +58,7 @@ pub use decide::{
 pub use desired::{Desired, Ends, Place, Recreate, Shared, Traits, is_workload};
 pub use effective::{Replicas, effective, stamped};
 pub use entry::{Accepted, Cover, Entry, Looked, Lost, Refusal, Rule, SourceId, Topic, Verified};
+pub use ignore::{IGNORE_FIELDS, Ignored, RECONCILE, Reconcile, reconcile, without_ignored};
 pub use live::{Live, Manager, Owner, Release, RollPhase, Rolling, Rv, Uid};
 pub use outcome::{Failure, Outcome, Written, replaceable};
 pub use plan::{Plan, Planned, Verdict};

@@ -35,7 +35,9 @@ pub enum Keep {
     /// It is pruned before them, as its annotation asks: it holds what its successor needs, as a host name
     /// or a port.
     First,
-    /// Its annotation says `prune: never`, in our words, Flux's or Argo CD's.
+    /// It is pruned when a person confirms it, as Argo CD's `Prune=confirm` asks.
+    Confirm,
+    /// It is not pruned, by `prune: never` or `reconcile: disabled`, in our words, Flux's or Argo CD's.
     Asked,
 }
 
@@ -85,7 +87,7 @@ fn one(pending: &Pending, guard: &Guard<'_>, beyond: Option<&Arc<str>>) -> Judge
     if let (Some(why), false) = (beyond, guard.confirmed.contains(&pending.uid)) {
         return Judgement::Confirm(why.clone());
     }
-    if let (Some(change), Keep::No) = (&pending.unfinished, pending.keep) {
+    if let (Some(change), Keep::No | Keep::Confirm) = (&pending.unfinished, pending.keep) {
         return Judgement::Later(format!("pruned when {change}").into());
     }
     if let Some(user) = &pending.needed_by {
@@ -110,6 +112,8 @@ fn beyond(unconfirmed: &[&Pending], guard: &Guard<'_>) -> BTreeMap<ObjectId, Arc
             Some(format!("this inventory was made from {place}; nothing of it is pruned until confirmed"))
         } else if let Some(kind) = precious(&pending.id) {
             Some(format!("{kind} is deleted only when confirmed by name"))
+        } else if pending.keep == Keep::Confirm {
+            Some("its annotation asks for a confirmation".to_owned())
         } else if !guard.radius.allows(count, total) {
             Some(format!("{count} of {total} objects would be pruned at once, beyond the blast radius"))
         } else if all >= 3 && of_kind.get(&kind) == Some(&all) {

@@ -4,15 +4,20 @@
 
 use serde_json::Value;
 
+use super::config_hash::RESTART_ON_CHANGE;
+use super::ignore::{self, IGNORE_FIELDS, RECONCILE};
 use crate::graph;
 use crate::object::{Diagnostic, Object, RELEASE, text_at};
 
 /// Our own words and what each may be.
-const WORDS: [(&str, Form); 4] = [
+const WORDS: [(&str, Form); 7] = [
     ("rhumb.dev/wave", Form::Number),
     ("rhumb.dev/prune", Form::OneOf(&["never", "first"])),
     ("rhumb.dev/recreate", Form::OneOf(&["true", "false"])),
     ("rhumb.dev/depends-on", Form::Objects),
+    (RECONCILE, Form::OneOf(&["disabled"])),
+    (RESTART_ON_CHANGE, Form::OneOf(&["true", "false"])),
+    (IGNORE_FIELDS, Form::Fields),
 ];
 
 /// Argo CD's word for a wave; what it cannot read there it takes for 0, and so do we, with a warning.
@@ -22,6 +27,7 @@ enum Form {
     Number,
     OneOf(&'static [&'static str]),
     Objects,
+    Fields,
 }
 
 /// Says what is wrong with the words of an object.
@@ -58,6 +64,7 @@ pub fn misused(object: &Object) -> Vec<Diagnostic> {
         found.push(Diagnostic::error(object.origin.clone(), "annotation", message).hint(hint));
     }
     found.extend(dependencies(object));
+    found.extend(ignore::misused(object));
     found
 }
 

@@ -15,12 +15,12 @@ const DEPENDS_ON: [&str; 2] = ["rhumb.dev/depends-on", "config.kubernetes.io/dep
 /// and what it scales. Its namespace and its CRD are not among them, as every
 /// object needs those.
 pub fn references(id: &ObjectId, body: &Value) -> BTreeSet<ObjectId> {
-    let mut found = Found { namespace: id.namespace().unwrap_or_default(), ids: BTreeSet::new() };
+    let mut found = Found::near(id);
+    if let Some(pod) = pod_spec(id, body) {
+        found.pod(pod);
+    }
     match (id.group(), id.kind()) {
-        ("", "Pod") => found.pod(body.get("spec")),
-        ("batch", "CronJob") => found.pod(at(body, &["spec", "jobTemplate", "spec", "template", "spec"])),
-        ("apps" | "batch", _) | ("", "ReplicationController") => {
-            found.pod(at(body, &["spec", "template", "spec"]));
+        ("apps", "StatefulSet") => {
             found.claims_templates(body);
             found.named("", "Service", text_at(body, &["spec", "serviceName"]));
         }
@@ -32,7 +32,16 @@ pub fn references(id: &ObjectId, body: &Value) -> BTreeSet<ObjectId> {
             found.global("storage.k8s.io", "StorageClass", text_at(body, &["spec", "storageClassName"]));
         }
         ("networking.k8s.io", "Ingress") => found.ingress(body),
-        ("autoscaling", "HorizontalPodAutoscaler") => found.scaled(body),
+        ("gateway.networking.k8s.io", kind) if kind.ends_with("Route") => found.route(body),
+        ("autoscaling", "HorizontalPodAutoscaler") => {
+            found.target(at(body, &["spec", "scaleTargetRef"]), "", "");
+        }
+        ("autoscaling.k8s.io", "VerticalPodAutoscaler") => {
+            found.target(at(body, &["spec", "targetRef"]), "", "");
+        }
+        ("keda.sh", "ScaledObject") => {
+            found.target(at(body, &["spec", "scaleTargetRef"]), "apps", "Deployment");
+        }
         ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => found.binding(body),
         ("admissionregistration.k8s.io", _) => found.each(body.get("webhooks"), |f, webhook| {
             f.service(at(webhook, &["clientConfig", "service"]));
@@ -44,9 +53,32 @@ pub fn references(id: &ObjectId, body: &Value) -> BTreeSet<ObjectId> {
     found.ids
 }
 
+/// Returns the `ConfigMaps` and Secrets whose data the pods of an object use: in their environment or as files,
+/// also where they may be missing (`optional: true`). What pulls their images is not among them, as running
+/// pods do not notice its change.
+pub fn configuration(id: &ObjectId, body: &Value) -> BTreeSet<ObjectId> {
+    let mut found = Found { optional: Optional::Taken, ..Found::near(id) };
+    if let Some(pod) = pod_spec(id, body) {
+        found.used(pod);
+    }
+    let data = |id: &ObjectId| id.is("", "ConfigMap") || id.is("", "Secret");
+    found.ids.into_iter().filter(data).collect()
+}
+
+/// The spec of an object's pods.
+fn pod_spec<'a>(id: &ObjectId, body: &'a Value) -> Option<&'a Value> {
+    match (id.group(), id.kind()) {
+        ("", "Pod") => body.get("spec"),
+        ("batch", "CronJob") => at(body, &["spec", "jobTemplate", "spec", "template", "spec"]),
+        ("apps" | "batch", _) | ("", "ReplicationController") => at(body, &["spec", "template", "spec"]),
+        // A custom kind that makes pods of a template.
+        _ => at(body, &["spec", "template", "spec"]).filter(|spec| spec.get("containers").is_some()),
+    }
+}
+
 /// Returns what must be healthy before an object is changed, by its own annotation.
 pub fn depends_on(id: &ObjectId, body: &Value) -> BTreeSet<ObjectId> {
-    let mut found = Found { namespace: id.namespace().unwrap_or_default(), ids: BTreeSet::new() };
+    let mut found = Found::near(id);
     found.annotated(body);
     found.ids.remove(id);
     found.ids
@@ -54,7 +86,7 @@ pub fn depends_on(id: &ObjectId, body: &Value) -> BTreeSet<ObjectId> {
 
 /// Whether an object's own annotation names the object itself.
 pub fn names_itself(id: &ObjectId, body: &Value) -> bool {
-    let mut found = Found { namespace: id.namespace().unwrap_or_default(), ids: BTreeSet::new() };
+    let mut found = Found::near(id);
     found.annotated(body);
     found.ids.contains(id)
 }
@@ -96,12 +128,27 @@ impl<'a> Dependency<'a> {
     }
 }
 
+/// What becomes of a reference that says `optional: true`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Optional {
+    /// It is left out: the pod starts without it.
+    Skipped,
+    /// It counts as any other.
+    Taken,
+}
+
 struct Found<'a> {
     namespace: &'a str,
+    optional: Optional,
     ids: BTreeSet<ObjectId>,
 }
 
-impl Found<'_> {
+impl<'a> Found<'a> {
+    fn near(id: &'a ObjectId) -> Self {
+        let namespace = id.namespace().unwrap_or_default();
+        Self { namespace, optional: Optional::Skipped, ids: BTreeSet::new() }
+    }
+
     fn add(&mut self, group: &str, kind: &str, namespace: &str, name: &str) {
         if !name.is_empty() {
             let namespace = (!namespace.is_empty()).then_some(namespace);
@@ -123,12 +170,16 @@ impl Found<'_> {
         }
     }
 
-    fn pod(&mut self, spec: Option<&Value>) {
-        let Some(spec) = spec else { return };
+    fn pod(&mut self, spec: &Value) {
         self.named("", "ServiceAccount", text_at(spec, &["serviceAccountName"]));
         self.global("scheduling.k8s.io", "PriorityClass", text_at(spec, &["priorityClassName"]));
         self.global("node.k8s.io", "RuntimeClass", text_at(spec, &["runtimeClassName"]));
         self.each(spec.get("imagePullSecrets"), |f, s| f.named("", "Secret", text_at(s, &["name"])));
+        self.used(spec);
+    }
+
+    /// What containers read and volumes hold.
+    fn used(&mut self, spec: &Value) {
         for containers in ["containers", "initContainers"] {
             self.each(spec.get(containers), Self::container);
         }
@@ -137,29 +188,30 @@ impl Found<'_> {
 
     fn container(&mut self, container: &Value) {
         self.each(container.get("env"), |f, env| {
-            f.required("ConfigMap", at(env, &["valueFrom", "configMapKeyRef"]), "name");
-            f.required("Secret", at(env, &["valueFrom", "secretKeyRef"]), "name");
+            f.data("ConfigMap", at(env, &["valueFrom", "configMapKeyRef"]), "name");
+            f.data("Secret", at(env, &["valueFrom", "secretKeyRef"]), "name");
         });
         self.each(container.get("envFrom"), |f, from| {
-            f.required("ConfigMap", from.get("configMapRef"), "name");
-            f.required("Secret", from.get("secretRef"), "name");
+            f.data("ConfigMap", from.get("configMapRef"), "name");
+            f.data("Secret", from.get("secretRef"), "name");
         });
     }
 
     fn volume(&mut self, volume: &Value) {
-        self.required("ConfigMap", volume.get("configMap"), "name");
-        self.required("Secret", volume.get("secret"), "secretName");
-        self.required("PersistentVolumeClaim", volume.get("persistentVolumeClaim"), "claimName");
+        self.data("ConfigMap", volume.get("configMap"), "name");
+        self.data("Secret", volume.get("secret"), "secretName");
+        self.data("PersistentVolumeClaim", volume.get("persistentVolumeClaim"), "claimName");
         self.each(at(volume, &["projected", "sources"]), |f, source| {
-            f.required("ConfigMap", source.get("configMap"), "name");
-            f.required("Secret", source.get("secret"), "name");
+            f.data("ConfigMap", source.get("configMap"), "name");
+            f.data("Secret", source.get("secret"), "name");
         });
     }
 
-    /// A reference that does not say `optional: true`.
-    fn required(&mut self, kind: &str, reference: Option<&Value>, key: &str) {
+    /// A reference that may say `optional: true`.
+    fn data(&mut self, kind: &str, reference: Option<&Value>, key: &str) {
         let Some(reference) = reference else { return };
-        if reference.get("optional").and_then(Value::as_bool) != Some(true) {
+        let is_optional = reference.get("optional").and_then(Value::as_bool) == Some(true);
+        if !is_optional || self.optional == Optional::Taken {
             self.named("", kind, text_at(reference, &[key]));
         }
     }
@@ -181,11 +233,35 @@ impl Found<'_> {
         });
     }
 
-    fn scaled(&mut self, body: &Value) {
-        if let Some(target) = at(body, &["spec", "scaleTargetRef"]) {
-            let group = text_at(target, &["apiVersion"]).split_once('/').map_or("", |(group, _)| group);
-            self.named(group, text_at(target, &["kind"]), text_at(target, &["name"]));
-        }
+    /// What a route sends its requests to, or copies of them.
+    fn route(&mut self, body: &Value) {
+        self.each(at(body, &["spec", "rules"]), |f, rule| {
+            f.each(rule.get("backendRefs"), Self::backend);
+            f.each(rule.get("filters"), |f, filter| {
+                f.backend(at(filter, &["requestMirror", "backendRef"]).unwrap_or(&Value::Null));
+            });
+        });
+    }
+
+    fn backend(&mut self, backend: &Value) {
+        let text = |key, default| match text_at(backend, &[key]) {
+            "" => default,
+            text => text,
+        };
+        let namespace = text("namespace", self.namespace);
+        self.add(text("group", ""), text("kind", "Service"), namespace, text("name", ""));
+    }
+
+    /// An object of the same namespace by its apiVersion, kind and name, with what a reference without them
+    /// means.
+    fn target(&mut self, target: Option<&Value>, group: &str, kind: &str) {
+        let Some(target) = target else { return };
+        let group = match text_at(target, &["apiVersion"]) {
+            "" => group,
+            version => version.split_once('/').map_or("", |(group, _)| group),
+        };
+        let own = text_at(target, &["kind"]);
+        self.named(group, if own.is_empty() { kind } else { own }, text_at(target, &["name"]));
     }
 
     fn binding(&mut self, body: &Value) {

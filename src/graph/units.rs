@@ -1,7 +1,8 @@
 //! What belongs together.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use super::selectors::{Labels, Namespaces, Selects, Target};
 use crate::object::ObjectId;
 
 /// The connected parts of a set of objects, where references connect in both directions.
@@ -9,6 +10,44 @@ use crate::object::ObjectId;
 pub struct Units {
     numbers: BTreeMap<ObjectId, usize>,
     parents: Vec<usize>,
+    sizes: Vec<usize>,
+}
+
+/// One of the objects that [`connected`] looks at.
+#[derive(Clone, Copy, Debug)]
+pub struct Node<'a> {
+    /// Who.
+    pub id: &'a ObjectId,
+    /// What it refers to.
+    pub refs: &'a [ObjectId],
+    /// What it selects by labels.
+    pub selects: Option<&'a Selects>,
+    /// The labels that it is selected by.
+    pub labels: Option<&'a Labels>,
+}
+
+/// Finds the connected parts among these nodes alone: by references and by selectors, in both directions.
+///
+/// What is not among them connects nothing: two workloads that run as one `ServiceAccount` are two units, unless
+/// the `ServiceAccount` is a node too. The cost is nearly linear in what is referred to and selected.
+pub fn connected<'a>(nodes: impl Iterator<Item = Node<'a>>) -> Units {
+    let nodes: Vec<Node<'a>> = nodes.collect();
+    let mut units = Units::default();
+    for node in &nodes {
+        units.add(node.id);
+    }
+    for node in &nodes {
+        for other in node.refs {
+            units.join_known(node.id, other);
+        }
+    }
+    let mut index = Index::of(&nodes);
+    for node in &nodes {
+        if let Some(selects) = node.selects {
+            index.join_selected(&mut units, &nodes, node, selects);
+        }
+    }
+    units
 }
 
 impl Units {
@@ -30,8 +69,7 @@ impl Units {
     /// Joins two objects, adding them where they are new.
     pub fn join(&mut self, one: &ObjectId, other: &ObjectId) {
         let (one, other) = (self.number(one), self.number(other));
-        let (one, other) = (self.root(one), self.root(other));
-        self.parents[one] = other;
+        self.unite(one, other);
     }
 
     /// Whether two objects are in one unit.
@@ -42,14 +80,47 @@ impl Units {
         }
     }
 
+    /// The units, each with its members in order, by their first members.
+    pub fn parts(&self) -> Vec<Vec<&ObjectId>> {
+        let mut places: HashMap<usize, usize> = HashMap::new();
+        let mut parts: Vec<Vec<&ObjectId>> = Vec::new();
+        for (id, number) in &self.numbers {
+            let place = *places.entry(self.root(*number)).or_insert(parts.len());
+            match parts.get_mut(place) {
+                Some(part) => part.push(id),
+                None => parts.push(vec![id]),
+            }
+        }
+        parts
+    }
+
     fn number(&mut self, id: &ObjectId) -> usize {
         if let Some(number) = self.numbers.get(id) {
             return *number;
         }
         let number = self.parents.len();
         self.parents.push(number);
+        self.sizes.push(1);
         self.numbers.insert(id.clone(), number);
         number
+    }
+
+    /// Joins two objects if both were added.
+    fn join_known(&mut self, one: &ObjectId, other: &ObjectId) {
+        if let (Some(one), Some(other)) = (self.numbers.get(one), self.numbers.get(other)) {
+            self.unite(*one, *other);
+        }
+    }
+
+    /// The smaller hangs on the larger, so that no way to a root is long.
+    fn unite(&mut self, one: usize, other: usize) {
+        let (one, other) = (self.root(one), self.root(other));
+        if one == other {
+            return;
+        }
+        let (small, large) = if self.sizes[one] < self.sizes[other] { (one, other) } else { (other, one) };
+        self.parents[small] = large;
+        self.sizes[large] += self.sizes[small];
     }
 
     fn root(&self, mut number: usize) -> usize {
@@ -57,5 +128,73 @@ impl Units {
             number = self.parents[number];
         }
         number
+    }
+}
+
+/// Where to look for what a selector may select.
+#[derive(Default)]
+struct Index<'a> {
+    /// The nodes with a label of this value, by namespace.
+    valued: HashMap<(Target, &'a str, &'a str, &'a str), Vec<usize>>,
+    /// All that can be selected, by namespace.
+    all: BTreeMap<(Target, &'a str), Vec<usize>>,
+    /// Where all was joined already: the next one that selects everything needs to be joined with one of them.
+    joined: BTreeSet<(Target, &'a str)>,
+}
+
+impl<'a> Index<'a> {
+    fn of(nodes: &[Node<'a>]) -> Self {
+        let mut index = Self::default();
+        for (number, node) in nodes.iter().enumerate() {
+            let Some(labels) = node.labels else { continue };
+            let (target, namespace) = (labels.target(), node.id.namespace().unwrap_or_default());
+            index.all.entry((target, namespace)).or_default().push(number);
+            for (key, value) in labels.iter() {
+                index.valued.entry((target, namespace, key, value)).or_default().push(number);
+            }
+        }
+        index
+    }
+
+    fn join_selected(
+        &mut self,
+        units: &mut Units,
+        nodes: &[Node<'a>],
+        node: &Node<'a>,
+        selects: &'a Selects,
+    ) {
+        let own = node.id.namespace().unwrap_or_default();
+        for namespace in self.namespaces(selects, own) {
+            let whole = selects.is_everything() && !self.joined.insert((selects.target(), namespace));
+            let enough = if whole { 1 } else { usize::MAX };
+            for place in self.candidates(selects, namespace).take(enough) {
+                let other = &nodes[place];
+                if other.labels.is_some_and(|labels| selects.matches(own, labels, namespace)) {
+                    units.join_known(node.id, other.id);
+                }
+            }
+        }
+    }
+
+    fn namespaces(&self, selects: &'a Selects, own: &'a str) -> Vec<&'a str> {
+        match selects.namespaces() {
+            Namespaces::Own => vec![own],
+            Namespaces::Named(names) => names.iter().map(|name| &**name).collect(),
+            Namespaces::All => {
+                let all = self.all.keys().filter(|(target, _)| *target == selects.target());
+                all.map(|(_, namespace)| *namespace).collect()
+            }
+        }
+    }
+
+    /// The nodes of a namespace among which are all that it selects there.
+    fn candidates(&self, selects: &'a Selects, namespace: &'a str) -> impl Iterator<Item = usize> {
+        let target = selects.target();
+        let equality = selects.equality();
+        let all = equality.is_none().then(|| self.all.get(&(target, namespace)));
+        let valued = equality.into_iter().flat_map(move |(key, values)| {
+            values.iter().filter_map(move |value| self.valued.get(&(target, namespace, key, &**value)))
+        });
+        all.flatten().into_iter().chain(valued).flatten().copied()
     }
 }

@@ -7,22 +7,7 @@ use rhumb::health;
 use rhumb::object::Gvk;
 use serde_json::Value;
 
-use crate::server::{Server, documents};
-
-/// RFC 7396.
-fn merged(object: &Value, change: &Value) -> Value {
-    let Value::Object(change) = change else { return change.clone() };
-    let mut object = object.as_object().cloned().unwrap_or_default();
-    for (key, value) in change {
-        if value.is_null() {
-            object.remove(key);
-        } else {
-            let old = object.get(key).cloned().unwrap_or_default();
-            object.insert(key.clone(), merged(&old, value));
-        }
-    }
-    Value::Object(object)
-}
+use crate::server::{Server, documents, merged};
 
 #[tokio::test]
 async fn the_server_refuses_exactly_what_the_table_names() {

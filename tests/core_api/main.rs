@@ -5,5 +5,7 @@
 mod covered;
 mod foreign;
 mod health;
+mod ignored;
 mod immutable;
+mod impact;
 mod server;

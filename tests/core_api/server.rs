@@ -140,6 +140,14 @@ impl Server {
         self.call("GET", &self.path(object), "application/json", None).await.unwrap()
     }
 
+    /// The pods with these labels.
+    pub(crate) async fn pods(&self, namespace: &str, labels: &str) -> Vec<Value> {
+        let labels = labels.replace('=', "%3D");
+        let path = format!("/api/v1/namespaces/{namespace}/pods?labelSelector={labels}");
+        let list = self.call("GET", &path, "application/json", None).await.unwrap();
+        list["items"].as_array().cloned().unwrap_or_default()
+    }
+
     pub(crate) async fn replace(&self, object: &Value) -> Value {
         let path = format!("{}?fieldManager=somebody", self.path(object));
         self.call("PUT", &path, "application/json", Some(object)).await.unwrap()
@@ -157,4 +165,19 @@ pub(crate) fn our_entry(live: &Value) -> Option<String> {
 pub(crate) fn documents(text: &str) -> Vec<Value> {
     use serde::Deserialize as _;
     serde_yaml::Deserializer::from_str(text).map(|document| Value::deserialize(document).unwrap()).collect()
+}
+
+/// An object after a merge patch (RFC 7396).
+pub(crate) fn merged(object: &Value, change: &Value) -> Value {
+    let Value::Object(change) = change else { return change.clone() };
+    let mut object = object.as_object().cloned().unwrap_or_default();
+    for (key, value) in change {
+        if value.is_null() {
+            object.remove(key);
+        } else {
+            let old = object.get(key).cloned().unwrap_or_default();
+            object.insert(key.clone(), merged(&old, value));
+        }
+    }
+    Value::Object(object)
 }

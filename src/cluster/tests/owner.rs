@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use super::wire::live_of;
-use crate::engine::Owner;
+use crate::engine::{Keep, Owner};
 
 const SET: &str = "applyset-x-v1";
 
@@ -97,4 +97,32 @@ fn what_a_controller_makes_is_never_ours() {
     let ours = [fields("rhumb", "Apply", true)];
     check(label(), json!({}), by(true), &ours, &Owner::Controlled("ReplicaSet shop/web-123".into()));
     check(label(), json!({}), by(false), &ours, &Owner::Ours(SET.into()));
+}
+
+#[test]
+fn who_asks_to_be_kept_is_kept() {
+    let check = |labels: Value, annotations: Value, expected: Keep| {
+        let object = json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": { "name": "a", "namespace": "shop", "uid": "u", "resourceVersion": "7",
+                          "labels": labels, "annotations": annotations },
+        });
+        assert_eq!(live_of(&object.to_string()).unwrap().1.keep, expected, "{object}");
+    };
+    let says = |key: &str, word: &str, expected| check(json!({}), json!({ key: word }), expected);
+    says("rhumb.dev/prune", "never", Keep::Asked);
+    says("rhumb.dev/prune", "first", Keep::First);
+    says("rhumb.dev/reconcile", "disabled", Keep::Asked);
+    says("kustomize.toolkit.fluxcd.io/prune", "Disabled", Keep::Asked);
+    says("kustomize.toolkit.fluxcd.io/prune", "enabled", Keep::No);
+    says("kustomize.toolkit.fluxcd.io/reconcile", "disabled", Keep::Asked);
+    says("argocd.argoproj.io/sync-options", "ServerSideApply=true, Prune=false", Keep::Asked);
+    says("argocd.argoproj.io/sync-options", "Prune=confirm", Keep::Confirm);
+    says("argocd.argoproj.io/sync-options", "Prune=true,Delete=false", Keep::No);
+    says("argocd.argoproj.io/hook", "Skip", Keep::Asked);
+    says("argocd.argoproj.io/hook", "PreSync", Keep::No);
+    // Flux reads its own words from labels too, the others do not.
+    check(json!({ "kustomize.toolkit.fluxcd.io/prune": "disabled" }), json!({}), Keep::Asked);
+    check(json!({ "kustomize.toolkit.fluxcd.io/reconcile": "disabled" }), json!({}), Keep::Asked);
+    check(json!({ "rhumb.dev/prune": "never" }), json!({}), Keep::No);
 }

@@ -2,7 +2,9 @@
 //! world in which commits, foreign writers, lost events and crashes come in any order.
 
 mod budget;
+mod config_hash;
 mod decisions;
+mod ignore;
 mod prune;
 mod returns;
 mod rollouts;

@@ -121,3 +121,20 @@ fn the_whole_pending_set_is_inside_the_radius_or_none_of_it_goes() {
         }
     }
 }
+
+#[test]
+fn an_object_may_ask_for_a_confirmation() {
+    let confirmed = BTreeSet::from([Uid("uid-a".into())]);
+    let nobody = BTreeSet::new();
+    let hundred = inventory(&[("ConfigMap", 100)]);
+    let check = |unfinished: Option<&str>, confirmed: &BTreeSet<Uid>, expected: &str| {
+        let radius = BlastRadius::default();
+        let guard = PruneGuard { closed: None, other_place: None, radius, confirmed, inventory: &hundred };
+        let unfinished = unfinished.map(Into::into);
+        let asks = Pending { keep: Keep::Confirm, unfinished, ..pending(config("a")) };
+        assert_eq!(words(&judge(&[asks], &guard), &config("a")), expected);
+    };
+    check(None, &nobody, "confirm: its annotation asks for a confirmation");
+    check(None, &confirmed, "delete");
+    check(Some("x is healthy"), &confirmed, "later: pruned when x is healthy");
+}

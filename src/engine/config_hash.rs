@@ -1,0 +1,108 @@
+//! Restarts for configuration that changed: a hash over the data that a workload's pods use, in an annotation of
+//! its pod template.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha256};
+
+use super::words::annotation;
+use crate::object::{Hash, ObjectId, canonical_json};
+
+/// Annotation of a workload that asks for a restart when data that its pods use change.
+pub const RESTART_ON_CHANGE: &str = "rhumb.dev/restart-on-change";
+
+/// Annotation of a pod template: which data its pods were started with.
+pub const CONFIG_HASH: &str = "rhumb.dev/config-hash";
+
+/// The shortest secret that a key is made of, in bytes.
+const SHORTEST: usize = 16;
+
+/// Length of a block of SHA-256, in bytes.
+const BLOCK: usize = 64;
+
+/// What keeps the data of Secrets from being guessed by their hash.
+///
+/// The hash stands in an annotation of each pod, where many may read it who may not read the Secret, and a
+/// password of eight letters is found by trying: a plain hash of it is as good as the password. So it is an
+/// HMAC-SHA-256 (RFC 2104) whose key is itself a secret: random bytes, made once and kept in a Secret beside the
+/// inventories, the same for all sources and for each daemon of a cluster. The Secret's own uid would not do: Events
+/// and audit logs tell it. Neither would its resourceVersion: each new label changes it. Who loses the key restarts
+/// what asked for restarts, once, and within the budget.
+///
+/// Its `Debug` form shows nothing.
+#[derive(Clone)]
+pub struct Key([u8; BLOCK]);
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Key(..)")
+    }
+}
+
+impl Key {
+    /// Makes a key of random bytes; none when they are fewer than 16.
+    pub fn of(secret: &[u8]) -> Option<Self> {
+        if secret.len() < SHORTEST {
+            return None;
+        }
+        let mut block = [0; BLOCK];
+        if secret.len() > BLOCK {
+            block[..32].copy_from_slice(&Sha256::digest(secret));
+        } else {
+            block[..secret.len()].copy_from_slice(secret);
+        }
+        Some(Self(block))
+    }
+
+    fn sign(&self, bytes: &[u8]) -> [u8; 32] {
+        let inner = Sha256::new().chain_update(self.0.map(|byte| byte ^ 0x36)).chain_update(bytes).finalize();
+        Sha256::new().chain_update(self.0.map(|byte| byte ^ 0x5c)).chain_update(inner).finalize().into()
+    }
+}
+
+/// The hash of the data of a `ConfigMap` or a Secret, by which only a holder of the key can try what the data are.
+///
+/// Only data count, so that a new label restarts nothing; so does the object's identity, so that no two Secrets are
+/// seen to be equal. An object that is made anew with the same data has the same hash.
+pub fn data_hash(key: &Key, id: &ObjectId, object: &Value) -> Hash {
+    let part = |name: &str| match object.get(name).and_then(Value::as_object) {
+        Some(map) => map.iter().filter(|(_, value)| !value.is_null()).collect(),
+        None => BTreeMap::new(),
+    };
+    let content = json!([named(id), part("data"), part("binaryData")]);
+    Hash::of_bytes(&key.sign(canonical_json(&content).as_bytes()))
+}
+
+/// The hash over all data that pods use, in whatever order: of each object the hash of its data, or none where
+/// there is no such object. What appears or goes away changes it as well.
+pub fn config_hash(used: &BTreeMap<ObjectId, Option<Hash>>) -> Hash {
+    let pair = |(id, data): (&ObjectId, &Option<Hash>)| {
+        let data = data.map_or_else(|| "absent".to_owned(), |hash| hash.to_string());
+        json!([named(id), data])
+    };
+    Hash::of(&used.iter().map(pair).collect())
+}
+
+/// Whether a content asks for a restart when the data that its pods use change.
+pub fn restarts_on_change(content: &Value) -> bool {
+    annotation(content, RESTART_ON_CHANGE) == "true"
+}
+
+/// Puts the hash into the pod template of a content; one without a template stays as it is.
+pub fn with_config_hash(mut content: Value, hash: &Hash) -> Value {
+    let template = content.pointer_mut("/spec/template").and_then(Value::as_object_mut);
+    let metadata = template.map(|template| template.entry("metadata"));
+    let metadata = metadata.map(|entry| entry.or_insert_with(|| Value::Object(Map::new())));
+    let annotations = metadata.and_then(Value::as_object_mut).map(|metadata| metadata.entry("annotations"));
+    let annotations = annotations.map(|entry| entry.or_insert_with(|| Value::Object(Map::new())));
+    if let Some(annotations) = annotations.and_then(Value::as_object_mut) {
+        annotations.insert(CONFIG_HASH.to_owned(), hash.to_string().into());
+    }
+    content
+}
+
+fn named(id: &ObjectId) -> [&str; 4] {
+    [id.group(), id.kind(), id.namespace().unwrap_or_default(), id.name()]
+}

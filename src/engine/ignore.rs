@@ -1,0 +1,370 @@
+//! Fields that an object leaves to others, and objects that are left alone, by annotations.
+
+use serde_json::Value;
+
+use super::words::annotation;
+use crate::fields::{Element, Path};
+use crate::object::{Diagnostic, Object};
+
+/// Annotation with the fields that are never sent and never repaired.
+pub const IGNORE_FIELDS: &str = "rhumb.dev/ignore-fields";
+
+/// Annotation that takes an object out of our hands.
+pub const RECONCILE: &str = "rhumb.dev/reconcile";
+
+const FLUX_RECONCILE: &str = "kustomize.toolkit.fluxcd.io/reconcile";
+const FLUX_SSA: &str = "kustomize.toolkit.fluxcd.io/ssa";
+const ARGO_HOOK: &str = "argocd.argoproj.io/hook";
+
+/// What may be done to an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Reconcile {
+    /// It is created, changed, repaired and pruned.
+    #[default]
+    Enabled,
+    /// It is left alone: neither created, nor changed, nor pruned.
+    Disabled,
+    /// It is created where it is missing, and then left alone.
+    OnlyCreate,
+}
+
+/// Reads off a content, of the source or of the cluster, what may be done to its object.
+///
+/// Of Flux's words `reconcile: disabled` and `ssa: Ignore` mean the same as our own, `ssa: IfNotPresent` only
+/// creates; Flux reads them from labels too, in any case. Argo CD's word is `hook: Skip`. Its `skip-reconcile` is for
+/// whole Applications, and its `sync-options` have nothing alike.
+pub fn reconcile(content: &Value) -> Reconcile {
+    let flux = |key: &str, word: &str| {
+        let marks = ["labels", "annotations"]
+            .iter()
+            .filter_map(|map| content.get("metadata")?.get(map)?.get(key)?.as_str());
+        marks.into_iter().any(|text| text.eq_ignore_ascii_case(word))
+    };
+    let skipped = annotation(content, ARGO_HOOK).split(',').any(|hook| hook.trim() == "Skip");
+    let ours = annotation(content, RECONCILE) == "disabled";
+    if ours || skipped || flux(FLUX_RECONCILE, "disabled") || flux(FLUX_SSA, "Ignore") {
+        Reconcile::Disabled
+    } else if flux(FLUX_SSA, "IfNotPresent") {
+        Reconcile::OnlyCreate
+    } else {
+        Reconcile::Enabled
+    }
+}
+
+/// The fields that an object leaves to others.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ignored(Vec<Vec<Step>>);
+
+/// One step of a path as people write it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Step {
+    /// Into a map by its key; in a JSON pointer also into a list by position.
+    Key(String),
+    /// Into a list by position.
+    Index(usize),
+    /// Into a list, to the items whose keys have these values.
+    Item(Vec<(String, Value)>),
+    /// Into a list, to each of its items.
+    Each,
+}
+
+/// Removes from a content the fields that its own annotation leaves to others; what cannot be read or must not be
+/// ignored removes nothing.
+pub fn without_ignored(content: Value) -> Value {
+    Ignored::of(&content).left_out(content)
+}
+
+impl Ignored {
+    /// Reads the annotation of a content; what is wrong in it is left out.
+    pub fn of(content: &Value) -> Self {
+        let parts = parts(annotation(content, IGNORE_FIELDS));
+        Self(parts.iter().filter_map(|part| allowed(part).ok()).collect())
+    }
+
+    /// Whether nothing is left to others.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether a field is left to others, itself or with what it is part of.
+    pub fn covers(&self, path: &Path) -> bool {
+        self.0.iter().any(|steps| {
+            steps.len() <= path.elements().len()
+                && steps.iter().zip(path.elements()).all(|(step, element)| step.is(element))
+        })
+    }
+
+    /// Removes these fields from a content, and the maps that have nothing left.
+    pub fn left_out(&self, mut content: Value) -> Value {
+        for steps in &self.0 {
+            remove(&mut content, steps);
+        }
+        content
+    }
+
+    /// Puts into these fields what the cluster shows, and removes those that it does not show: so a content is sent
+    /// as long as nobody else owns them, since what its only owner leaves out goes back to its default.
+    pub fn as_shown(&self, mut content: Value, live: &Value) -> Value {
+        for steps in &self.0 {
+            show(&mut content, Some(live), steps);
+        }
+        content
+    }
+}
+
+impl Step {
+    fn is(&self, element: &Element) -> bool {
+        match (self, element) {
+            (Self::Key(key), Element::Key(name)) => **name == **key,
+            (Self::Key(key), Element::Index(position)) => key.parse() == Ok(*position),
+            (Self::Index(wanted), Element::Index(position)) => wanted == position,
+            (Self::Each, Element::Item(_) | Element::Index(_) | Element::Value(_)) => true,
+            (Self::Item(wanted), Element::Item(keys)) => wanted
+                .iter()
+                .all(|(key, value)| keys.iter().any(|(name, own)| **name == **key && is_value(own, value))),
+            _ => false,
+        }
+    }
+
+    /// Whether it leads to this item of a list.
+    fn leads_to(&self, position: usize, item: &Value) -> bool {
+        match self {
+            Self::Key(key) => key.parse() == Ok(position),
+            Self::Index(wanted) => *wanted == position,
+            Self::Each => true,
+            Self::Item(keys) => {
+                keys.iter().all(|(key, value)| item.get(key).is_some_and(|own| is_value(own, value)))
+            }
+        }
+    }
+}
+
+/// Equal, also where one is a number or a boolean and the other its text.
+fn is_value(own: &Value, wanted: &Value) -> bool {
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    text(own) == text(wanted)
+}
+
+/// Removes what a path leads to; maps that become empty by it go too, since an empty map would be ours.
+fn remove(value: &mut Value, steps: &[Step]) {
+    let Some((step, rest)) = steps.split_first() else { return };
+    match value {
+        Value::Object(map) => {
+            let Step::Key(key) = step else { return };
+            let Some(inner) = map.get_mut(key) else { return };
+            let was_empty = is_empty(inner);
+            remove(inner, rest);
+            if rest.is_empty() || is_empty(inner) && !was_empty {
+                map.remove(key);
+            }
+        }
+        Value::Array(items) => {
+            if rest.is_empty() {
+                let mut position = 0..;
+                items.retain(|item| !position.next().is_some_and(|nth| step.leads_to(nth, item)));
+            } else {
+                let found = items.iter_mut().enumerate().filter(|(nth, item)| step.leads_to(*nth, item));
+                found.for_each(|(_, item)| remove(item, rest));
+            }
+        }
+        _ => {}
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    value.as_object().is_some_and(serde_json::Map::is_empty) || value.as_array().is_some_and(Vec::is_empty)
+}
+
+/// Puts what the cluster shows in the place of what a path leads to.
+fn show(value: &mut Value, live: Option<&Value>, steps: &[Step]) {
+    let Some((step, rest)) = steps.split_first() else { return };
+    match value {
+        Value::Object(map) => {
+            let Step::Key(key) = step else { return };
+            let shown = live.and_then(|live| live.get(key));
+            match (map.get_mut(key), shown) {
+                (Some(inner), Some(shown)) if rest.is_empty() => *inner = shown.clone(),
+                (Some(inner), _) if !rest.is_empty() && shown.is_some() => show(inner, shown, rest),
+                (Some(_), None) => remove(value, steps),
+                _ => {}
+            }
+        }
+        Value::Array(items) => {
+            let others = live.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+            let mut gone = Vec::new();
+            for (nth, item) in items.iter_mut().enumerate().filter(|(nth, item)| step.leads_to(*nth, item)) {
+                match (counterpart(step, nth, item, others), rest.is_empty()) {
+                    (Some(shown), true) => *item = shown.clone(),
+                    (Some(shown), false) => show(item, Some(shown), rest),
+                    (None, true) => gone.push(nth),
+                    (None, false) => remove(item, rest),
+                }
+            }
+            let mut position = 0..;
+            items.retain(|_| !position.next().is_some_and(|nth| gone.contains(&nth)));
+        }
+        _ => {}
+    }
+}
+
+/// The item of another list that is this one: by its keys or its name, else by position.
+fn counterpart<'a>(step: &Step, nth: usize, item: &Value, others: &'a [Value]) -> Option<&'a Value> {
+    match (step, item.get("name")) {
+        (Step::Item(_), _) => others.iter().find(|other| step.leads_to(nth, other)),
+        (Step::Each, Some(name)) => others.iter().find(|other| other.get("name") == Some(name)),
+        _ => others.get(nth),
+    }
+}
+
+/// Says what is wrong with the fields that an object leaves to others.
+pub(super) fn misused(object: &Object) -> Vec<Diagnostic> {
+    let text = annotation(&object.body, IGNORE_FIELDS);
+    let mut found = Vec::new();
+    for part in parts(text) {
+        let Err(why) = allowed(part) else { continue };
+        let message = format!("{IGNORE_FIELDS} names {part:?}, which {why}");
+        found.push(Diagnostic::error(object.origin.clone(), "annotation", message).hint(
+            "write paths as .spec.replicas, .spec.template.spec.containers[name=web].image or /spec/replicas, \
+             separated by commas",
+        ));
+    }
+    found
+}
+
+/// The parts of the annotation, which are separated by commas.
+fn parts(text: &str) -> Vec<&str> {
+    let mut depth = 0_u32;
+    let parts = split(text, |letter| {
+        match letter {
+            '[' => depth += 1,
+            ']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        letter == ',' && depth == 0
+    });
+    parts.into_iter().map(str::trim).filter(|part| !part.is_empty()).collect()
+}
+
+/// Splits a text at the letters that `ends` tells, which does not see those in quotes.
+fn split(text: &str, mut ends: impl FnMut(char) -> bool) -> Vec<&str> {
+    let (mut found, mut begin, mut quote, mut is_escaped) = (Vec::new(), 0, None, false);
+    for (at, letter) in text.char_indices() {
+        match (quote, letter) {
+            (Some(_), _) if is_escaped => is_escaped = false,
+            (Some('"'), '\\') => is_escaped = true,
+            (Some(open), letter) if letter == open => quote = None,
+            (None, '"' | '\'') => quote = Some(letter),
+            (None, letter) if ends(letter) => {
+                found.push(&text[begin..at]);
+                begin = at + letter.len_utf8();
+            }
+            _ => {}
+        }
+    }
+    found.push(&text[begin..]);
+    found
+}
+
+/// Reads a path that may be ignored, or says why it is none.
+fn allowed(part: &str) -> Result<Vec<Step>, &'static str> {
+    let steps = parse(part).ok_or("is no path")?;
+    let key = |nth: usize| match steps.get(nth) {
+        Some(Step::Key(key)) => Some(key.as_str()),
+        _ => None,
+    };
+    match (key(0), key(1), key(2)) {
+        (Some("apiVersion" | "kind"), ..) => Err("tells what the object is"),
+        (Some("status"), ..) => Err("is never sent"),
+        (Some("metadata"), Some("labels"), Some(label)) if label == crate::object::PART_OF => {
+            Err("tells whose the object is")
+        }
+        (Some("metadata"), Some("annotations"), Some(name)) if name.starts_with("rhumb.dev/") => {
+            Err("is rhumb's own")
+        }
+        (Some("metadata"), Some("labels" | "annotations"), Some(_)) => Ok(steps),
+        (Some("metadata"), Some("labels" | "annotations"), None) => {
+            Err("holds what is rhumb's own: name single ones")
+        }
+        (Some("metadata"), ..) => Err("tells which object it is"),
+        (Some(_), ..) => Ok(steps),
+        (None, ..) => Err("does not begin at a field of the object"),
+    }
+}
+
+fn parse(part: &str) -> Option<Vec<Step>> {
+    let steps = match part.strip_prefix('/') {
+        Some(pointer) => {
+            pointer.split('/').map(|step| unescaped(step).map(Step::Key)).collect::<Option<Vec<_>>>()?
+        }
+        None => dotted(part)?,
+    };
+    (!steps.is_empty()).then_some(steps)
+}
+
+/// A step of a JSON pointer (RFC 6901).
+fn unescaped(step: &str) -> Option<String> {
+    let plain = step.replace("~1", "/").replace("~0", "~");
+    let escapes = step.matches('~').count();
+    let known = step.matches("~0").count() + step.matches("~1").count();
+    (!step.is_empty() && escapes == known).then_some(plain)
+}
+
+/// `.spec.list[name="a"].field`, also without the first dot and without quotes.
+fn dotted(part: &str) -> Option<Vec<Step>> {
+    let mut rest = part;
+    let mut steps = Vec::new();
+    while !rest.is_empty() {
+        if let Some(inner) = rest.strip_prefix('[') {
+            let inside =
+                *split(inner, |letter| letter == ']').first().filter(|inside| inside.len() < inner.len())?;
+            steps.push(bracket(inside.trim())?);
+            rest = &inner[inside.len() + 1..];
+            continue;
+        }
+        let name = match rest.strip_prefix('.') {
+            Some(name) => name,
+            None if steps.is_empty() => rest,
+            None => return None,
+        };
+        let end = name.find(['.', '[']).unwrap_or(name.len());
+        let (key, after) = name.split_at(end);
+        if key.is_empty()
+            || key.contains(|c: char| c.is_whitespace() || matches!(c, ']' | '"' | '\'' | '/' | '='))
+        {
+            return None;
+        }
+        steps.push(Step::Key(key.to_owned()));
+        rest = after;
+    }
+    Some(steps)
+}
+
+/// What stands in brackets: a quoted key, a position, `*`, or the keys of an item.
+fn bracket(text: &str) -> Option<Step> {
+    if text == "*" {
+        return Some(Step::Each);
+    }
+    if let Ok(position) = text.parse() {
+        return Some(Step::Index(position));
+    }
+    if text.starts_with(['"', '\'']) {
+        return literal(text)?.as_str().map(|key| Step::Key(key.to_owned()));
+    }
+    let keys = split(text, |letter| letter == ',').into_iter().map(|pair| {
+        let (key, value) = pair.split_once('=')?;
+        let (key, value) = (key.trim(), literal(value.trim())?);
+        (!key.is_empty()).then(|| (key.to_owned(), value))
+    });
+    keys.collect::<Option<Vec<_>>>().map(Step::Item)
+}
+
+/// A value as JSON, in single quotes, or as it is.
+fn literal(text: &str) -> Option<Value> {
+    if let Some(inner) = text.strip_prefix('\'') {
+        return inner.strip_suffix('\'').map(Value::from);
+    }
+    if text.starts_with('"') {
+        return serde_json::from_str(text).ok().filter(Value::is_string);
+    }
+    (!text.is_empty()).then(|| Value::from(text))
+}

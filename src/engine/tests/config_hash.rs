@@ -1,0 +1,112 @@
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::engine::{Key, config_hash, data_hash, restarts_on_change, with_config_hash};
+use crate::object::{GroupKind, Hash, ObjectId};
+
+fn id(kind: &str, name: &str) -> ObjectId {
+    ObjectId::new(&GroupKind::new("", kind), Some("shop"), name)
+}
+
+fn key() -> Key {
+    Key::of(b"0123456789abcdef").unwrap()
+}
+
+fn secret(object: Value) -> Hash {
+    data_hash(&key(), &id("Secret", "tls"), &object)
+}
+
+/// The first 128 bits of SHA-256 over the HMAC.
+#[test]
+fn the_hash_is_the_hmac_of_the_standard() {
+    let object = json!({"data": {"a": "MQ=="}});
+    let content = r#"[["","Secret","shop","tls"],{"a":"MQ=="},{}]"#;
+    for (secret, expected) in KNOWN {
+        let key = Key::of(secret).unwrap();
+        assert_eq!(data_hash(&key, &id("Secret", "tls"), &object).to_string(), *expected, "{content}");
+    }
+    assert!(Key::of(b"0123456789abcde").is_none());
+    assert_eq!(format!("{:?}", key()), "Key(..)");
+}
+
+#[test]
+fn only_data_and_the_identity_count() {
+    let one = secret(json!({"data": {"a": "MQ==", "b": "Mg=="}}));
+    let labelled =
+        json!({"metadata": {"labels": {"x": "y"}, "uid": "u"}, "data": {"b": "Mg==", "a": "MQ=="}});
+    assert_eq!(secret(labelled), one);
+    assert_ne!(secret(json!({"data": {"a": "MQ=="}})), one);
+    assert_ne!(secret(json!({"data": {"a": "MQ==", "b": "MQ=="}})), one);
+    assert_ne!(data_hash(&key(), &id("Secret", "other"), &json!({"data": {"a": "MQ==", "b": "Mg=="}})), one);
+    let other = Key::of(b"another key, as long").unwrap();
+    assert_ne!(data_hash(&other, &id("Secret", "tls"), &json!({"data": {"a": "MQ==", "b": "Mg=="}})), one);
+    let text = data_hash(&key(), &id("ConfigMap", "c"), &json!({"data": {"a": "1"}}));
+    assert_ne!(data_hash(&key(), &id("ConfigMap", "c"), &json!({"binaryData": {"a": "1"}})), text);
+    let empty = secret(json!({}));
+    assert_eq!(secret(json!({"data": null})), empty);
+    assert_eq!(secret(json!({"data": {}})), empty);
+}
+
+#[test]
+fn what_is_missing_has_a_hash_of_its_own() {
+    let used = |pairs: &[(&str, Option<Hash>)]| {
+        config_hash(
+            &pairs.iter().map(|(name, hash)| (id("ConfigMap", name), *hash)).collect::<BTreeMap<_, _>>(),
+        )
+    };
+    let (one, two) = (Some(Hash::of_bytes(b"1")), Some(Hash::of_bytes(b"2")));
+    let hashes = [
+        used(&[]),
+        used(&[("a", None)]),
+        used(&[("b", None)]),
+        used(&[("a", one)]),
+        used(&[("a", two)]),
+        used(&[("a", one), ("b", two)]),
+        used(&[("a", two), ("b", one)]),
+        used(&[("a", one), ("b", None)]),
+    ];
+    for (n, hash) in hashes.iter().enumerate() {
+        assert!(!hashes[..n].contains(hash), "{n}");
+    }
+    assert_eq!(used(&[("b", two), ("a", one)]), used(&[("a", one), ("b", two)]));
+}
+
+#[test]
+fn the_hash_goes_into_the_template() {
+    let hash = Hash::of_bytes(b"x");
+    let check = |content: Value, expected: Value| {
+        let expected: Value =
+            serde_json::from_str(&expected.to_string().replace("HASH", &hash.to_string())).unwrap();
+        assert_eq!(with_config_hash(content, &hash), expected);
+    };
+    let hashed = || json!({"rhumb.dev/config-hash": "HASH"});
+    check(
+        json!({"spec": {"template": {"spec": {}}}}),
+        json!({"spec": {"template": {"metadata": {"annotations": hashed()}, "spec": {}}}}),
+    );
+    check(
+        json!({"spec": {"template": {"metadata": {"labels": {"a": "b"}, "annotations": {"c": "d"}}}}}),
+        json!({"spec": {"template": {"metadata": {"labels": {"a": "b"},
+            "annotations": {"c": "d", "rhumb.dev/config-hash": "HASH"}}}}}),
+    );
+    check(json!({"spec": {"template": "hostile"}}), json!({"spec": {"template": "hostile"}}));
+    check(json!({"data": {}}), json!({"data": {}}));
+}
+
+#[test]
+fn a_restart_is_asked_for_by_one_word() {
+    let asks = |text: &str| {
+        restarts_on_change(&json!({"metadata": {"annotations": {"rhumb.dev/restart-on-change": text}}}))
+    };
+    assert!(asks("true"));
+    assert!(!asks("false") && !asks("yes"));
+    assert!(!restarts_on_change(&json!({})));
+}
+
+/// Secrets as short, as long and longer than a block, with what Python's `hmac` and `hashlib` make of the content.
+const KNOWN: &[(&[u8], &str)] = &[
+    (&[b'k'; 16], "164c083e9e851df058918f6d10915f89"),
+    (&[b'k'; 64], "83158232d263d6872669407d83cbc0a6"),
+    (&[b'k'; 131], "b7d3e09491b07967ccd3f2e6d9a42eb5"),
+];

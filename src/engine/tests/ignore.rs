@@ -1,0 +1,190 @@
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::world::config;
+use crate::engine::{Ignored, Reconcile, misused, reconcile, without_ignored};
+use crate::fields::{Element, Path};
+use crate::object::{Gvk, Object, Origin};
+
+/// A Deployment that ignores these fields.
+fn web(ignored: &str) -> Value {
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": "web", "labels": {"app": "web", "example.com/team": "a"},
+                     "annotations": {"rhumb.dev/ignore-fields": ignored, "note": "b"}},
+        "spec": {"replicas": 3, "strategy": {"rollingUpdate": {"maxSurge": 1}}, "template": {"spec": {
+            "nodeSelector": {}, "containers": [
+                {"name": "web", "image": "web:1", "ports": [{"containerPort": 80}, {"containerPort": 53, "protocol": "UDP"}]},
+                {"name": "side,car", "image": "side:1", "args": ["-a", "-b"]}]}}}
+    })
+}
+
+/// What is left out, as JSON pointers.
+fn check(ignored: &str, expected: &[&str]) {
+    let before = web(ignored);
+    let after = without_ignored(before.clone());
+    let mut gone = Vec::new();
+    missing(&before, &after, "", &mut gone);
+    assert_eq!(gone, expected, "{ignored}");
+    assert_eq!(misused(&object(before)), [], "{ignored}");
+}
+
+fn missing(before: &Value, after: &Value, path: &str, gone: &mut Vec<String>) {
+    match (before, after) {
+        (Value::Object(old), Value::Object(new)) => {
+            for (key, value) in old {
+                let path = format!("{path}/{key}");
+                match new.get(key) {
+                    Some(kept) => missing(value, kept, &path, gone),
+                    None => gone.push(path),
+                }
+            }
+        }
+        (Value::Array(old), Value::Array(new)) if old.len() == new.len() => {
+            for (nth, (old, new)) in old.iter().zip(new).enumerate() {
+                missing(old, new, &format!("{path}/{nth}"), gone);
+            }
+        }
+        (old, new) if old != new => gone.push(format!("{path} is {new}")),
+        _ => {}
+    }
+}
+
+fn object(body: Value) -> Object {
+    Object {
+        id: config("a"),
+        gvk: Gvk::new("apps", "v1", "Deployment"),
+        body: Arc::new(body),
+        origin: Origin { file: "a.yaml".into(), line: 3, column: 1 },
+    }
+}
+
+#[test]
+fn each_form_of_a_path_is_read() {
+    let image = "/spec/template/spec/containers/0/image";
+    let images = [image, "/spec/template/spec/containers/1/image"];
+    let list = ".spec.template.spec.containers";
+    check("", &[]);
+    check("spec.replicas", &["/spec/replicas"]);
+    check(".spec.replicas", &["/spec/replicas"]);
+    check("/spec/replicas", &["/spec/replicas"]);
+    check(" .spec.replicas , /spec/strategy,", &["/spec/replicas", "/spec/strategy"]);
+    check(&format!("{list}[name=web].image"), &[image]);
+    check(&format!(r#"{list}[name="web"].image"#), &[image]);
+    check(&format!("{list}[name='web'].image"), &[image]);
+    check(&format!("{list}[0].image"), &[image]);
+    check(&format!("{list}[*].image"), &images);
+    check("/spec/template/spec/containers/0/image", &[image]);
+    check(&format!(r#"{list}[name="side,car"].image,.spec.replicas"#), &["/spec/replicas", images[1]]);
+    check(&format!("{list}[name=none].image"), &[]);
+    let ports = "/spec/template/spec/containers/0/ports";
+    let one = format!(r#"{ports} is [{{"containerPort":80}}]"#);
+    check(&format!("{list}[name=web].ports[containerPort=53,protocol=\"UDP\"]"), &[&one]);
+    check(&format!("{list}[name=web].ports[1]"), &[&one]);
+    check(r#".metadata.labels["example.com/team"]"#, &["/metadata/labels/example.com/team"]);
+    check("/metadata/labels/example.com~1team", &["/metadata/labels/example.com/team"]);
+    check(".metadata.annotations.note", &["/metadata/annotations/note"]);
+    check(".data.nothing", &[]);
+}
+
+#[test]
+fn a_map_that_becomes_empty_goes_too() {
+    check("spec.strategy.rollingUpdate.maxSurge", &["/spec/strategy"]);
+    // This one asks for nothing by itself.
+    check("spec.template.spec.nodeSelector.x", &[]);
+}
+
+#[test]
+fn what_may_not_be_ignored_is_told_and_stays() {
+    fn check(ignored: &str, why: &str) {
+        let body = web(ignored);
+        assert_eq!(without_ignored(body.clone()), body, "{ignored}");
+        let told: Vec<String> = misused(&object(body)).iter().map(|found| found.message.clone()).collect();
+        assert_eq!(told, [format!("rhumb.dev/ignore-fields names {ignored:?}, which {why}")]);
+    }
+    check("apiVersion", "tells what the object is");
+    check("/kind", "tells what the object is");
+    check(".metadata.name", "tells which object it is");
+    check("metadata", "tells which object it is");
+    check(".metadata.namespace", "tells which object it is");
+    check(".status.replicas", "is never sent");
+    check(".metadata.annotations", "holds what is rhumb's own: name single ones");
+    check("/metadata/labels", "holds what is rhumb's own: name single ones");
+    check(r#".metadata.annotations["rhumb.dev/wave"]"#, "is rhumb's own");
+    check("/metadata/annotations/rhumb.dev~1ignore-fields", "is rhumb's own");
+    check("/metadata/labels/applyset.kubernetes.io~1part-of", "tells whose the object is");
+    check("[0]", "does not begin at a field of the object");
+    for broken in
+        [".", "/", ".spec..replicas", "spec.", "spec[", "spec[name=web", "spec[]", "spec[=x]", "spec[name=]"]
+    {
+        check(broken, "is no path");
+    }
+    for broken in
+        ["spec replicas", "/spec/~2", "/spec//a", "spec[name=\"web]", "spec[name]x", ".spec/replicas"]
+    {
+        check(broken, "is no path");
+    }
+}
+
+#[test]
+fn what_nobody_else_owns_is_sent_as_it_is_shown() {
+    let check = |ignored: &str, live: Value, expected: Value| {
+        let content = json!({"metadata": {"annotations": {"rhumb.dev/ignore-fields": ignored}}, "spec": {
+            "replicas": 3, "containers": [{"name": "a", "image": "a:1"}, {"name": "b", "image": "b:1"}]}});
+        let sent = Ignored::of(&content).as_shown(content, &json!({ "spec": live }));
+        assert_eq!(sent["spec"], expected, "{ignored}");
+    };
+    let containers = || json!([{"name": "a", "image": "a:1"}, {"name": "b", "image": "b:1"}]);
+    check(".spec.replicas", json!({"replicas": 7}), json!({"replicas": 7, "containers": containers()}));
+    check(".spec.replicas", json!({}), json!({"containers": containers()}));
+    let live = || json!({"containers": [{"name": "b", "image": "b:9"}, {"name": "new", "image": "c"}, {"name": "a", "image": "a:9"}]});
+    let images = |a: &str, b: &str| json!({"replicas": 3, "containers": [{"name": "a", "image": a}, {"name": "b", "image": b}]});
+    check(".spec.containers[name=a].image", live(), images("a:9", "b:1"));
+    check(".spec.containers[*].image", live(), images("a:9", "b:9"));
+    let live = json!({"containers": [{"name": "b", "image": "b:9"}]});
+    let without = json!({"replicas": 3, "containers": [{"name": "a"}, {"name": "b", "image": "b:1"}]});
+    check(".spec.containers[name=a].image", live, without);
+}
+
+#[test]
+fn a_field_is_left_to_others_with_all_that_is_in_it() {
+    let ignored = Ignored::of(&web(".spec.template.spec.containers[name=web].ports,.spec.replicas"));
+    let item = |name: &str| Element::Item(vec![("name".into(), name.into())]);
+    let path = |name: &str, field: &str| {
+        let keys = ["spec", "template", "spec", "containers"].map(Element::key);
+        Path::from(
+            keys.into_iter().chain([item(name), Element::key(field), Element::Index(0)]).collect::<Vec<_>>(),
+        )
+    };
+    assert!(ignored.covers(&path("web", "ports")));
+    assert!(!ignored.covers(&path("other", "ports")));
+    assert!(!ignored.covers(&path("web", "image")));
+    assert!(ignored.covers(&Path::of_keys(&["spec", "replicas"])));
+    assert!(!ignored.covers(&Path::of_keys(&["spec"])));
+    assert!(Ignored::of(&web("")).is_empty() && !ignored.is_empty());
+}
+
+#[test]
+fn an_object_may_be_left_alone_in_the_words_of_others() {
+    fn check(map: &str, key: &str, word: &str, expected: Reconcile) {
+        assert_eq!(reconcile(&json!({"metadata": {map: {key: word}}})), expected, "{map} {key} {word}");
+    }
+    let says = |key, word, expected| check("annotations", key, word, expected);
+    says("rhumb.dev/reconcile", "disabled", Reconcile::Disabled);
+    says("kustomize.toolkit.fluxcd.io/reconcile", "disabled", Reconcile::Disabled);
+    says("kustomize.toolkit.fluxcd.io/reconcile", "enabled", Reconcile::Enabled);
+    says("kustomize.toolkit.fluxcd.io/ssa", "Ignore", Reconcile::Disabled);
+    says("kustomize.toolkit.fluxcd.io/ssa", "IfNotPresent", Reconcile::OnlyCreate);
+    says("kustomize.toolkit.fluxcd.io/ssa", "ifnotpresent", Reconcile::OnlyCreate);
+    says("kustomize.toolkit.fluxcd.io/ssa", "Merge", Reconcile::Enabled);
+    says("argocd.argoproj.io/hook", "Skip", Reconcile::Disabled);
+    says("argocd.argoproj.io/hook", "PreSync, Skip", Reconcile::Disabled);
+    says("argocd.argoproj.io/hook", "PreSync", Reconcile::Enabled);
+    says("argocd.argoproj.io/skip-reconcile", "true", Reconcile::Enabled);
+    says("argocd.argoproj.io/sync-options", "Skip=true", Reconcile::Enabled);
+    check("labels", "kustomize.toolkit.fluxcd.io/ssa", "IfNotPresent", Reconcile::OnlyCreate);
+    check("labels", "kustomize.toolkit.fluxcd.io/reconcile", "Disabled", Reconcile::Disabled);
+    check("labels", "rhumb.dev/reconcile", "disabled", Reconcile::Enabled);
+    assert_eq!(reconcile(&json!({})), Reconcile::Enabled);
+}

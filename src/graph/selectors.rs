@@ -1,0 +1,241 @@
+//! Connections by label: who selects, and what can be selected.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::object::{ObjectId, at, text_at};
+
+/// The label that a `StatefulSet` gives each of its pods: its own name, and the pod's ordinal.
+const POD_NAME: &str = "statefulset.kubernetes.io/pod-name";
+
+/// What a selector looks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Target {
+    /// Pods: those of a template, or one that stands by itself.
+    Pods,
+    /// Services, by their own labels.
+    Services,
+}
+
+/// The labels of what can be selected: of the pods that a workload makes, of a Pod, of a Service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Labels {
+    target: Target,
+    /// By key.
+    labels: Box<[(Box<str>, Box<str>)]>,
+}
+
+impl Labels {
+    /// Reads them off an object; none for what nothing selects, which costs 8 bytes then.
+    pub fn of(id: &ObjectId, body: &Value) -> Option<Box<Self>> {
+        let (target, found) = match (id.group(), id.kind()) {
+            ("", "Service") => (Target::Services, at(body, &["metadata", "labels"])),
+            ("", "Pod") => (Target::Pods, at(body, &["metadata", "labels"])),
+            ("batch", "CronJob") => {
+                (Target::Pods, at(body, &["spec", "jobTemplate", "spec", "template", "metadata", "labels"]))
+            }
+            _ => {
+                // Also a custom kind that makes pods of a template.
+                at(body, &["spec", "template", "spec", "containers"])?.as_array()?;
+                (Target::Pods, at(body, &["spec", "template", "metadata", "labels"]))
+            }
+        };
+        let mut labels = texts(found);
+        if id.is("apps", "StatefulSet") {
+            labels.insert(POD_NAME.into(), id.name().into());
+        }
+        Some(Box::new(Self { target, labels: labels.into_iter().collect() }))
+    }
+
+    /// What they are the labels of.
+    pub fn target(&self) -> Target {
+        self.target
+    }
+
+    /// Each key with its value.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.labels.iter().map(|(key, value)| (&**key, &**value))
+    }
+
+    fn get(&self, key: &str) -> Option<&str> {
+        let found = self.labels.binary_search_by(|(own, _)| (**own).cmp(key)).ok()?;
+        Some(&self.labels[found].1)
+    }
+}
+
+/// The namespaces that a selector looks into.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Namespaces {
+    /// That of the object which selects.
+    Own,
+    /// All.
+    All,
+    /// These.
+    Named(Box<[Box<str>]>),
+}
+
+/// What an object selects by labels.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Selects {
+    target: Target,
+    namespaces: Namespaces,
+    /// All of them must hold; none selects everything.
+    requirements: Box<[Requirement]>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Requirement {
+    key: Box<str>,
+    test: Test,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Test {
+    In(Box<[Box<str>]>),
+    NotIn(Box<[Box<str>]>),
+    Exists,
+    DoesNotExist,
+    /// An operator that Kubernetes does not know, and refuses.
+    Never,
+}
+
+impl Selects {
+    /// Reads it off an object; none for what selects nothing, which costs 8 bytes then.
+    ///
+    /// A Service without a selector selects nothing (its endpoints are somebody's own), a policy with an empty
+    /// one selects everything. `ServiceMonitor` and `PodMonitor` are Prometheus' kinds, which others copied.
+    pub fn of(id: &ObjectId, body: &Value) -> Option<Box<Self>> {
+        let spec = body.get("spec")?;
+        let found = match (id.group(), id.kind()) {
+            ("", "Service") => {
+                let map = spec.get("selector").filter(|map| !is_empty(map))?;
+                Self { target: Target::Pods, namespaces: Namespaces::Own, requirements: equal_to(map) }
+            }
+            ("policy", "PodDisruptionBudget") => {
+                Self::by(Target::Pods, Namespaces::Own, Some(spec.get("selector").filter(|s| !s.is_null())?))
+            }
+            ("networking.k8s.io", "NetworkPolicy") => {
+                Self::by(Target::Pods, Namespaces::Own, spec.get("podSelector"))
+            }
+            ("monitoring.coreos.com" | "azmonitoring.coreos.com", "PodMonitor")
+            | ("operator.victoriametrics.com", "VMPodScrape") => {
+                Self::by(Target::Pods, namespaces(spec), spec.get("selector"))
+            }
+            ("monitoring.coreos.com" | "azmonitoring.coreos.com", "ServiceMonitor")
+            | ("operator.victoriametrics.com", "VMServiceScrape") => {
+                Self::by(Target::Services, namespaces(spec), spec.get("selector"))
+            }
+            _ => return None,
+        };
+        Some(Box::new(found))
+    }
+
+    /// Whether an object in the namespace `own` that selects so selects what has these labels in `namespace`;
+    /// both are empty for what is in no namespace.
+    pub fn matches(&self, own: &str, labels: &Labels, namespace: &str) -> bool {
+        let is_near = match &self.namespaces {
+            Namespaces::Own => own == namespace,
+            Namespaces::All => true,
+            Namespaces::Named(names) => names.iter().any(|name| **name == *namespace),
+        };
+        is_near
+            && self.target == labels.target
+            && self.requirements.iter().all(|requirement| requirement.holds(labels.get(&requirement.key)))
+    }
+
+    /// What it looks for.
+    pub fn target(&self) -> Target {
+        self.target
+    }
+
+    /// Where it looks.
+    pub fn namespaces(&self) -> &Namespaces {
+        &self.namespaces
+    }
+
+    /// Whether it selects whatever is in its namespaces.
+    pub fn is_everything(&self) -> bool {
+        self.requirements.is_empty()
+    }
+
+    /// A label that all it selects must have, with the only values that it may have; for an index.
+    pub(super) fn equality(&self) -> Option<(&str, &[Box<str>])> {
+        self.requirements.iter().find_map(|requirement| match &requirement.test {
+            Test::In(values) if *requirement.key != *POD_NAME => Some((&*requirement.key, &**values)),
+            _ => None,
+        })
+    }
+
+    fn by(target: Target, namespaces: Namespaces, selector: Option<&Value>) -> Self {
+        Self { target, namespaces, requirements: requirements(selector) }
+    }
+}
+
+impl Requirement {
+    fn holds(&self, value: Option<&str>) -> bool {
+        let is_among = |values: &[Box<str>]| {
+            value.is_some_and(|value| values.iter().any(|wanted| self.is_value(value, wanted)))
+        };
+        match &self.test {
+            Test::In(values) => is_among(values),
+            Test::NotIn(values) => !is_among(values),
+            Test::Exists => value.is_some(),
+            Test::DoesNotExist => value.is_none(),
+            Test::Never => false,
+        }
+    }
+
+    /// Whether a label has a wanted value; of a pod's own name it is known only which set it belongs to.
+    fn is_value(&self, value: &str, wanted: &str) -> bool {
+        if *self.key == *POD_NAME {
+            return wanted.rsplit_once('-').is_some_and(|(set, _)| set == value);
+        }
+        value == wanted
+    }
+}
+
+/// The requirements of a `LabelSelector`.
+fn requirements(selector: Option<&Value>) -> Box<[Requirement]> {
+    let equal = selector.and_then(|selector| selector.get("matchLabels")).map(equal_to).unwrap_or_default();
+    let expressions =
+        selector.and_then(|selector| selector.get("matchExpressions")).and_then(Value::as_array);
+    let expressions = expressions.into_iter().flatten().map(|expression| {
+        let values = expression.get("values").and_then(Value::as_array).into_iter().flatten();
+        let values = values.filter_map(Value::as_str).map(Box::from).collect();
+        let test = match text_at(expression, &["operator"]) {
+            "In" => Test::In(values),
+            "NotIn" => Test::NotIn(values),
+            "Exists" => Test::Exists,
+            "DoesNotExist" => Test::DoesNotExist,
+            _ => Test::Never,
+        };
+        Requirement { key: text_at(expression, &["key"]).into(), test }
+    });
+    equal.into_iter().chain(expressions).collect()
+}
+
+fn equal_to(map: &Value) -> Box<[Requirement]> {
+    let each = texts(Some(map)).into_iter();
+    each.map(|(key, value)| Requirement { key, test: Test::In([value].into()) }).collect()
+}
+
+fn namespaces(spec: &Value) -> Namespaces {
+    let selector = spec.get("namespaceSelector").unwrap_or(&Value::Null);
+    let names = selector.get("matchNames").and_then(Value::as_array).into_iter().flatten();
+    let names: Box<[Box<str>]> = names.filter_map(Value::as_str).map(Box::from).collect();
+    match selector.get("any").and_then(Value::as_bool) {
+        Some(true) => Namespaces::All,
+        _ if names.is_empty() => Namespaces::Own,
+        _ => Namespaces::Named(names),
+    }
+}
+
+fn texts(map: Option<&Value>) -> BTreeMap<Box<str>, Box<str>> {
+    let entries = map.and_then(Value::as_object).into_iter().flatten();
+    entries.filter_map(|(key, value)| Some((key.as_str().into(), value.as_str()?.into()))).collect()
+}
+
+fn is_empty(map: &Value) -> bool {
+    map.as_object().is_none_or(serde_json::Map::is_empty)
+}
