@@ -21,14 +21,19 @@ mod effective;
 mod entry;
 mod gate;
 mod live;
+mod node_steps;
 mod outcome;
+mod overlay;
 mod plan;
 mod policy;
 mod prune;
 mod reason;
 mod resolve;
+mod selector;
 mod sources;
 mod state;
+mod step_words;
+mod steps;
 mod unlisted;
 mod words;
 
@@ -44,13 +49,22 @@ pub use desired::{Desired, Ends, Place, Recreate, Shared, Traits, is_workload};
 pub use effective::{Replicas, effective, stamped};
 pub use entry::{Accepted, Cover, Entry, Looked, Lost, Refusal, Rule, SourceId, Topic, Verified};
 pub use live::{Live, Manager, Owner, Release, RollPhase, Rolling, Rv, Uid};
+pub use node_steps::{
+    Host, NodeCounts, NodePod, NodeStep, OrdinalPod, Ordinals, PodState, Template, evictions, node_counts,
+    stuck,
+};
 pub use outcome::{Failure, Outcome, Written, replaceable};
+pub use overlay::{NotAnOverlay, OVERLAY, Overlay, overlaid, own_unavailable};
 pub use plan::{Plan, Planned, Verdict};
 pub use policy::{Adopt, BlastRadius, NotABlastRadius, Prune};
 pub use prune::{Guard as PruneGuard, Judgement, Keep, Pending, judge, precious};
 pub use reason::Reason;
+pub use selector::LabelSelector;
 pub use sources::{Inventory, Reading, Source, Writes};
 pub use state::{Engine, KindState, Served};
+pub use steps::{
+    Lack, Move, Promote, Promotion, Shown, Size, Standing, StepWait, Steps, misused_steps, next,
+};
 pub use unlisted::GROUP_DOWN;
 pub use words::misused;
 

@@ -3,10 +3,13 @@
 
 mod budget;
 mod decisions;
+mod node_steps;
+mod overlay;
 mod prune;
 mod returns;
 mod safety;
 mod simulation;
+mod steps;
 mod wakes;
 mod words;
 mod world;
