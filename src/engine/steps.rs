@@ -166,7 +166,9 @@ pub struct Standing {
     pub replicas: u32,
     /// What the cluster shows.
     pub shown: Shown,
-    /// Ready pods of the new template.
+    /// Pods of the new template that are not being deleted.
+    pub made: u32,
+    /// Those of them that are Ready.
     pub ready: u32,
     /// For how long that many have been Ready without a restart: the age of the youngest of them.
     pub ready_for: Duration,
@@ -244,12 +246,12 @@ pub fn next(steps: &Steps, standing: &Standing) -> Move {
         Shown::Under(overlay) => overlay,
     };
     let step = steps.step_of(overlay);
-    let wanted = steps.overlay_of(step, replicas);
-    if wanted != Some(overlay) {
-        return enter(step);
-    }
     let stay = |lacks| Move::Stay(StepWait { step, of: steps.count(), lacks });
     let target = steps.target(step, replicas);
+    let wanted = steps.overlay_of(step, replicas);
+    if wanted != Some(overlay) && !is_enough(overlay, wanted, standing.made >= target) {
+        return enter(step);
+    }
     if ready < target {
         return stay(Lack::Pods { ready, target });
     }
@@ -264,6 +266,17 @@ pub fn next(steps: &Steps, standing: &Standing) -> Move {
     match steps.promote {
         Promote::Auto => onward(steps, step, replicas),
         Promote::Manual => stay(Lack::Promotion),
+    }
+}
+
+/// Whether an overlay for fewer pods does as well. A Deployment that is scaled up while it is held gives a share
+/// of the pods to the new template by itself; a larger surge would add to them.
+fn is_enough(shown: Overlay, wanted: Option<Overlay>, has_pods: bool) -> bool {
+    match (shown, wanted) {
+        (Overlay::Surge { pods, step }, Some(Overlay::Surge { pods: more, step: same })) => {
+            has_pods && step == same && pods < more
+        }
+        _ => false,
     }
 }
 

@@ -214,7 +214,14 @@ fn each_kind_is_held_by_its_own_overlay() {
 }
 
 fn standing(replicas: u32, shown: Shown, ready: u32) -> Standing {
-    Standing { replicas, shown, ready, ready_for: Duration::from_secs(30), promotion: Promotion::None }
+    Standing {
+        replicas,
+        shown,
+        made: ready,
+        ready,
+        ready_for: Duration::from_secs(30),
+        promotion: Promotion::None,
+    }
 }
 
 fn surge(pods: u32, step: u32) -> Shown {
@@ -290,6 +297,15 @@ fn each_standing_has_its_move() {
     check(auto, standing(16, surge(2, 2), 2), "enter surge=4 step=2");
     check(auto, standing(4, surge(2, 2), 2), "enter surge=1 step=2");
     check(manual, standing(7, surge(2, 2), 2), "step 2 of 3: waits for `rhumb rollout promote`");
+    // The Deployment gave the new template its share of the pods that were added.
+    check(
+        auto,
+        Standing { made: 4, ..standing(16, surge(2, 2), 2) },
+        "step 2 of 3: 2 of 4 new pods are ready",
+    );
+    check(auto, Standing { made: 3, ..standing(16, surge(2, 2), 3) }, "enter surge=4 step=2");
+    check(auto, standing(16, surge(2, 2), 4), "enter surge=8 step=3");
+    check(auto, standing(16, surge(2, 1), 4), "enter surge=1 step=1");
     // Another mode, or fewer steps than before.
     check(&[("mode", "in-place")], standing(8, surge(2, 2), 2), "enter in-place=2 step=2");
     check(auto, standing(8, surge(7, 9), 8), "enter surge=4 step=3");
@@ -355,11 +371,11 @@ fn all_standings(steps: &Steps) -> Vec<Standing> {
             shown.extend((1..=5).filter_map(|step| steps.overlay_of(step, of)).map(Shown::Under));
         }
         for shown in shown {
-            for ready in 0..=7 {
+            for (made, ready) in (0..=7).flat_map(|made| [(made, made), (made, made / 2)]) {
                 for ready_for in [0, 9, 10].map(Duration::from_secs) {
                     let from = (0..=5).map(|from| Promotion::OneStep { from });
                     for promotion in from.chain([Promotion::None, Promotion::Full]) {
-                        all.push(Standing { replicas, shown, ready, ready_for, promotion });
+                        all.push(Standing { replicas, shown, made, ready, ready_for, promotion });
                     }
                 }
             }
@@ -383,23 +399,28 @@ fn no_standing_skips_a_step_or_goes_on_without_its_pods() {
             checked += 1;
             let decided = next(&steps, &standing);
             let at = step_shown(&steps, standing.shown);
-            let text = format!("{steps:?} {standing:?} {decided:?}");
+            let text = || format!("{steps:?} {standing:?} {decided:?}");
             let all = steps.target(u32::MAX, standing.replicas);
             let is_free = standing.promotion == Promotion::Full || all == 0;
             match decided {
                 Move::Enter(overlay) => {
-                    assert!(!is_free, "{text}");
+                    assert!(!is_free, "{}", text());
                     let to = overlay.step().unwrap();
-                    assert_eq!(Some(overlay), steps.overlay_of(to, standing.replicas), "{text}");
-                    assert_ne!(standing.shown, Shown::Under(overlay), "a write that changes nothing: {text}");
+                    assert_eq!(Some(overlay), steps.overlay_of(to, standing.replicas), "{}", text());
+                    assert_ne!(
+                        standing.shown,
+                        Shown::Under(overlay),
+                        "a write that changes nothing: {}",
+                        text()
+                    );
                     match at {
-                        None => assert_eq!(to, 1, "{text}"),
+                        None => assert_eq!(to, 1, "{}", text()),
                         Some(at) if to == at => {}
                         Some(at) => {
-                            assert_eq!(to, at + 1, "{text}");
-                            assert!(standing.ready >= steps.target(at, standing.replicas), "{text}");
+                            assert_eq!(to, at + 1, "{}", text());
+                            assert!(standing.ready >= steps.target(at, standing.replicas), "{}", text());
                             let asked = standing.promotion == Promotion::OneStep { from: at };
-                            assert!(asked || standing.ready_for >= Duration::from_secs(10), "{text}");
+                            assert!(asked || standing.ready_for >= Duration::from_secs(10), "{}", text());
                         }
                     }
                 }
@@ -410,15 +431,17 @@ fn no_standing_skips_a_step_or_goes_on_without_its_pods() {
                         is_free
                             || was_free
                             || (at_end && standing.ready >= steps.target(at.unwrap(), standing.replicas)),
-                        "{text}"
+                        "{}",
+                        text()
                     );
                 }
                 Move::Stay(wait) => {
-                    assert_eq!(Some(wait.step), at, "{text}");
+                    assert_eq!(Some(wait.step), at, "{}", text());
                     assert_eq!(
                         matches!(wait.lacks, Lack::Pods { .. }),
                         standing.ready < steps.target(wait.step, standing.replicas),
-                        "{text}"
+                        "{}",
+                        text()
                     );
                 }
             }
@@ -440,7 +463,8 @@ fn follow(
         let at = step_shown(steps, shown);
         let ready = at.map_or(0, |at| steps.target(at, replicas));
         let promotion = at.map_or(Promotion::None, &promote);
-        let standing = Standing { replicas, shown, ready, ready_for: Duration::from_secs(10), promotion };
+        let ready_for = Duration::from_secs(10);
+        let standing = Standing { replicas, shown, made: ready, ready, ready_for, promotion };
         match next(steps, &standing) {
             Move::Enter(overlay) => {
                 shown = Shown::Under(overlay);
