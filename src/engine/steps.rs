@@ -123,6 +123,8 @@ pub fn misused_steps(object: &Object) -> Vec<Diagnostic> {
 /// What the cluster shows of the template that is to be rolled out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shown {
+    /// No such workload: its creation replaces nothing.
+    Nothing,
     /// Another template: its rollout has not begun.
     Other,
     /// This template, and nothing holds it.
@@ -136,11 +138,13 @@ pub enum Shown {
 impl Shown {
     /// Reads the annotations of a live object that has the template.
     pub fn of(object: &Value) -> Self {
-        if at(object, &["metadata", "annotations", OVERLAY]).is_none() {
-            return Self::Plain;
-        }
-        let overlay = text_at(object, &["metadata", "annotations", OVERLAY]).parse();
-        overlay.map_or(Self::Unreadable, Self::Under)
+        let annotation = at(object, &["metadata", "annotations", OVERLAY]);
+        Self::read(annotation.map(|_| text_at(object, &["metadata", "annotations", OVERLAY])))
+    }
+
+    /// Reads the annotation [`OVERLAY`] of a live object that has the template.
+    pub fn read(annotation: Option<&str>) -> Self {
+        annotation.map_or(Self::Plain, |text| text.parse().map_or(Self::Unreadable, Self::Under))
     }
 }
 
@@ -242,7 +246,7 @@ pub fn next(steps: &Steps, standing: &Standing) -> Move {
     }
     let overlay = match standing.shown {
         Shown::Other | Shown::Unreadable => return enter(1),
-        Shown::Plain | Shown::Under(Overlay::Narrow(_)) => return Move::Finish,
+        Shown::Nothing | Shown::Plain | Shown::Under(Overlay::Narrow(_)) => return Move::Finish,
         Shown::Under(overlay) => overlay,
     };
     let step = steps.step_of(overlay);

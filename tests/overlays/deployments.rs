@@ -22,6 +22,8 @@ async fn a_surge_is_exactly_so_many_new_pods_beside_all_old_ones() {
     web.until("one new pod", |web| web.is_held(4, 1)).await;
     assert_eq!((web.worst.old, web.worst.new), (4, 1));
     assert_eq!((web.status("updatedReplicas"), web.status("availableReplicas")), (1, 4));
+    // Without a deadline there is no such condition: nobody but us notices that a hold fails.
+    assert!(!web.live["status"]["conditions"].to_string().contains("Progressing"), "{}", web.live["status"]);
     web.apply(NEW, surge(3)).await;
     web.until("three new pods", |web| web.is_held(4, 3)).await;
     assert_eq!((web.worst.old, web.worst.new), (4, 3));
