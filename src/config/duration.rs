@@ -3,9 +3,10 @@
 use std::fmt;
 use std::str::FromStr;
 
-use jiff::fmt::friendly::{Designator, Spacing, SpanParser, SpanPrinter};
 use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
+
+use crate::object;
 
 /// A length of time, longer than nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -94,20 +95,13 @@ impl FromStr for Duration {
     type Err = NotADuration;
 
     fn from_str(text: &str) -> Result<Self, NotADuration> {
-        // jiff's friendly form also knows words, signs, spaces, days and years.
-        let plain = text.bytes().all(|byte| byte.is_ascii_digit() || b".hmsun".contains(&byte));
-        let read = plain.then(|| SpanParser::new().parse_unsigned_duration(text));
-        match read {
-            Some(Ok(length)) if !length.is_zero() => Ok(Self(length)),
-            _ => Err(NotADuration),
-        }
+        object::duration(text).filter(|length| !length.is_zero()).map(Self).ok_or(NotADuration)
     }
 }
 
 impl fmt::Display for Duration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let printer = SpanPrinter::new().designator(Designator::Compact).spacing(Spacing::None);
-        f.write_str(&printer.unsigned_duration_to_string(&self.0))
+        f.write_str(&object::duration_text(self.0))
     }
 }
 

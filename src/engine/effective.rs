@@ -71,7 +71,7 @@ fn merge_string_data(body: &mut Value) {
     }
 }
 
-fn set_metadata(body: &mut Value, map: &str, key: &str, value: &str) {
+pub(super) fn set_metadata(body: &mut Value, map: &str, key: &str, value: &str) {
     let metadata = body.as_object_mut().map(|body| body.entry("metadata"));
     let metadata = metadata.map(|entry| entry.or_insert_with(|| Value::Object(Map::new())));
     let metadata = metadata.and_then(Value::as_object_mut);

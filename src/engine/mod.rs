@@ -24,7 +24,9 @@ mod entry;
 mod gate;
 mod ignore;
 mod live;
+mod node_steps;
 mod outcome;
+mod overlay;
 mod plan;
 mod policy;
 mod prune;
@@ -32,8 +34,11 @@ mod reason;
 mod rejection;
 mod resolve;
 mod rolls;
+mod selector;
 mod sources;
 mod state;
+mod step_words;
+mod steps;
 mod strategy;
 mod tokens;
 mod unit;
@@ -60,14 +65,23 @@ pub use effective::{Replicas, effective, stamped};
 pub use entry::{Accepted, Cover, Entry, Looked, Lost, Refusal, Rule, SourceId, Topic, Verified};
 pub use ignore::{IGNORE_FIELDS, Ignored, RECONCILE, Reconcile, reconcile, without_ignored};
 pub use live::{Live, Manager, Owner, Release, RollPhase, Rolling, Rv, Uid};
+pub use node_steps::{
+    Host, NodeCounts, NodePod, NodeStep, OrdinalPod, Ordinals, PodState, Template, evictions, node_counts,
+    stuck,
+};
 pub use outcome::{Failure, Outcome, Written, replaceable};
+pub use overlay::{NotAnOverlay, OVERLAY, Overlay, overlaid, own_unavailable};
 pub use plan::{Plan, Planned, Verdict};
 pub use policy::{Adopt, BlastRadius, NotABlastRadius, Prune};
 pub use prune::{Guard as PruneGuard, Judgement, Keep, Pending, judge, precious};
 pub use reason::Reason;
 pub use rejection::{Instead, Rejection, Substitute, Way, parse_rejections, rejections_text};
+pub use selector::LabelSelector;
 pub use sources::{Inventory, Reading, Source, Writes};
 pub use state::{Engine, KindState, Served};
+pub use steps::{
+    Lack, Move, Promote, Promotion, Shown, Size, Standing, StepWait, Steps, misused_steps, next,
+};
 pub use strategy::Strategy;
 pub use unlisted::GROUP_DOWN;
 pub use words::misused;

@@ -4,8 +4,11 @@
 
 use serde_json::Value;
 
+use super::OVERLAY;
 use super::config_hash::RESTART_ON_CHANGE;
 use super::ignore::{self, IGNORE_FIELDS, RECONCILE};
+use super::step_words::STEP_WORDS;
+use super::steps::misused_steps;
 use crate::graph;
 use crate::object::{Diagnostic, Object, RELEASE, text_at};
 
@@ -45,8 +48,17 @@ pub fn misused(object: &Object) -> Vec<Diagnostic> {
             Some(Form::OneOf(words)) if !words.contains(&text) => {
                 (format!("{key} is {text:?}"), format!("it may be {}", words.join(" or ")))
             }
+            None if STEP_WORDS.contains(&&**key) => continue,
+            None if key == OVERLAY => {
+                let message = format!("{key} is written by rhumb, and is not read from a manifest");
+                found.push(
+                    Diagnostic::warning(object.origin.clone(), "annotation", message)
+                        .hint("take it out, with the fields that came with it"),
+                );
+                continue;
+            }
             None if key.starts_with("rhumb.dev/") && key != RELEASE => {
-                let words: Vec<&str> = WORDS.iter().map(|(word, _)| *word).collect();
+                let words: Vec<&str> = WORDS.iter().map(|(word, _)| *word).chain(STEP_WORDS).collect();
                 let message = format!("{key} is no annotation that rhumb knows");
                 found.push(
                     Diagnostic::warning(object.origin.clone(), "unknown-annotation", message)
@@ -65,6 +77,7 @@ pub fn misused(object: &Object) -> Vec<Diagnostic> {
     }
     found.extend(dependencies(object));
     found.extend(ignore::misused(object));
+    found.extend(misused_steps(object));
     found
 }
 

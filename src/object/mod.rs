@@ -8,12 +8,14 @@
 
 mod class;
 mod diagnostic;
+mod duration;
 mod hash;
 mod id;
 mod tree;
 
 pub use class::Class;
 pub use diagnostic::{Code, Diagnostic, Severity};
+pub use duration::{duration, duration_text};
 pub use hash::Hash;
 pub use id::{GroupKind, Gvk, ObjectId};
 pub use tree::{at, canonical_json, pretty_json, text_at};

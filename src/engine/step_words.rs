@@ -1,0 +1,223 @@
+//! The annotations by which a workload asks for steps, and what is wrong with them.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::selector::LabelSelector;
+use super::{Promote, Size, Steps};
+use crate::object::{at, duration, text_at};
+
+const STEPS: &str = "rhumb.dev/steps";
+const SOAK: &str = "rhumb.dev/step-soak";
+const PROMOTE: &str = "rhumb.dev/step-promote";
+const MODE: &str = "rhumb.dev/step-mode";
+const NODES: &str = "rhumb.dev/step-nodes";
+
+/// All words about steps.
+pub(super) const STEP_WORDS: [&str; 5] = [STEPS, SOAK, PROMOTE, MODE, NODES];
+
+/// How a step holds its workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shape {
+    Surge,
+    InPlace,
+    Partition,
+    OnDelete,
+}
+
+/// Something wrong with the words.
+pub(super) struct Finding {
+    pub(super) is_error: bool,
+    pub(super) message: String,
+    pub(super) hint: String,
+}
+
+/// What the words of a content say.
+#[derive(Default)]
+pub(super) struct Read {
+    pub(super) steps: Option<Steps>,
+    pub(super) found: Vec<Finding>,
+}
+
+impl Read {
+    fn error(&mut self, message: impl Into<String>, hint: impl Into<String>) {
+        self.found.push(Finding { is_error: true, message: message.into(), hint: hint.into() });
+    }
+
+    fn warning(&mut self, message: impl Into<String>, hint: impl Into<String>) {
+        self.found.push(Finding { is_error: false, message: message.into(), hint: hint.into() });
+    }
+}
+
+fn word<'a>(content: &'a Value, key: &str) -> Option<&'a str> {
+    at(content, &["metadata", "annotations", key])?.as_str()
+}
+
+pub(super) fn read(content: &Value) -> Read {
+    let mut read = Read::default();
+    let used = STEP_WORDS.into_iter().filter(|key| word(content, key).is_some());
+    let Some(text) = word(content, STEPS) else {
+        for key in used {
+            read.warning(
+                format!("{key} has no effect without {STEPS}"),
+                format!("add {STEPS}, as \"1, 25%, 50%\""),
+            );
+        }
+        return read;
+    };
+    let kind = text_at(content, &["kind"]);
+    let is_apps = text_at(content, &["apiVersion"]).starts_with("apps/");
+    let shape = match kind {
+        "Deployment" if is_apps => Shape::Surge,
+        "StatefulSet" if is_apps => Shape::Partition,
+        "DaemonSet" if is_apps => Shape::OnDelete,
+        _ => {
+            let message =
+                format!("{STEPS} is for Deployments, StatefulSets and DaemonSets, and this is a {kind}");
+            read.error(message, "take it out");
+            return read;
+        }
+    };
+    let sizes = sizes(text, &mut read);
+    let steps = Steps {
+        sizes,
+        soak: soak(content, &mut read),
+        promote: promote(content, &mut read),
+        shape: mode(content, shape, &mut read),
+        nodes: nodes(content, shape, &mut read),
+        kept: kept(content, shape),
+    };
+    read.steps = has_effect(content, kind, &mut read).then_some(steps);
+    read
+}
+
+/// Whether the workload's own strategy lets steps work.
+fn has_effect(content: &Value, kind: &str, read: &mut Read) -> bool {
+    if kind == "Deployment" {
+        if text_at(content, &["spec", "strategy", "type"]) == "Recreate" {
+            read.error(
+                format!("{STEPS} cannot work with spec.strategy.type Recreate, which ends all old pods before the first new one"),
+                format!("take {STEPS} out, or use the strategy RollingUpdate"),
+            );
+            return false;
+        }
+        if at(content, &["spec", "paused"]).and_then(Value::as_bool) == Some(true) {
+            read.warning(
+                format!("{STEPS} stands still while spec.paused is true: no new pod is made in any step"),
+                "take spec.paused out: a step holds the rollout by itself",
+            );
+        }
+        return true;
+    }
+    if text_at(content, &["spec", "updateStrategy", "type"]) == "OnDelete" {
+        read.warning(
+            format!("{STEPS} has no effect with spec.updateStrategy.type OnDelete: a pod gets the new template when somebody deletes the old one"),
+            format!("take {STEPS} out, or use the strategy RollingUpdate"),
+        );
+        return false;
+    }
+    true
+}
+
+fn sizes(text: &str, read: &mut Read) -> Vec<Size> {
+    let hint = "write counts of pods, then percentages, each larger than the one before, as \"1, 25%, 50%\"";
+    let mut sizes = Vec::new();
+    for part in text.split(',').map(str::trim) {
+        let Some(size) = size(part) else {
+            read.error(
+                format!(
+                    "{STEPS} names {part:?}, which is neither a count from 1 nor a percentage from 1% to 100%"
+                ),
+                hint,
+            );
+            continue;
+        };
+        let is_more = match (sizes.last(), size) {
+            (Some(Size::Pods(before)), Size::Pods(pods)) => pods > *before,
+            (Some(Size::Percent(before)), Size::Percent(percent)) => percent > *before,
+            // Which is more depends on the replicas.
+            (Some(Size::Percent(_)), Size::Pods(_)) => false,
+            _ => true,
+        };
+        if !is_more {
+            read.error(format!("{STEPS} is {text:?}, and {part} is not more than the step before it"), hint);
+        }
+        sizes.push(size);
+    }
+    sizes
+}
+
+fn size(part: &str) -> Option<Size> {
+    let number = part.strip_suffix('%').unwrap_or(part);
+    let is_plain = number.bytes().all(|byte| byte.is_ascii_digit());
+    let number = number.parse::<u32>().ok().filter(|number| is_plain && *number > 0)?;
+    if part.ends_with('%') {
+        return (number <= 100).then_some(Size::Percent(number));
+    }
+    Some(Size::Pods(number))
+}
+
+fn soak(content: &Value, read: &mut Read) -> Duration {
+    let Some(text) = word(content, SOAK) else { return Duration::ZERO };
+    duration(text).unwrap_or_else(|| {
+        read.error(
+            format!("{SOAK} is {text:?}, which is no duration"),
+            "write it as 90s, 5m, 1h30m or 500ms",
+        );
+        Duration::ZERO
+    })
+}
+
+fn promote(content: &Value, read: &mut Read) -> Promote {
+    match word(content, PROMOTE) {
+        None | Some("auto") => Promote::Auto,
+        Some("manual") => Promote::Manual,
+        Some(text) => {
+            read.error(format!("{PROMOTE} is {text:?}"), "it may be auto or manual");
+            Promote::Manual
+        }
+    }
+}
+
+fn mode(content: &Value, shape: Shape, read: &mut Read) -> Shape {
+    let Some(text) = word(content, MODE) else { return shape };
+    match (shape, text) {
+        (Shape::Surge, "surge") => Shape::Surge,
+        (Shape::Surge, "in-place") => Shape::InPlace,
+        (Shape::Surge, _) => {
+            read.error(format!("{MODE} is {text:?}"), "it may be in-place or surge");
+            shape
+        }
+        _ => {
+            read.error(
+                format!("{MODE} is for Deployments: the pods of other kinds are always replaced in place"),
+                "take it out",
+            );
+            shape
+        }
+    }
+}
+
+fn nodes(content: &Value, shape: Shape, read: &mut Read) -> Option<LabelSelector> {
+    let text = word(content, NODES)?;
+    if shape != Shape::OnDelete {
+        read.error(format!("{NODES} is for DaemonSets: other pods are not bound to nodes"), "take it out");
+        return None;
+    }
+    let selector = LabelSelector::parse(text);
+    if selector.is_none() {
+        read.error(
+            format!("{NODES} is {text:?}, which is no label selector"),
+            "write it as kubectl's -l takes it, as \"canary=true\" or \"zone in (a, b)\"",
+        );
+    }
+    selector
+}
+
+/// What the manifest's own partition keeps back.
+fn kept(content: &Value, shape: Shape) -> u32 {
+    let partition = at(content, &["spec", "updateStrategy", "rollingUpdate", "partition"]);
+    let partition = partition.and_then(Value::as_u64).filter(|_| shape == Shape::Partition);
+    partition.map_or(0, |partition| u32::try_from(partition).unwrap_or(u32::MAX))
+}

@@ -1,0 +1,292 @@
+//! Steps inside one workload: how many of its pods get a new template before the others, and when to go on.
+//!
+//! [`Steps`] is what the annotations of a manifest ask for, [`next`] is what to do now. It keeps no state: where
+//! a rollout stands is read from the overlay that the cluster shows, so it goes on from there after any crash.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::selector::LabelSelector;
+use super::step_words::{self, Shape};
+use super::{OVERLAY, Overlay};
+use crate::object::{Diagnostic, Object, at, duration_text, text_at};
+
+/// How many pods get the new template in a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Size {
+    /// So many.
+    Pods(u32),
+    /// This share of all pods, from 1 to 100, rounded up.
+    Percent(u32),
+}
+
+impl Size {
+    fn of(self, replicas: u32) -> u32 {
+        let pods = match self {
+            Self::Pods(pods) => pods,
+            Self::Percent(percent) => {
+                let pods = (u64::from(replicas) * u64::from(percent)).div_ceil(100);
+                u32::try_from(pods).unwrap_or(u32::MAX)
+            }
+        };
+        pods.min(replicas)
+    }
+}
+
+/// Who lets a rollout out of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Promote {
+    /// It goes on by itself.
+    #[default]
+    Auto,
+    /// A person.
+    Manual,
+}
+
+/// The steps of a workload. They count from 1.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Steps {
+    pub(super) sizes: Vec<Size>,
+    pub(super) soak: Duration,
+    pub(super) promote: Promote,
+    pub(super) shape: Shape,
+    pub(super) nodes: Option<LabelSelector>,
+    /// Pods that the manifest's own partition keeps from a new template, of a StatefulSet.
+    pub(super) kept: u32,
+}
+
+impl Steps {
+    /// Reads the steps of a content; none where it asks for none, or for what it cannot have.
+    pub fn of(content: &Value) -> Option<Self> {
+        let read = step_words::read(content);
+        read.steps.filter(|_| !read.found.iter().any(|finding| finding.is_error))
+    }
+
+    /// How many steps there are.
+    pub fn count(&self) -> u32 {
+        u32::try_from(self.sizes.len()).unwrap_or(u32::MAX)
+    }
+
+    /// The nodes whose pods go first, of a DaemonSet.
+    pub fn nodes(&self) -> Option<&LabelSelector> {
+        self.nodes.as_ref()
+    }
+
+    /// How many pods have the new template in a step; all that may have it, beyond the last. Never less than
+    /// in the step before it.
+    pub fn target(&self, step: u32, replicas: u32) -> u32 {
+        let all = replicas.saturating_sub(self.kept);
+        if step > self.count() {
+            return all;
+        }
+        let until = self.sizes.iter().take(step as usize);
+        until.map(|size| size.of(replicas)).max().unwrap_or(0).min(all)
+    }
+
+    /// The overlay of a step; none beyond the last, and none where no pod could take the new template.
+    pub fn overlay_of(&self, step: u32, replicas: u32) -> Option<Overlay> {
+        let pods = self.target(step, replicas);
+        if step == 0 || step > self.last() || pods == 0 {
+            return None;
+        }
+        Some(match self.shape {
+            Shape::Surge => Overlay::Surge { pods, step },
+            Shape::InPlace => Overlay::InPlace { pods, step },
+            Shape::Partition => Overlay::Partition { from: replicas.saturating_sub(pods), step },
+            Shape::OnDelete => Overlay::OnDelete { step },
+        })
+    }
+
+    /// The step that an overlay stands for. It is told by the overlay and not by its pods: with other
+    /// replicas, or other steps, the same pods would stand for another step.
+    pub fn step_of(&self, overlay: Overlay) -> u32 {
+        overlay.step().unwrap_or(1).clamp(1, self.last())
+    }
+
+    /// The pods of a DaemonSet are taken away one by one to the end, so it is held beyond its last step too.
+    fn last(&self) -> u32 {
+        self.count().saturating_add(u32::from(self.shape == Shape::OnDelete))
+    }
+}
+
+/// Says what is wrong with the words of an object that ask for steps.
+pub fn misused_steps(object: &Object) -> Vec<Diagnostic> {
+    let told = step_words::read(&object.body).found.into_iter().map(|finding| {
+        let make = if finding.is_error { Diagnostic::error } else { Diagnostic::warning };
+        make(object.origin.clone(), "steps", finding.message).hint(finding.hint)
+    });
+    told.collect()
+}
+
+/// What the cluster shows of the template that is to be rolled out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shown {
+    /// No such workload: its creation replaces nothing.
+    Nothing,
+    /// Another template: its rollout has not begun.
+    Other,
+    /// This template, and nothing holds it.
+    Plain,
+    /// This template under an overlay.
+    Under(Overlay),
+    /// This template under an overlay that cannot be read.
+    Unreadable,
+}
+
+impl Shown {
+    /// Reads the annotations of a live object that has the template.
+    pub fn of(object: &Value) -> Self {
+        let annotation = at(object, &["metadata", "annotations", OVERLAY]);
+        Self::read(annotation.map(|_| text_at(object, &["metadata", "annotations", OVERLAY])))
+    }
+
+    /// Reads the annotation [`OVERLAY`] of a live object that has the template.
+    pub fn read(annotation: Option<&str>) -> Self {
+        annotation.map_or(Self::Plain, |text| text.parse().map_or(Self::Unreadable, Self::Under))
+    }
+}
+
+/// What a person asked for, of this template.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Promotion {
+    /// Nothing.
+    #[default]
+    None,
+    /// To go on from this step; spent as soon as the rollout stands at another.
+    OneStep {
+        /// The step that was seen.
+        from: u32,
+    },
+    /// To go on to the end at once.
+    Full,
+}
+
+/// Where the rollout of a workload stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// Pods asked for; of a DaemonSet, the nodes that can be counted on.
+    pub replicas: u32,
+    /// What the cluster shows.
+    pub shown: Shown,
+    /// Pods of the new template that are not being deleted.
+    pub made: u32,
+    /// Those of them that are Ready.
+    pub ready: u32,
+    /// For how long that many have been Ready without a restart: the age of the youngest of them.
+    pub ready_for: Duration,
+    /// What a person asked for.
+    pub promotion: Promotion,
+}
+
+/// What to do with a workload that has steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Move {
+    /// Apply the content under this overlay.
+    Enter(Overlay),
+    /// Leave it where it is.
+    Stay(StepWait),
+    /// Apply the content as it is, or leave it so.
+    Finish,
+}
+
+/// Why a workload stays in its step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StepWait {
+    /// The step, from 1; beyond the last, the rest of a DaemonSet.
+    pub step: u32,
+    /// How many there are.
+    pub of: u32,
+    /// What is missing.
+    pub lacks: Lack,
+}
+
+/// What a step lacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lack {
+    /// Pods of the new template that are Ready.
+    Pods {
+        /// So many are.
+        ready: u32,
+        /// So many should be.
+        target: u32,
+    },
+    /// Time.
+    Soak(Duration),
+    /// A person's word.
+    Promotion,
+}
+
+impl fmt::Display for StepWait {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.step, self.of) {
+            (step, of) if step > of => write!(f, "after its last step: ")?,
+            (step, of) => write!(f, "step {step} of {of}: ")?,
+        }
+        match self.lacks {
+            Lack::Pods { ready, target } => write!(f, "{ready} of {target} new pods are ready"),
+            Lack::Soak(left) => write!(f, "soaks {} more", duration_text(whole_seconds(left))),
+            Lack::Promotion => write!(f, "waits for `rhumb rollout promote`"),
+        }
+    }
+}
+
+/// Rounded up, so that it never says that nothing is left.
+fn whole_seconds(time: Duration) -> Duration {
+    Duration::from_secs(time.as_secs() + u64::from(time.subsec_nanos() > 0))
+}
+
+/// Decides what to do with a workload whose new template goes in steps.
+pub fn next(steps: &Steps, standing: &Standing) -> Move {
+    let Standing { replicas, ready, .. } = *standing;
+    let enter = |step| steps.overlay_of(step, replicas).map_or(Move::Finish, Move::Enter);
+    if standing.promotion == Promotion::Full {
+        return Move::Finish;
+    }
+    let overlay = match standing.shown {
+        Shown::Other | Shown::Unreadable => return enter(1),
+        Shown::Nothing | Shown::Plain | Shown::Under(Overlay::Narrow(_)) => return Move::Finish,
+        Shown::Under(overlay) => overlay,
+    };
+    let step = steps.step_of(overlay);
+    let stay = |lacks| Move::Stay(StepWait { step, of: steps.count(), lacks });
+    let target = steps.target(step, replicas);
+    let wanted = steps.overlay_of(step, replicas);
+    if wanted != Some(overlay) && !is_enough(overlay, wanted, standing.made >= target) {
+        return enter(step);
+    }
+    if ready < target {
+        return stay(Lack::Pods { ready, target });
+    }
+    let is_asked = standing.promotion == Promotion::OneStep { from: step };
+    if step > steps.count() || is_asked {
+        return onward(steps, step, replicas);
+    }
+    let left = steps.soak.saturating_sub(standing.ready_for);
+    if !left.is_zero() {
+        return stay(Lack::Soak(left));
+    }
+    match steps.promote {
+        Promote::Auto => onward(steps, step, replicas),
+        Promote::Manual => stay(Lack::Promotion),
+    }
+}
+
+/// Whether an overlay for fewer pods does as well. A Deployment that is scaled up while it is held gives a share
+/// of the pods to the new template by itself; a larger surge would add to them.
+fn is_enough(shown: Overlay, wanted: Option<Overlay>, has_pods: bool) -> bool {
+    match (shown, wanted) {
+        (Overlay::Surge { pods, step }, Some(Overlay::Surge { pods: more, step: same })) => {
+            has_pods && step == same && pods < more
+        }
+        _ => false,
+    }
+}
+
+/// The step after this one; the plain content after the last.
+fn onward(steps: &Steps, step: u32, replicas: u32) -> Move {
+    let is_done = step >= steps.count() && steps.target(step, replicas) == steps.target(u32::MAX, replicas);
+    let next = steps.overlay_of(step.saturating_add(1), replicas).filter(|_| !is_done);
+    next.map_or(Move::Finish, Move::Enter)
+}

@@ -1,0 +1,522 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::engine::{Lack, Move, Overlay, Promotion, Shown, Standing, Steps, misused, misused_steps, next};
+use crate::object::{GroupKind, Gvk, Object, ObjectId, Origin};
+
+fn content(kind: &str, annotations: &Value, spec: &Value) -> Value {
+    let group = if kind == "ConfigMap" { "v1" } else { "apps/v1" };
+    json!({"apiVersion": group, "kind": kind, "metadata": {"annotations": annotations}, "spec": spec})
+}
+
+fn steps(kind: &str, annotations: &Value) -> Steps {
+    Steps::of(&content(kind, annotations, &json!({}))).unwrap()
+}
+
+fn deployment(list: &str) -> Steps {
+    steps("Deployment", &json!({"rhumb.dev/steps": list}))
+}
+
+fn words(kind: &str, annotations: Value, spec: Value, expected: &[&str]) {
+    let body = content(kind, &annotations, &spec);
+    let works = Steps::of(&body).is_some();
+    let object = Object {
+        id: ObjectId::new(&GroupKind::new("apps", kind), Some("shop"), "web"),
+        gvk: Gvk::from_api_version("apps/v1", kind),
+        body: Arc::new(body),
+        origin: Origin { file: "a.yaml".into(), line: 3, column: 1 },
+    };
+    let found = misused_steps(&object);
+    let told: Vec<String> =
+        found.iter().map(|found| format!("{}: {}", found.severity, found.message)).collect();
+    assert_eq!(told, expected, "{kind} {annotations} {spec}");
+    assert!(found.iter().all(|found| found.hint.is_some()));
+    let asked = annotations.get("rhumb.dev/steps").is_some();
+    assert_eq!(works, asked && !expected.iter().any(|text| !text.contains("stands still")), "{annotations}");
+    // Through the one function that everything calls, and known to it.
+    assert_eq!(misused(&object), found);
+}
+
+#[test]
+fn words_about_steps_are_read() {
+    let good = json!({
+        "rhumb.dev/steps": "1, 25%,50%", "rhumb.dev/step-soak": "2m", "rhumb.dev/step-promote": "manual",
+        "rhumb.dev/step-mode": "in-place",
+    });
+    words("Deployment", good, json!({}), &[]);
+    words("Deployment", json!({"rhumb.dev/steps": "100%", "rhumb.dev/step-soak": "0s"}), json!({}), &[]);
+    words("StatefulSet", json!({"rhumb.dev/steps": "1, 1000"}), json!({}), &[]);
+    words("DaemonSet", json!({"rhumb.dev/steps": "1", "rhumb.dev/step-nodes": "a=b"}), json!({}), &[]);
+    words("ConfigMap", json!({}), json!({}), &[]);
+}
+
+#[test]
+fn steps_that_are_no_steps_are_told() {
+    let neither = |part: &str| {
+        format!(
+            "error: rhumb.dev/steps names {part:?}, which is neither a count from 1 nor a percentage from 1% to 100%"
+        )
+    };
+    for (list, part) in [
+        ("", ""),
+        ("0", "0"),
+        ("0%", "0%"),
+        ("101%", "101%"),
+        ("-1", "-1"),
+        ("+1", "+1"),
+        ("half", "half"),
+        ("1,", ""),
+        ("1 %", "1 %"),
+        ("1.5", "1.5"),
+        ("4294967296", "4294967296"),
+    ] {
+        words("Deployment", json!({"rhumb.dev/steps": list}), json!({}), &[&neither(part)]);
+    }
+    for (list, part) in
+        [("1, 1", "1"), ("2, 1", "1"), ("50%, 50%", "50%"), ("50%, 25%", "25%"), ("25%, 3", "3")]
+    {
+        let told =
+            format!("error: rhumb.dev/steps is {list:?}, and {part} is not more than the step before it");
+        words("Deployment", json!({"rhumb.dev/steps": list}), json!({}), &[&told]);
+    }
+}
+
+#[test]
+fn words_beside_the_steps_are_told() {
+    let with = |key: &str, value: &str| json!({"rhumb.dev/steps": "1", key: value});
+    for wrong in ["", "2", "2 m", "soon", "-1s"] {
+        let told = format!("error: rhumb.dev/step-soak is {wrong:?}, which is no duration");
+        words("Deployment", with("rhumb.dev/step-soak", wrong), json!({}), &[&told]);
+    }
+    words(
+        "Deployment",
+        with("rhumb.dev/step-promote", "Manual"),
+        json!({}),
+        &["error: rhumb.dev/step-promote is \"Manual\""],
+    );
+    words(
+        "Deployment",
+        with("rhumb.dev/step-mode", "inplace"),
+        json!({}),
+        &["error: rhumb.dev/step-mode is \"inplace\""],
+    );
+    words(
+        "StatefulSet",
+        with("rhumb.dev/step-mode", "in-place"),
+        json!({}),
+        &[
+            "error: rhumb.dev/step-mode is for Deployments: the pods of other kinds are always replaced in place",
+        ],
+    );
+    words(
+        "Deployment",
+        with("rhumb.dev/step-nodes", "a=b"),
+        json!({}),
+        &["error: rhumb.dev/step-nodes is for DaemonSets: other pods are not bound to nodes"],
+    );
+    words(
+        "DaemonSet",
+        with("rhumb.dev/step-nodes", "a b"),
+        json!({}),
+        &["error: rhumb.dev/step-nodes is \"a b\", which is no label selector"],
+    );
+    words(
+        "ConfigMap",
+        json!({"rhumb.dev/steps": "1"}),
+        json!({}),
+        &["error: rhumb.dev/steps is for Deployments, StatefulSets and DaemonSets, and this is a ConfigMap"],
+    );
+    words(
+        "Deployment",
+        json!({"rhumb.dev/step-soak": "1m"}),
+        json!({}),
+        &["warning: rhumb.dev/step-soak has no effect without rhumb.dev/steps"],
+    );
+}
+
+#[test]
+fn steps_that_a_strategy_cannot_have_are_told() {
+    let one = json!({"rhumb.dev/steps": "1"});
+    words(
+        "Deployment",
+        one.clone(),
+        json!({"strategy": {"type": "Recreate"}}),
+        &[
+            "error: rhumb.dev/steps cannot work with spec.strategy.type Recreate, which ends all old pods before the first new one",
+        ],
+    );
+    words(
+        "Deployment",
+        one.clone(),
+        json!({"paused": true}),
+        &["warning: rhumb.dev/steps stands still while spec.paused is true: no new pod is made in any step"],
+    );
+    words("Deployment", one.clone(), json!({"paused": false}), &[]);
+    for kind in ["StatefulSet", "DaemonSet"] {
+        words(
+            kind,
+            one.clone(),
+            json!({"updateStrategy": {"type": "OnDelete"}}),
+            &[
+                "warning: rhumb.dev/steps has no effect with spec.updateStrategy.type OnDelete: a pod gets the new template when somebody deletes the old one",
+            ],
+        );
+    }
+}
+
+#[test]
+fn steps_come_to_pods() {
+    fn check(list: &str, replicas: u32, expected: &[u32]) {
+        let steps = deployment(list);
+        let targets: Vec<u32> = (1..=steps.count() + 1).map(|step| steps.target(step, replicas)).collect();
+        assert_eq!(targets, expected, "{list} of {replicas}");
+    }
+    check("1, 25%, 50%", 8, &[1, 2, 4, 8]);
+    check("1, 25%, 50%", 10, &[1, 3, 5, 10]);
+    check("1, 25%, 50%", 1, &[1, 1, 1, 1]);
+    check("1, 25%, 50%", 0, &[0, 0, 0, 0]);
+    check("3, 25%", 4, &[3, 3, 4]);
+    check("2, 9, 100%", 4, &[2, 4, 4, 4]);
+    check("1%", 4_000_000_000, &[40_000_000, 4_000_000_000]);
+}
+
+#[test]
+fn each_kind_is_held_by_its_own_overlay() {
+    let one = json!({"rhumb.dev/steps": "1, 50%"});
+    let in_place = json!({"rhumb.dev/steps": "1, 50%", "rhumb.dev/step-mode": "in-place"});
+    let of = |steps: &Steps, replicas| -> Vec<Option<String>> {
+        (0..=4).map(|step| steps.overlay_of(step, replicas).map(|overlay| overlay.to_string())).collect()
+    };
+    let some = |texts: &[&str]| -> Vec<Option<String>> {
+        let texts = texts.iter().map(|text| Some((*text).to_owned()));
+        let mut all: Vec<Option<String>> = std::iter::once(None).chain(texts).collect();
+        all.resize(5, None);
+        all
+    };
+    assert_eq!(of(&steps("Deployment", &one), 4), some(&["surge=1 step=1", "surge=2 step=2"]));
+    assert_eq!(of(&steps("Deployment", &in_place), 4), some(&["in-place=1 step=1", "in-place=2 step=2"]));
+    assert_eq!(of(&steps("StatefulSet", &one), 4), some(&["partition=3 step=1", "partition=2 step=2"]));
+    // Held to the end, as its pods are evicted.
+    assert_eq!(
+        of(&steps("DaemonSet", &one), 4),
+        some(&["on-delete step=1", "on-delete step=2", "on-delete step=3"])
+    );
+    for kind in ["Deployment", "StatefulSet", "DaemonSet"] {
+        assert_eq!(of(&steps(kind, &one), 0), some(&[]), "{kind}");
+    }
+    let own = json!({"updateStrategy": {"rollingUpdate": {"partition": 3}}});
+    let kept = Steps::of(&content("StatefulSet", &one, &own)).unwrap();
+    assert_eq!(of(&kept, 8), some(&["partition=7 step=1", "partition=4 step=2"]));
+    assert_eq!(of(&kept, 4), some(&["partition=3 step=1", "partition=3 step=2"]));
+    assert_eq!(of(&kept, 3), some(&[]));
+}
+
+fn standing(replicas: u32, shown: Shown, ready: u32) -> Standing {
+    Standing {
+        replicas,
+        shown,
+        made: ready,
+        ready,
+        ready_for: Duration::from_secs(30),
+        promotion: Promotion::None,
+    }
+}
+
+fn surge(pods: u32, step: u32) -> Shown {
+    Shown::Under(Overlay::Surge { pods, step })
+}
+
+fn told(step: Move) -> String {
+    match step {
+        Move::Enter(overlay) => format!("enter {overlay}"),
+        Move::Stay(wait) => wait.to_string(),
+        Move::Finish => "finish".to_owned(),
+    }
+}
+
+#[test]
+fn each_standing_has_its_move() {
+    #[track_caller]
+    fn check(words: &[(&str, &str)], standing: Standing, expected: &str) {
+        let mut annotations = json!({"rhumb.dev/steps": "1, 25%, 50%"});
+        for (key, value) in words {
+            annotations[format!("rhumb.dev/step-{key}")] = json!(value);
+        }
+        assert_eq!(
+            told(next(&steps("Deployment", &annotations), &standing)),
+            expected,
+            "{words:?} {standing:?}"
+        );
+    }
+    let auto: &[(&str, &str)] = &[];
+    let soak = &[("soak", "45s")];
+    let manual = &[("promote", "manual")];
+    let both = &[("soak", "45s"), ("promote", "manual")];
+    check(auto, standing(8, Shown::Other, 0), "enter surge=1 step=1");
+    check(auto, standing(8, Shown::Unreadable, 8), "enter surge=1 step=1");
+    check(auto, standing(8, surge(1, 1), 0), "step 1 of 3: 0 of 1 new pods are ready");
+    check(auto, standing(8, surge(1, 1), 1), "enter surge=2 step=2");
+    check(auto, standing(8, surge(2, 2), 1), "step 2 of 3: 1 of 2 new pods are ready");
+    check(auto, standing(8, surge(2, 2), 5), "enter surge=4 step=3");
+    check(auto, standing(8, surge(4, 3), 4), "finish");
+    check(auto, standing(8, Shown::Plain, 0), "finish");
+    check(auto, standing(8, Shown::Nothing, 0), "finish");
+    check(auto, standing(8, Shown::Under(Overlay::Narrow(1)), 3), "finish");
+    check(auto, standing(0, Shown::Other, 0), "finish");
+    check(auto, standing(0, surge(1, 1), 0), "finish");
+
+    check(soak, standing(8, surge(1, 1), 1), "step 1 of 3: soaks 15s more");
+    check(
+        soak,
+        Standing { ready_for: Duration::from_millis(44_999), ..standing(8, surge(1, 1), 1) },
+        "step 1 of 3: soaks 1s more",
+    );
+    check(
+        soak,
+        Standing { ready_for: Duration::from_secs(45), ..standing(8, surge(1, 1), 1) },
+        "enter surge=2 step=2",
+    );
+    check(manual, standing(8, surge(1, 1), 0), "step 1 of 3: 0 of 1 new pods are ready");
+    check(manual, standing(8, surge(1, 1), 1), "step 1 of 3: waits for `rhumb rollout promote`");
+    check(both, standing(8, surge(1, 1), 1), "step 1 of 3: soaks 15s more");
+
+    let asked = |from, standing| Standing { promotion: Promotion::OneStep { from }, ..standing };
+    check(both, asked(1, standing(8, surge(1, 1), 1)), "enter surge=2 step=2");
+    check(both, asked(1, standing(8, surge(1, 1), 0)), "step 1 of 3: 0 of 1 new pods are ready");
+    check(manual, asked(1, standing(8, surge(2, 2), 2)), "step 2 of 3: waits for `rhumb rollout promote`");
+    check(manual, asked(2, standing(8, surge(1, 1), 1)), "step 1 of 3: waits for `rhumb rollout promote`");
+    check(manual, asked(3, standing(8, surge(4, 3), 4)), "finish");
+    check(manual, asked(1, standing(8, Shown::Other, 0)), "enter surge=1 step=1");
+    let full = |standing| Standing { promotion: Promotion::Full, ..standing };
+    for shown in [Shown::Other, surge(1, 1), surge(4, 3), Shown::Plain, Shown::Unreadable] {
+        check(both, full(standing(8, shown, 0)), "finish");
+    }
+
+    // Other replicas while held at 25%: the same step, with other pods.
+    check(auto, standing(16, surge(2, 2), 2), "enter surge=4 step=2");
+    check(auto, standing(4, surge(2, 2), 2), "enter surge=1 step=2");
+    check(manual, standing(7, surge(2, 2), 2), "step 2 of 3: waits for `rhumb rollout promote`");
+    // The Deployment gave the new template its share of the pods that were added.
+    check(
+        auto,
+        Standing { made: 4, ..standing(16, surge(2, 2), 2) },
+        "step 2 of 3: 2 of 4 new pods are ready",
+    );
+    check(auto, Standing { made: 3, ..standing(16, surge(2, 2), 3) }, "enter surge=4 step=2");
+    check(auto, standing(16, surge(2, 2), 4), "enter surge=8 step=3");
+    check(auto, standing(16, surge(2, 1), 4), "enter surge=1 step=1");
+    // Another mode, or fewer steps than before.
+    check(&[("mode", "in-place")], standing(8, surge(2, 2), 2), "enter in-place=2 step=2");
+    check(auto, standing(8, surge(7, 9), 8), "enter surge=4 step=3");
+}
+
+#[test]
+fn a_daemon_set_is_held_until_all_its_nodes_are_done() {
+    let on_delete = |step| Shown::Under(Overlay::OnDelete { step });
+    let some = steps("DaemonSet", &json!({"rhumb.dev/steps": "1, 3", "rhumb.dev/step-promote": "manual"}));
+    let promoted = |from, standing| Standing { promotion: Promotion::OneStep { from }, ..standing };
+    assert_eq!(told(next(&some, &standing(5, Shown::Other, 0))), "enter on-delete step=1");
+    assert_eq!(told(next(&some, &promoted(2, standing(5, on_delete(2), 3)))), "enter on-delete step=3");
+    assert_eq!(
+        told(next(&some, &standing(5, on_delete(3), 4))),
+        "after its last step: 4 of 5 new pods are ready"
+    );
+    assert_eq!(told(next(&some, &standing(5, on_delete(3), 5))), "finish");
+    assert_eq!(told(next(&some, &promoted(2, standing(3, on_delete(2), 3)))), "finish");
+    let full = Standing { promotion: Promotion::Full, ..standing(5, on_delete(1), 0) };
+    assert_eq!(told(next(&some, &full)), "finish");
+}
+
+#[test]
+fn the_annotation_tells_where_a_rollout_stands() {
+    let shown = |annotations: Value| Shown::of(&json!({"metadata": {"annotations": annotations}}));
+    assert_eq!(Shown::of(&json!({})), Shown::Plain);
+    assert_eq!(shown(json!({"rhumb.dev/overlay": "surge=2 step=1"})), surge(2, 1));
+    for text in [json!("surge=2"), json!(""), json!(3), json!(null)] {
+        assert_eq!(shown(json!({"rhumb.dev/overlay": text})), Shown::Unreadable, "{text}");
+    }
+}
+
+/// All steps of up to three sizes, for each kind.
+fn all_steps() -> Vec<Steps> {
+    let lists =
+        ["1", "2", "50%", "100%", "1, 2", "1, 50%", "2, 9", "1, 2, 3", "1, 25%, 50%", "10%, 60%, 100%"];
+    let mut all = Vec::new();
+    for (kind, mode) in [
+        ("Deployment", Some("surge")),
+        ("Deployment", Some("in-place")),
+        ("StatefulSet", None),
+        ("DaemonSet", None),
+    ] {
+        for list in lists {
+            for promote in ["auto", "manual"] {
+                let mut words = json!({"rhumb.dev/steps": list, "rhumb.dev/step-soak": "10s", "rhumb.dev/step-promote": promote});
+                if let Some(mode) = mode {
+                    words["rhumb.dev/step-mode"] = json!(mode);
+                }
+                all.push(steps(kind, &words));
+            }
+        }
+    }
+    all
+}
+
+/// Everything that a standing can be made of, in small numbers.
+fn all_standings(steps: &Steps) -> Vec<Standing> {
+    let mut all = Vec::new();
+    for replicas in 0..=5 {
+        let mut shown = vec![
+            Shown::Nothing,
+            Shown::Other,
+            Shown::Plain,
+            Shown::Unreadable,
+            Shown::Under(Overlay::Narrow(1)),
+        ];
+        for of in 0..=5 {
+            shown.extend((1..=5).filter_map(|step| steps.overlay_of(step, of)).map(Shown::Under));
+        }
+        for shown in shown {
+            for (made, ready) in (0..=6).flat_map(|made| [(made, made), (made, made / 2)]) {
+                for ready_for in [0, 9, 10].map(Duration::from_secs) {
+                    let from = (0..=4).map(|from| Promotion::OneStep { from });
+                    for promotion in from.chain([Promotion::None, Promotion::Full]) {
+                        all.push(Standing { replicas, shown, made, ready, ready_for, promotion });
+                    }
+                }
+            }
+        }
+    }
+    all
+}
+
+fn step_shown(steps: &Steps, shown: Shown) -> Option<u32> {
+    match shown {
+        Shown::Under(overlay) if overlay.step().is_some() => Some(steps.step_of(overlay)),
+        _ => None,
+    }
+}
+
+#[test]
+fn no_standing_skips_a_step_or_goes_on_without_its_pods() {
+    let mut checked = 0_u32;
+    for steps in all_steps() {
+        for standing in all_standings(&steps) {
+            checked += 1;
+            let decided = next(&steps, &standing);
+            let at = step_shown(&steps, standing.shown);
+            let text = || format!("{steps:?} {standing:?} {decided:?}");
+            let all = steps.target(u32::MAX, standing.replicas);
+            let is_free = standing.promotion == Promotion::Full || all == 0;
+            match decided {
+                Move::Enter(overlay) => {
+                    assert!(!is_free, "{}", text());
+                    let to = overlay.step().unwrap();
+                    assert_eq!(Some(overlay), steps.overlay_of(to, standing.replicas), "{}", text());
+                    assert_ne!(
+                        standing.shown,
+                        Shown::Under(overlay),
+                        "a write that changes nothing: {}",
+                        text()
+                    );
+                    match at {
+                        None => assert_eq!(to, 1, "{}", text()),
+                        Some(at) if to == at => {}
+                        Some(at) => {
+                            assert_eq!(to, at + 1, "{}", text());
+                            assert!(standing.ready >= steps.target(at, standing.replicas), "{}", text());
+                            let asked = standing.promotion == Promotion::OneStep { from: at };
+                            assert!(asked || standing.ready_for >= Duration::from_secs(10), "{}", text());
+                        }
+                    }
+                }
+                Move::Finish => {
+                    let was_free = matches!(
+                        standing.shown,
+                        Shown::Nothing | Shown::Plain | Shown::Under(Overlay::Narrow(_))
+                    );
+                    let at_end = at.is_some_and(|at| at >= steps.count());
+                    assert!(
+                        is_free
+                            || was_free
+                            || (at_end && standing.ready >= steps.target(at.unwrap(), standing.replicas)),
+                        "{}",
+                        text()
+                    );
+                }
+                Move::Stay(wait) => {
+                    assert_eq!(Some(wait.step), at, "{}", text());
+                    assert_eq!(
+                        matches!(wait.lacks, Lack::Pods { .. }),
+                        standing.ready < steps.target(wait.step, standing.replicas),
+                        "{}",
+                        text()
+                    );
+                }
+            }
+        }
+    }
+    assert!(checked > 500_000, "{checked}");
+}
+
+/// Follows a rollout in which each step's pods get Ready; returns the steps entered.
+fn follow(
+    steps: &Steps,
+    mut replicas: impl FnMut(usize) -> u32,
+    promote: impl Fn(u32) -> Promotion,
+) -> (Vec<u32>, Move) {
+    let mut entered = Vec::new();
+    let mut shown = Shown::Other;
+    for turn in 0..40 {
+        let replicas = replicas(turn);
+        let at = step_shown(steps, shown);
+        let ready = at.map_or(0, |at| steps.target(at, replicas));
+        let promotion = at.map_or(Promotion::None, &promote);
+        let ready_for = Duration::from_secs(10);
+        let standing = Standing { replicas, shown, made: ready, ready, ready_for, promotion };
+        match next(steps, &standing) {
+            Move::Enter(overlay) => {
+                shown = Shown::Under(overlay);
+                if at != overlay.step() {
+                    entered.push(overlay.step().unwrap());
+                }
+            }
+            other => return (entered, other),
+        }
+    }
+    panic!("{steps:?} never ends: {entered:?}");
+}
+
+#[test]
+fn a_rollout_whose_pods_get_ready_ends_after_each_of_its_steps() {
+    for steps in all_steps() {
+        let is_manual = steps.promote == crate::engine::Promote::Manual;
+        for first in 1..=6 {
+            for second in 1..=6 {
+                for change in 0..4 {
+                    let replicas = |turn| if turn < change { first } else { second };
+                    let ask = |at| if is_manual { Promotion::OneStep { from: at } } else { Promotion::None };
+                    let (entered, end) = follow(&steps, replicas, ask);
+                    assert_eq!(end, Move::Finish, "{steps:?}");
+                    let last = steps.count();
+                    assert!(
+                        entered.iter().copied().eq(1..=last) || entered.iter().copied().eq(1..=last + 1),
+                        "{entered:?}"
+                    );
+                    let (entered, end) = follow(&steps, replicas, |_| Promotion::None);
+                    if is_manual {
+                        assert!(matches!(end, Move::Stay(wait) if wait.lacks == Lack::Promotion), "{end:?}");
+                        assert_eq!(entered, [1]);
+                        // A word that was given once takes it one step on, and no further.
+                        let (entered, end) = follow(&steps, replicas, |_| Promotion::OneStep { from: 1 });
+                        assert!(entered.len() <= 2, "{entered:?}");
+                        assert!(end == Move::Finish || entered == [1, 2], "{end:?}");
+                    } else {
+                        assert_eq!(end, Move::Finish);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Deployments: held beside their old pods, in their place, or narrowed.
+
+use std::time::Duration;
+
+use rhumb::engine::{Move, Overlay, Promotion, Shown, Standing, Steps, next};
+use serde_json::json;
+
+use crate::stand::{BROKEN, NEW, OLD, Stand, plane};
+
+fn surge(pods: u32) -> Overlay {
+    Overlay::Surge { pods, step: 1 }
+}
+
+fn in_place(pods: u32) -> Overlay {
+    Overlay::InPlace { pods, step: 1 }
+}
+
+#[tokio::test]
+async fn a_surge_is_exactly_so_many_new_pods_beside_all_old_ones() {
+    let mut web = Stand::new("Deployment", "surge", json!({ "replicas": 4 })).await;
+    web.apply(NEW, surge(1)).await;
+    web.until("one new pod", |web| web.is_held(4, 1)).await;
+    assert_eq!((web.worst.old, web.worst.new), (4, 1));
+    assert_eq!((web.status("updatedReplicas"), web.status("availableReplicas")), (1, 4));
+    // Without a deadline there is no such condition: nobody but us notices that a hold fails.
+    assert!(!web.live["status"]["conditions"].to_string().contains("Progressing"), "{}", web.live["status"]);
+    web.apply(NEW, surge(3)).await;
+    web.until("three new pods", |web| web.is_held(4, 3)).await;
+    assert_eq!((web.worst.old, web.worst.new), (4, 3));
+    assert_eq!((web.worst.gone(OLD).len(), web.worst.gone(NEW).len()), (0, 0));
+    assert_eq!(web.annotation(), "surge=3 step=1");
+    web.plain(NEW).await;
+    web.until("all pods are new", |web| web.is_all(NEW)).await;
+    // As its own strategy has it: a quarter of four.
+    assert!(web.worst.ready >= 3, "{:?}", web.worst);
+    assert_eq!(web.annotation(), "");
+    assert_eq!(web.live["spec"]["minReadySeconds"], json!(null));
+    assert_eq!(web.live["spec"]["progressDeadlineSeconds"], json!(600));
+    assert_eq!(web.live["spec"]["strategy"]["rollingUpdate"]["maxSurge"], json!("25%"));
+}
+
+#[tokio::test]
+async fn a_surge_that_is_given_up_takes_no_old_pod_away() {
+    let mut web = Stand::new("Deployment", "abort", json!({ "replicas": 4 })).await;
+    for (image, pods) in [(NEW, 2), (BROKEN, 3)] {
+        web.apply(image, surge(pods)).await;
+        web.until("held", |web| web.ready(OLD) == 4 && web.count(image) == pods as usize).await;
+        assert_eq!(web.ready(BROKEN), 0);
+        web.plain(OLD).await;
+        web.until("back", |web| web.is_all(OLD)).await;
+        assert_eq!((web.worst.old, web.worst.new), (4, pods as usize), "{image}");
+    }
+}
+
+#[tokio::test]
+async fn a_newer_template_takes_the_place_of_a_held_one() {
+    let mut web = Stand::new("Deployment", "newer", json!({ "replicas": 4 })).await;
+    web.apply("web:broken", surge(2)).await;
+    web.until("held", |web| web.ready(OLD) == 4 && web.count(BROKEN) == 2).await;
+    web.apply(NEW, surge(2)).await;
+    web.until("held anew", |web| web.is_held(4, 2)).await;
+    assert_eq!(web.worst.old, 4);
+}
+
+#[tokio::test]
+async fn in_place_is_exactly_so_many_pods_replaced() {
+    let mut web = Stand::new("Deployment", "in-place", json!({ "replicas": 4 })).await;
+    web.apply(NEW, in_place(1)).await;
+    web.until("one new pod", |web| web.is_held(3, 1)).await;
+    assert_eq!((web.worst.old, web.worst.new), (3, 1));
+    web.apply(NEW, in_place(2)).await;
+    web.until("two new pods", |web| web.is_held(2, 2)).await;
+    assert_eq!((web.worst.old, web.worst.new), (2, 2));
+    web.forget();
+    web.plain(NEW).await;
+    web.until("all pods are new", |web| web.is_all(NEW)).await;
+    assert!(web.worst.ready >= 3, "{:?}", web.worst);
+    // The way back of a pod that never gets Ready takes no other one away.
+    web.plain(OLD).await;
+    web.until("old again", |web| web.is_all(OLD)).await;
+    web.apply(BROKEN, in_place(1)).await;
+    web.until("held", |web| web.ready(OLD) == 3 && web.count(BROKEN) == 1).await;
+    web.forget();
+    web.plain(OLD).await;
+    web.until("back", |web| web.is_all(OLD)).await;
+    assert_eq!(web.worst.old, 3);
+}
+
+#[tokio::test]
+async fn a_narrowed_deployment_takes_no_more_pods_away() {
+    let spec = json!({ "replicas": 4, "strategy": { "rollingUpdate": { "maxSurge": 0, "maxUnavailable": "100%" } } });
+    let mut web = Stand::new("Deployment", "narrow", spec).await;
+    web.apply(NEW, Overlay::Narrow(1)).await;
+    web.until("all pods are new", |web| web.is_all(NEW)).await;
+    assert_eq!(web.worst.ready, 3);
+    assert_eq!(web.annotation(), "narrow=1");
+    web.forget();
+    web.apply(OLD, Overlay::Narrow(0)).await;
+    web.until("all pods are old", |web| web.is_all(OLD)).await;
+    assert_eq!(web.worst.ready, 4);
+    let before = web.uids();
+    web.plain(OLD).await;
+    web.until("the plain strategy", |web| web.is_all(OLD)).await;
+    assert_eq!(web.uids(), before);
+}
+
+/// Scales as an autoscaler does: by the subresource.
+fn scale(name: &str, replicas: u32) {
+    let count = format!("--replicas={replicas}");
+    plane().kubectl(&["scale", "deployment", name, &count]).unwrap();
+}
+
+#[tokio::test]
+async fn other_replicas_during_a_hold_keep_it_held() {
+    let mut web = Stand::new("Deployment", "scaled", json!({})).await;
+    scale("scaled", 8);
+    web.until("eight pods", |web| web.pods.len() == 8 && web.is_all(OLD)).await;
+    web.forget();
+    web.apply(NEW, surge(2)).await;
+    web.until("held", |web| web.is_held(8, 2)).await;
+    // The controller shares what is added: 8:2 becomes 14:4.
+    scale("scaled", 16);
+    web.until("more pods", |web| web.is_held(14, 4)).await;
+    assert_eq!((web.worst.old, web.worst.new), (8, 4));
+    // A larger surge adds to that, and a smaller one takes nothing away.
+    web.apply(NEW, surge(4)).await;
+    web.until("more new pods", |web| web.is_held(14, 6)).await;
+    web.apply(NEW, surge(1)).await;
+    web.until("nothing", |web| web.is_held(14, 6)).await;
+    scale("scaled", 4);
+    web.until("fewer pods", |web| web.ready("") <= 8 && web.pods.len() == web.ready("")).await;
+    assert!(web.ready(OLD) >= 3 && web.ready(NEW) >= 1, "{:?}", web.worst);
+    assert_eq!(web.worst.new, 6);
+    web.plain(NEW).await;
+    web.until("all pods are new", |web| web.is_all(NEW)).await;
+}
+
+/// Nothing but the cluster is asked where the rollout stands, as after a crash at each point.
+#[tokio::test]
+async fn a_rollout_goes_through_its_steps() {
+    let mut web = Stand::new("Deployment", "steps", json!({ "replicas": 4 })).await;
+    web.body["metadata"]["annotations"] = json!({ "rhumb.dev/steps": "1, 50%" });
+    let steps = Steps::of(&web.body).unwrap();
+    let mut moves = Vec::new();
+    loop {
+        let image = web.live.pointer("/spec/template/spec/containers/0/image").unwrap().as_str().unwrap();
+        let standing = Standing {
+            replicas: 4,
+            shown: if image == NEW { Shown::of(&web.live) } else { Shown::Other },
+            made: web.count(NEW) as u32,
+            ready: web.ready(NEW) as u32,
+            ready_for: Duration::ZERO,
+            promotion: Promotion::None,
+        };
+        match next(&steps, &standing) {
+            Move::Stay(_) => web.event().await,
+            Move::Enter(overlay) => {
+                moves.push(overlay.to_string());
+                web.apply(NEW, overlay).await;
+            }
+            Move::Finish => break,
+        }
+    }
+    assert_eq!(moves, ["surge=1 step=1", "surge=2 step=2"]);
+    assert_eq!((web.worst.old, web.worst.new), (4, 2));
+    web.plain(NEW).await;
+    web.until("all pods are new", |web| web.is_all(NEW)).await;
+    // As its own strategy has it: a quarter of four.
+    assert!(web.worst.ready >= 3, "{:?}", web.worst);
+}
