@@ -23,6 +23,7 @@ mod gate;
 mod live;
 mod outcome;
 mod plan;
+mod pods;
 mod policy;
 mod prune;
 mod reason;
@@ -46,6 +47,10 @@ pub use entry::{Accepted, Cover, Entry, Looked, Lost, Refusal, Rule, SourceId, T
 pub use live::{Live, Manager, Owner, Release, RollPhase, Rolling, Rv, Uid};
 pub use outcome::{Failure, Outcome, Written, replaceable};
 pub use plan::{Plan, Planned, Verdict};
+pub use pods::{
+    Ended, Failing, PASSING, PodFacts, RESTARTS, Readiness, Refused, Trouble, UNSCHEDULABLE, Unschedulable,
+    WorkloadPods, failing, patience, ripens,
+};
 pub use policy::{Adopt, BlastRadius, NotABlastRadius, Prune};
 pub use prune::{Guard as PruneGuard, Judgement, Keep, Pending, judge, precious};
 pub use reason::Reason;

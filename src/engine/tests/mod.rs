@@ -3,6 +3,7 @@
 
 mod budget;
 mod decisions;
+mod pods;
 mod prune;
 mod returns;
 mod safety;
