@@ -173,7 +173,11 @@ pub fn patience(reason: &str) -> Option<Duration> {
         | "ImagePullBackOff"
         | "InvalidImageName"
         | "SignatureValidationFailed" => Some(Duration::ZERO),
-        "CreateContainerError" | "RunContainerError" => Some(PASSING),
+        "CreateContainerError"
+        | "PostStartHookError"
+        | "PreCreateHookError"
+        | "PreStartHookError"
+        | "RunContainerError" => Some(PASSING),
         _ => None,
     }
 }
