@@ -21,7 +21,7 @@ async fn pods_of_an_older_revision_never_count() {
         if kind == "StatefulSet" {
             // It does not come back by itself: the broken pod must go first, and is no failure of the new one.
             let pods = web.until(|pods| pods.newest.is_some() && pods.updated() == 0).await;
-            assert_eq!(failing(&pods, Instant::now() + Duration::from_secs(3600)), None);
+            assert_eq!(failing(&pods, Instant::now() + Duration::from_hours(1)), None);
             let pod = &pods.pods[0];
             assert_ne!(pod.revision, pods.newest);
             assert!(pod.trouble.is_some(), "{pod:#?}");

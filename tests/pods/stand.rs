@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 /// Long enough for two slow cores.
-pub(crate) const LONG: Duration = Duration::from_secs(60);
+pub(crate) const LONG: Duration = Duration::from_mins(1);
 
 pub(crate) const KINDS: [&str; 3] = ["Deployment", "StatefulSet", "DaemonSet"];
 

@@ -160,3 +160,6 @@ fn term(expression: &Value) -> Option<String> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -236,7 +236,8 @@ impl Store {
 
     /// Whether pods are missing, so that the words of the controller matter.
     pub(super) fn is_short(&self) -> bool {
-        self.current().is_some_and(|workload| {
+        let known = self.current().filter(|_| self.pods.synced);
+        known.is_some_and(|workload| {
             let there = self.pods.objects.values().filter(|seen| self.is_own(&seen.record));
             (there.filter(|seen| !seen.record.over).count() as u32) < workload.desired
         })
