@@ -12,7 +12,7 @@ use super::{Rv, Uid};
 /// A pod that no node takes counts as failing after this time.
 pub const UNSCHEDULABLE: Duration = Duration::from_mins(1);
 /// What may be gone at the next try of a kubelet or a controller counts as failing after this time.
-pub const PASSING: Duration = Duration::from_secs(3);
+pub const PASSING: Duration = Duration::from_secs(2);
 /// A pod whose container has restarted so often counts as failing, also while it runs.
 pub const RESTARTS: u32 = 3;
 

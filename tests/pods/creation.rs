@@ -1,13 +1,13 @@
 //! Pods that cannot be created: a quota, admission.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures::future::join_all;
 use rhumb::engine::failing;
 use serde_json::{Value, json};
 
 use crate::SOON;
-use crate::stand::{KINDS, LONG, Stand, Witness, plane};
+use crate::stand::{KINDS, LONG, Stand, Witness, all_at_once, plane};
 
 fn apply(objects: &Value) {
     plane().kubectl_in(&["apply", "-f", "-"], &objects.to_string()).unwrap();
@@ -62,29 +62,19 @@ async fn policy_works() {
     }
 }
 
-/// When the API showed first that pods of this owner are refused.
-async fn refused(witness: &Witness, namespace: &str, kind: &str, name: &str) -> Instant {
-    let deadline = Instant::now() + LONG;
-    let is = |event: &Value| {
-        let owner = event["involvedObject"]["name"].as_str().unwrap_or_default();
-        event["reason"] == "FailedCreate"
-            && event["metadata"]["namespace"] == namespace
-            // Of a Deployment it is the ReplicaSet that says so.
-            && (event["involvedObject"]["kind"] == kind && owner == name
-                || event["involvedObject"]["kind"] == "ReplicaSet" && owner.starts_with(&format!("{name}-")))
+/// What the API shows of an event: where it is, whose, and its reason. Of a Deployment it is the ReplicaSet that speaks.
+fn events(event: &Value) -> Vec<String> {
+    let of = |place: &str| event.pointer(place).and_then(Value::as_str).unwrap_or_default();
+    let (kind, name) = match (of("/involvedObject/kind"), of("/involvedObject/name")) {
+        ("ReplicaSet", name) => ("Deployment", name.rsplit_once('-').map_or(name, |(name, _)| name)),
+        other => other,
     };
-    loop {
-        if let Some(at) = witness.first(is) {
-            return at;
-        }
-        assert!(Instant::now() < deadline, "nobody saw that {kind} {name} is refused pods");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    vec![format!("{} {kind} {name} {}", of("/metadata/namespace"), of("/reason"))]
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_quota_that_is_used_up_is_told_and_forgotten_when_it_is_raised() {
-    async fn check(stand: &Stand, witness: &Witness, kind: &str) {
+    async fn check(stand: Stand, witness: Arc<Witness>, kind: &str) {
         let place = format!("quota-{}", kind.to_lowercase());
         apply(&namespace(&place));
         let mut web = stand.workload(kind, &place, "web").start().await;
@@ -94,7 +84,7 @@ async fn a_quota_that_is_used_up_is_told_and_forgotten_when_it_is_raised() {
         web.workload.image("web:2");
         web.roll().await;
         let (failing_now, at) = web.fails().await;
-        let since = refused(witness, &place, kind, "web").await;
+        let since = witness.first(&format!("{place} {kind} web FailedCreate")).await;
         assert!(at < since + SOON, "{kind}: {:?} late", at - since);
         assert_eq!((&*failing_now.reason, &failing_now.pod), ("FailedCreate", &None));
         assert!(failing_now.message.contains("exceeded quota: few"), "{failing_now}");
@@ -106,19 +96,19 @@ async fn a_quota_that_is_used_up_is_told_and_forgotten_when_it_is_raised() {
         assert_eq!(failing(web.pods.as_ref().unwrap(), Instant::now()), None);
     }
     let stand = Stand::new().await;
-    let witness = Witness::of("events");
-    join_all(KINDS.map(|kind| check(&stand, &witness, kind))).await;
+    let witness = Witness::of("events", events);
+    all_at_once(KINDS.map(|kind| check(stand.clone(), witness.clone(), kind))).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_admission_says_of_the_new_pods_is_told() {
-    async fn check(stand: &Stand, witness: &Witness, kind: &str) {
+    async fn check(stand: Stand, witness: Arc<Witness>, kind: &str) {
         let mut web = stand.workload(kind, "default", "admission").start().await;
         web.settles().await;
         web.workload.template()["metadata"]["labels"]["bad"] = json!("true");
         web.roll().await;
         let (failing, at) = web.fails().await;
-        let since = refused(witness, "default", kind, "admission").await;
+        let since = witness.first(&format!("default {kind} admission FailedCreate")).await;
         assert!(at < since + SOON, "{kind}: {:?} late", at - since);
         assert_eq!((&*failing.reason, &failing.pod), ("FailedCreate", &None));
         let text = failing.to_string();
@@ -130,8 +120,8 @@ async fn what_admission_says_of_the_new_pods_is_told() {
         web.settles().await;
     }
     let stand = Stand::new().await;
-    let witness = Witness::of("events");
+    let witness = Witness::of("events", events);
     apply(&policy());
     policy_works().await;
-    join_all(KINDS.map(|kind| check(&stand, &witness, kind))).await;
+    all_at_once(KINDS.map(|kind| check(stand.clone(), witness.clone(), kind))).await;
 }

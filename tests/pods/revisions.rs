@@ -2,16 +2,15 @@
 
 use std::time::{Duration, Instant};
 
-use futures::future::join_all;
 use rhumb::cluster::Deleted;
 use rhumb::engine::failing;
 use serde_json::json;
 
-use crate::stand::{KINDS, Stand, plane};
+use crate::stand::{KINDS, Stand, all_at_once, plane};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pods_of_an_older_revision_never_count() {
-    async fn check(stand: &Stand, kind: &str) {
+    async fn check(stand: Stand, kind: &str) {
         let mut web = stand.workload(kind, "default", "older");
         web.image("web:broken");
         let mut web = web.start().await;
@@ -31,14 +30,14 @@ async fn pods_of_an_older_revision_never_count() {
         web.settles().await;
     }
     let stand = Stand::new().await;
-    join_all(KINDS.map(|kind| check(&stand, kind))).await;
+    all_at_once(KINDS.map(|kind| check(stand.clone(), kind))).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_way_back_is_never_judged_by_the_pods_that_it_replaces() {
-    // The controller counts its generation before it renumbers the old revision, or makes a new one while it
-    // scales: each round passes through both.
-    async fn check(stand: &Stand, kind: &str) {
+    // The controller counts a generation as observed before it tells the number of the revision that it took
+    // back, or before it makes a new one where it also scales: each round passes through both.
+    async fn check(stand: Stand, kind: &str) {
         let mut web = stand.workload(kind, "default", "back").start().await;
         let good = web.settles().await.newest;
         for round in 0..4 {
@@ -62,12 +61,12 @@ async fn the_way_back_is_never_judged_by_the_pods_that_it_replaces() {
         }
     }
     let stand = Stand::new().await;
-    join_all(["Deployment", "DaemonSet"].map(|kind| check(&stand, kind))).await;
+    all_at_once(["Deployment", "DaemonSet"].map(|kind| check(stand.clone(), kind))).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pods_of_others_are_not_mistaken() {
-    async fn check(stand: &Stand, kind: &str) {
+    async fn check(stand: Stand, kind: &str) {
         let labels = json!({ "app": format!("twins-{}", kind.to_lowercase()) });
         let twin = |name: &str, image: &str| {
             let mut web = stand.workload(kind, "default", name);
@@ -93,5 +92,5 @@ async fn pods_of_others_are_not_mistaken() {
         good.until(|pods| pods.newest.is_none() && pods.pods.is_empty()).await;
     }
     let stand = Stand::new().await;
-    join_all(KINDS.map(|kind| check(&stand, kind))).await;
+    all_at_once(KINDS.map(|kind| check(stand.clone(), kind))).await;
 }

@@ -1,5 +1,6 @@
 //! One control plane, workloads on it, and a witness of what its API shows.
 
+use std::collections::BTreeMap;
 use std::io::BufReader;
 use std::process::{Child, Stdio};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -12,7 +13,8 @@ use rhumb::cluster::{
 use rhumb::engine::{Failing, Guard, Rv, Uid, WorkloadPods, failing, ripens};
 use rhumb::object::{Gvk, ObjectId};
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
 
 /// Long enough for two slow cores.
 pub(crate) const LONG: Duration = Duration::from_mins(1);
@@ -24,32 +26,52 @@ pub(crate) fn plane() -> &'static controlplane::Cluster {
     PLANE.get_or_init(|| controlplane::Cluster::builder().nodes(2).start().unwrap())
 }
 
-/// Everything of one kind that the API showed to kubectl, and when.
+/// What the API showed to kubectl, in words, and when it did so first.
 pub(crate) struct Witness {
     kubectl: Mutex<Child>,
-    seen: Arc<Mutex<Vec<(Instant, Value)>>>,
+    seen: Arc<watch::Sender<BTreeMap<String, Instant>>>,
 }
 
 impl Witness {
-    pub(crate) fn of(resource: &str) -> Self {
+    /// Watches a resource; the words are made of each object as soon as it is shown.
+    pub(crate) fn of(resource: &str, words: fn(&Value) -> Vec<String>) -> Arc<Self> {
         let mut command = plane().kubectl_command();
         command.args(["get", resource, "-A", "--watch", "-o", "json"]).stdout(Stdio::piped());
         let mut kubectl = command.spawn().unwrap();
         let stdout = kubectl.stdout.take().unwrap();
-        let seen: Arc<Mutex<Vec<(Instant, Value)>>> = Arc::default();
+        let seen: Arc<watch::Sender<BTreeMap<String, Instant>>> = Arc::default();
         let log = seen.clone();
         thread::spawn(move || {
             let objects = serde_json::Deserializer::from_reader(BufReader::new(stdout)).into_iter::<Value>();
             for object in objects.map_while(Result::ok) {
-                log.lock().unwrap().push((Instant::now(), object));
+                let now = Instant::now();
+                log.send_modify(|seen| {
+                    for words in words(&object) {
+                        seen.entry(words).or_insert(now);
+                    }
+                });
             }
         });
-        Self { kubectl: Mutex::new(kubectl), seen }
+        Arc::new(Self { kubectl: Mutex::new(kubectl), seen })
     }
 
-    /// When an object that is as described was shown first.
-    pub(crate) fn first(&self, is: impl Fn(&Value) -> bool) -> Option<Instant> {
-        self.seen.lock().unwrap().iter().find(|(_, object)| is(object)).map(|(at, _)| *at)
+    /// When something was shown first, which the witness may be slower to see than others.
+    pub(crate) async fn first(&self, words: &str) -> Instant {
+        let mut seen = self.seen.subscribe();
+        match tokio::time::timeout(LONG, seen.wait_for(|seen| seen.contains_key(words))).await {
+            Ok(Ok(seen)) => seen[words],
+            _ => panic!("nobody saw {words:?}"),
+        }
+    }
+}
+
+/// Runs all of these at once, each as a task of its own.
+pub(crate) async fn all_at_once<F: Future<Output = ()> + Send + 'static>(
+    checks: impl IntoIterator<Item = F>,
+) {
+    let mut tasks: JoinSet<()> = checks.into_iter().collect();
+    while let Some(ended) = tasks.join_next().await {
+        ended.unwrap();
     }
 }
 

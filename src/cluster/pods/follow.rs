@@ -23,7 +23,7 @@ use crate::object::ObjectId;
 /// Changes that come so close together are told at once.
 const TOGETHER: Duration = Duration::from_millis(20);
 /// Pods that are missing for so long are worth asking for the controller's words.
-const SHORT: Duration = Duration::from_millis(500);
+const SHORT: Duration = Duration::from_millis(250);
 /// News that wait to be taken over.
 const BACKLOG: usize = 64;
 
