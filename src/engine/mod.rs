@@ -28,6 +28,7 @@ mod node_steps;
 mod outcome;
 mod overlay;
 mod plan;
+mod pods;
 mod policy;
 mod prune;
 mod reason;
@@ -72,6 +73,10 @@ pub use node_steps::{
 pub use outcome::{Failure, Outcome, Written, replaceable};
 pub use overlay::{NotAnOverlay, OVERLAY, Overlay, overlaid, own_unavailable};
 pub use plan::{Plan, Planned, Verdict};
+pub use pods::{
+    Ended, Failing, PASSING, PodFacts, RESTARTS, Readiness, Refused, Trouble, UNSCHEDULABLE, Unschedulable,
+    WorkloadPods, failing, patience, ripens,
+};
 pub use policy::{Adopt, BlastRadius, NotABlastRadius, Prune};
 pub use prune::{Guard as PruneGuard, Judgement, Keep, Pending, judge, precious};
 pub use reason::Reason;

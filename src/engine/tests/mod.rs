@@ -7,6 +7,7 @@ mod decisions;
 mod ignore;
 mod node_steps;
 mod overlay;
+mod pods;
 mod prune;
 mod returns;
 mod rollouts;
