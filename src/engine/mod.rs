@@ -21,6 +21,7 @@ mod decide;
 mod desired;
 mod effective;
 mod entry;
+mod free;
 mod gate;
 mod ignore;
 mod live;
@@ -64,6 +65,7 @@ pub use decide::{
 pub use desired::{Desired, Ends, Place, Recreate, Shared, Traits, is_workload};
 pub use effective::{Replicas, effective, stamped};
 pub use entry::{Accepted, Cover, Entry, Looked, Lost, Refusal, Rule, SourceId, Topic, Verified};
+pub use free::StuckPod;
 pub use ignore::{IGNORE_FIELDS, Ignored, RECONCILE, Reconcile, reconcile, without_ignored};
 pub use live::{Live, Manager, Owner, Release, RollPhase, Rolling, Rv, Uid};
 pub use node_steps::{

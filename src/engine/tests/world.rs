@@ -309,6 +309,9 @@ impl Rig {
 
     /// Writes the budget object, as the loop does at the end of each turn.
     pub(super) fn keep_book(&mut self) {
+        for id in self.engine.take_failed().into_keys() {
+            self.engine.told_more(&id, &[]);
+        }
         self.resolve();
         if let Some(book) = self.engine.next_book() {
             self.world.book = book.clone();
