@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use super::interner::Interner;
 use super::kinds::Kind;
 use super::{FIELD_MANAGER, owner, rolling};
-use crate::engine::{Live, Manager, Release, Rv, Uid};
+use crate::engine::{Live, Manager, OVERLAY, Release, Rv, Shown, Uid};
 use crate::fields;
 use crate::health::{self, Health, Status};
 use crate::object::{GroupKind, Hash, ObjectId, RELEASE};
@@ -113,6 +113,9 @@ impl Lens {
             replicas_ceded: meta.managed_fields.iter().any(Entry::cedes_replicas),
             health: Health { status: health.status, message: self.interner.text(&health.message) },
             rolling: tree.as_ref().and_then(|tree| rolling::of(&self.group_kind, tree)),
+            shown: tree.as_ref().map_or(Shown::Plain, |tree| {
+                rolling::shown(&self.group_kind, tree, meta.annotations.get(OVERLAY))
+            }),
             finished: tree.as_ref().is_some_and(|tree| health::finished(&self.group_kind, tree)),
             keep: owner::keep(meta),
             deleting: !meta.deletion_timestamp.0.is_empty(),
@@ -343,7 +346,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Marks<'a> {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Marks<'de>, A::Error> {
                 let mut marks = Vec::new();
                 while let Some(key) = map.next_key::<Text<'de>>()? {
-                    let known = [RELEASE];
+                    let known = [RELEASE, OVERLAY];
                     let mut known = known.iter().chain(&STATE_ANNOTATIONS).chain(&owner::MARKS);
                     match known.find(|known| **known == key.0) {
                         Some(known) => {

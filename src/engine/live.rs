@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::Keep;
+use super::{Keep, Shown};
 use crate::health::Health;
 use crate::object::{Gvk, Hash, Revision};
 
@@ -135,6 +135,8 @@ pub struct Live {
     pub health: Health,
     /// Workloads only.
     pub rolling: Option<Rolling>,
+    /// What is laid over a workload's content, by our annotation.
+    pub shown: Shown,
     /// Whether a Job or Pod has ended.
     pub finished: bool,
     /// Whether it has a deletionTimestamp.

@@ -40,6 +40,7 @@ mod selector;
 mod sources;
 mod state;
 mod step_words;
+mod stepping;
 mod steps;
 mod strategy;
 mod tokens;
@@ -63,7 +64,7 @@ pub use decide::{
     View, decide,
 };
 pub use desired::{Desired, Ends, Place, Recreate, Shared, Traits, is_workload};
-pub use effective::{Replicas, effective, stamped};
+pub use effective::{Form, Replicas, effective, stamped};
 pub use entry::{Accepted, Cover, Entry, Looked, Lost, Refusal, Rule, SourceId, Topic, Verified};
 pub use free::StuckPod;
 pub use ignore::{IGNORE_FIELDS, Ignored, RECONCILE, Reconcile, reconcile, without_ignored};
@@ -73,7 +74,7 @@ pub use node_steps::{
     stuck,
 };
 pub use outcome::{Failure, Outcome, Written, replaceable};
-pub use overlay::{NotAnOverlay, OVERLAY, Overlay, overlaid, own_unavailable};
+pub use overlay::{HELD, NotAnOverlay, OVERLAY, Overlay, overlaid, own_unavailable};
 pub use plan::{Plan, Planned, Verdict};
 pub use pods::{
     Ended, Failing, PASSING, PodFacts, RESTARTS, Readiness, Refused, Trouble, UNSCHEDULABLE, Unschedulable,

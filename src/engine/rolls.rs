@@ -14,7 +14,8 @@ use super::decide::{Apply, Purpose};
 use super::entry::SourceId;
 use super::pods::{WorkloadPods, failing, ripens};
 use super::state::Engine;
-use super::{Live, Narrowing, RollPhase, Rolling, Rv, Uid, is_workload};
+use super::stepping::{Step, under};
+use super::{Live, Narrowing, Overlay, RollPhase, Rolling, Rv, Shown, Uid, is_workload};
 use crate::object::{ObjectId, duration_text};
 
 /// What is known of the budget, and of what uses it.
@@ -61,8 +62,10 @@ pub(super) struct Roll {
     moved: Option<Instant>,
     /// Since when it is whole.
     whole: Option<Instant>,
+    /// Since when its step is held and healthy.
+    pub(super) held: Option<Instant>,
     /// Its pods, as last told.
-    pub(super) pods: Option<Box<WorkloadPods>>,
+    pub(super) pods: Option<Arc<WorkloadPods>>,
     /// The pod that was to be deleted last to free it, in the version that was judged.
     pub(super) freed: Option<(Uid, Rv)>,
     /// Why it failed.
@@ -79,6 +82,7 @@ impl Roll {
             shown: None,
             moved: None,
             whole: None,
+            held: None,
             pods: None,
             freed: None,
             failed: None,
@@ -108,11 +112,16 @@ impl Rollouts {
         Self { budget, window: 1, stale: true, ..Self::default() }
     }
 
-    /// Pods of a workload that are unavailable. Those that never were available do not count.
-    fn unavailable(rolling: Rolling) -> u32 {
+    /// Pods of a workload that are unavailable. Those that never were available do not count; pods that a step holds
+    /// never count as available, so those that are Ready are taken.
+    fn unavailable(rolling: Rolling, shown: Shown) -> u32 {
+        let serves = match shown {
+            Shown::Under(Overlay::Surge { .. } | Overlay::InPlace { .. }) => rolling.ready,
+            _ => rolling.available,
+        };
         match rolling.phase {
             RollPhase::FirstStart => 0,
-            _ => rolling.replicas.saturating_sub(rolling.available),
+            _ => rolling.replicas.saturating_sub(serves),
         }
     }
 }
@@ -201,7 +210,7 @@ impl Engine {
         }
         let managed = |live: Option<&Live>| {
             let live = live?;
-            Some((self.source_of(live)?, live.rolling?))
+            Some((self.source_of(live)?, live.rolling?, live.shown))
         };
         let (was, is) = (managed(before), managed(now));
         if was == is && was.is_some() {
@@ -209,13 +218,13 @@ impl Engine {
             self.show_roll(id);
             return;
         }
-        if let Some((source, rolling)) = was {
+        if let Some((source, rolling, _)) = was {
             self.count_pods(id, source, rolling.replicas, 0);
         }
-        if let Some((source, rolling)) = is {
+        if let Some((source, rolling, _)) = is {
             self.count_pods(id, source, 0, rolling.replicas);
         }
-        match is.map(|(source, rolling)| (source, Rollouts::unavailable(rolling))) {
+        match is.map(|(source, rolling, shown)| (source, Rollouts::unavailable(rolling, shown))) {
             Some((source, away)) if away > 0 => drop(self.rollouts.away.insert(id.clone(), (source, away))),
             _ => drop(self.rollouts.away.remove(id)),
         }
@@ -246,13 +255,15 @@ impl Engine {
         };
         let Some(rolling) = live.rolling.filter(|_| !self.rollouts.rolls.contains_key(id)) else { return };
         let (written, replacing) = (Some(live.rv), rolling.phase == RollPhase::Replacing);
+        let held = under(live).is_some_and(|overlay| overlay.step().is_some());
         let over = self.rollouts.over.contains(id);
         let claim = self.own_claim(id).filter(|claim| !over && self.shows(id, claim.content));
         let roll = match claim {
             Some(claim) => Roll::new(Token::Held, rolling.may_lose.max(claim.pods), Some(claim), written),
+            None if held => self.tokenless(id, written),
             None if replacing => Roll::new(Token::Held, rolling.may_lose, None, written),
             None if rolling.phase == RollPhase::FirstStart && self.is_in_unit(id) => {
-                self.first_start(id, written)
+                self.tokenless(id, written)
             }
             None => return,
         };
@@ -260,8 +271,9 @@ impl Engine {
         self.rollouts.stale = true;
     }
 
-    /// A new workload of a unit takes no token, but whether it comes up decides about the unit.
-    fn first_start(&self, id: &ObjectId, written: Option<Rv>) -> Roll {
+    /// A roll that takes no token: of a step that is held, or of a new workload, of which it decides about its unit
+    /// whether it comes up.
+    fn tokenless(&self, id: &ObjectId, written: Option<Rv>) -> Roll {
         let wanted = self.entry(id).and_then(|entry| entry.want());
         let claim = wanted.map(|(source, desired)| Claim {
             applyset: self.applysets[source].clone(),
@@ -279,21 +291,22 @@ impl Engine {
 
     /// Lets time pass: rollouts succeed and fail by it. To be called at the beginning of each turn.
     pub fn advance(&mut self, now: Instant) {
-        let rolls = std::mem::take(&mut self.rollouts.rolls);
-        let mut kept = BTreeMap::new();
+        let ids: Vec<ObjectId> = self.rollouts.rolls.keys().cloned().collect();
         let (mut done, mut failed) = (Vec::new(), Vec::new());
-        for (id, mut roll) in rolls {
+        for id in ids {
+            let Some(mut roll) = self.rollouts.rolls.get(&id).cloned() else { continue };
             match self.stand(&id, &mut roll, now) {
                 Stand::Going(_) => {}
                 Stand::Done => {
+                    self.rollouts.rolls.remove(&id);
                     done.push((id, roll));
                     continue;
                 }
                 Stand::Failed(why, tellers) => failed.push((id.clone(), why, tellers)),
             }
-            kept.insert(id, roll);
+            self.rollouts.rolls.insert(id, roll);
         }
-        self.rollouts.rolls = kept;
+        self.settle_steps(now);
         for (id, roll) in done {
             self.succeeded(&id, &roll);
         }
@@ -304,6 +317,23 @@ impl Engine {
         while self.rollouts.starts.front().is_some_and(over) {
             self.rollouts.starts.pop_front();
             self.rollouts.stale = true;
+        }
+    }
+
+    /// A step that is held and healthy counts as a success and gives its token back; one that is over goes on.
+    fn settle_steps(&mut self, now: Instant) {
+        let held = self.rollouts.rolls.iter().filter(|(_, roll)| roll.held.is_some());
+        for id in held.map(|(id, _)| id.clone()).collect::<Vec<_>>() {
+            let over = self.step_of(&id, now) == Some(Step::Over);
+            let Some(roll) = self.rollouts.rolls.get_mut(&id) else { continue };
+            if roll.token == Token::Held && !self.rollouts.asked.contains_key(&id) {
+                roll.token = Token::None;
+                self.rollouts.window = self.rollouts.window.saturating_add(1);
+                self.rollouts.stale = true;
+            }
+            if over && !self.rollouts.asked.contains_key(&id) {
+                self.dirty.push(id);
+            }
         }
     }
 
@@ -336,10 +366,12 @@ impl Engine {
             _ => return Stand::Going(None),
         };
         let Some(rolling) = live.rolling else { return Stand::Done };
+        let step = self.step_of(id, now);
         if roll.shown != Some(rolling) {
             (roll.shown, roll.moved) = (Some(rolling), Some(now));
         }
         let whole = match rolling.phase {
+            _ if step.is_some() => false,
             RollPhase::Settled => true,
             // Nothing of it was ever up, so there is nothing to wait for.
             RollPhase::FirstStart if !self.is_in_unit(id) => return Stand::Done,
@@ -370,6 +402,15 @@ impl Engine {
         }
         if live.health.status == crate::health::Status::Failed {
             return Stand::Failed(live.health.message.clone(), vec![live.uid.clone()]);
+        }
+        if let Some(Step::Held(_) | Step::Over) = step {
+            // It has come as far as it was to come.
+            (roll.moved, roll.reserved) = (Some(now), 0);
+            roll.held.get_or_insert(now);
+            return Stand::Going(match step {
+                Some(Step::Held(until)) => until,
+                _ => None,
+            });
         }
         let deadline = *roll.moved.get_or_insert(now) + self.deadline(id);
         if now < deadline {
@@ -414,8 +455,8 @@ impl Engine {
     pub fn told_more(&mut self, id: &ObjectId, events: &[String]) {
         let failed = self.rollouts.rolls.get(id).and_then(|roll| roll.failed.clone());
         let Some(why) = failed else { return };
-        let more: String = events.iter().map(|event| format!("; {event}")).collect();
-        self.reject(id, &format!("{why}{more}").into());
+        let all = [&[why.to_string()][..], events].concat();
+        self.reject(id, &all.join("; ").into());
         self.changed(id);
     }
 
@@ -434,7 +475,7 @@ impl Engine {
                 // One more new pod is progress, also where the workload's own status tells it later.
                 roll.moved = None;
             }
-            roll.pods = Some(Box::new(pods));
+            roll.pods = Some(Arc::new(pods));
         }
     }
 

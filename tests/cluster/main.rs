@@ -29,6 +29,7 @@ mod remotes;
 mod samples;
 mod secrets;
 mod state;
+mod steps;
 mod support;
 mod thread;
 mod twice;
