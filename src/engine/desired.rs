@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::effective::effective;
 use super::words::annotation;
 use super::{SourceId, Steps, Strategy};
-use crate::graph;
+use crate::graph::{self, Labels, Selects};
 use crate::object::{GroupKind, Gvk, Hash, Object, ObjectId, Origin, at, text_at};
 
 /// Where a body is found again: a git blob, and the object's position among the objects of that file.
@@ -71,6 +71,10 @@ pub struct Desired {
     pub wave: i32,
     /// What it refers to.
     pub needs: Box<[ObjectId]>,
+    /// What it selects by labels.
+    pub selects: Option<Box<Selects>>,
+    /// The labels by which it, or its pods, are selected.
+    pub labels: Option<Box<Labels>>,
     /// What must be healthy before it.
     pub after: Box<[ObjectId]>,
     /// The kind that it defines, for a `CustomResourceDefinition`.
@@ -101,6 +105,8 @@ impl Desired {
             strategy: Strategy::of(&object.id.group_kind(), &content),
             steps: Some(&content).filter(|_| is_workload(&object.id)).and_then(Steps::of).map(Box::new),
             wave: wave(&content),
+            selects: Selects::of(&object.id, &content),
+            labels: Labels::of(&object.id, &content),
             needs: graph::references(&object.id, &content).into_iter().collect(),
             after: graph::depends_on(&object.id, &content).into_iter().collect(),
             defines: defines(&object.id, &content).map(Box::new),

@@ -86,7 +86,8 @@ impl Engine {
             };
             earlier.filter(|(_, ids)| !ids.is_empty()).find_map(unfinished).or_else(rejected)
         };
-        needs.or_else(after).or_else(crd).or_else(wave)
+        let switch = || self.switch_gate(desired);
+        needs.or_else(after).or_else(crd).or_else(wave).or_else(switch)
     }
 
     /// A reference holds up only where the desired state itself brings what it names.
@@ -395,6 +396,16 @@ impl Engine {
         }
         if moving.is_empty() {
             return (moving, units);
+        }
+        let nodes: Vec<&ObjectId> = moving.keys().chain(unwanted.iter().copied()).collect();
+        units = self.joined(&nodes);
+        let book = self.rollouts.book.iter().flat_map(|book| &book.units);
+        for unit in book.filter(|unit| unit.applyset == self.applysets[source]) {
+            // What is released together stays together until the last of it is whole.
+            let mut members = unit.members.keys().filter(|id| units.has(id));
+            if let Some(first) = members.next() {
+                members.collect::<Vec<_>>().into_iter().for_each(|id| units.join(first, id));
+            }
         }
         for id in moving.keys().chain(unwanted.iter().copied()) {
             units.add(id);

@@ -43,6 +43,7 @@ mod step_words;
 mod stepping;
 mod steps;
 mod strategy;
+mod switch;
 mod tokens;
 mod unit;
 mod unlisted;

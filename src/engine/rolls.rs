@@ -43,6 +43,8 @@ pub(super) struct Rollouts {
     pub(super) over: BTreeSet<ObjectId>,
     /// Workloads whose rollout has failed, and has not been told.
     pub(super) to_tell: BTreeMap<ObjectId, Vec<Uid>>,
+    /// Objects whose unit is to be recorded, though nothing of it takes a token.
+    pub(super) recording: BTreeSet<(SourceId, ObjectId)>,
     /// Workloads whose claim is to be written.
     pub(super) claiming: BTreeSet<ObjectId>,
 }
@@ -62,6 +64,8 @@ pub(super) struct Roll {
     moved: Option<Instant>,
     /// Since when it is whole.
     whole: Option<Instant>,
+    /// Whether a Service is switched to it now that it is whole: it is watched until that has been soaked too.
+    pub(super) switch: Switch,
     /// Since when its step is held and healthy.
     pub(super) held: Option<Instant>,
     /// Its pods, as last told.
@@ -82,12 +86,22 @@ impl Roll {
             shown: None,
             moved: None,
             whole: None,
+            switch: Switch::None,
             held: None,
             pods: None,
             freed: None,
             failed: None,
         }
     }
+}
+
+/// Whether a Service waits to be switched to a workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Switch {
+    /// None does.
+    None,
+    /// One does, as the workload is whole.
+    Due,
 }
 
 /// What a look at a roll comes to.
@@ -295,7 +309,10 @@ impl Engine {
         let (mut done, mut failed) = (Vec::new(), Vec::new());
         for id in ids {
             let Some(mut roll) = self.rollouts.rolls.get(&id).cloned() else { continue };
+            let before = roll.switch;
             match self.stand(&id, &mut roll, now) {
+                // The Service waits for this.
+                Stand::Going(_) if roll.switch != before => self.changed(&id),
                 Stand::Going(_) => {}
                 Stand::Done => {
                     self.rollouts.rolls.remove(&id);
@@ -383,11 +400,10 @@ impl Engine {
             roll.reserved = 0;
             let soak = if roll.claim.is_some() { self.soak(id) } else { Duration::ZERO };
             let since = *roll.whole.get_or_insert(now);
-            return if now.duration_since(since) >= soak {
-                Stand::Done
-            } else {
-                Stand::Going(Some(since + soak))
-            };
+            if now.duration_since(since) < soak {
+                return Stand::Going(Some(since + soak));
+            }
+            return self.soaked(id, roll, (now, soak));
         }
         roll.whole = None;
         if roll.failed.is_some() {
@@ -419,6 +435,22 @@ impl Engine {
         }
         let (length, health) = (duration_text(self.deadline(id)), super::gate::health_words(live));
         Stand::Failed(format!("no progress for {length}: {health}").into(), vec![live.uid.clone()])
+    }
+
+    /// It has been whole for long enough. A Service that waited for that is switched to it, and what that does is
+    /// watched for as long again.
+    fn soaked(&self, id: &ObjectId, roll: &mut Roll, (now, soak): (Instant, Duration)) -> Stand {
+        match (roll.switch, self.is_switched_to(id)) {
+            (_, true) => {
+                (roll.switch, roll.token) = (Switch::Due, Token::None);
+                Stand::Going(None)
+            }
+            (Switch::Due, false) => {
+                (roll.switch, roll.whole) = (Switch::None, Some(now));
+                if soak.is_zero() { Stand::Done } else { Stand::Going(Some(now + soak)) }
+            }
+            (Switch::None, false) => Stand::Done,
+        }
     }
 
     fn succeeded(&mut self, id: &ObjectId, roll: &Roll) {

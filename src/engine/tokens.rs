@@ -204,6 +204,7 @@ impl Engine {
         let opened: Vec<ObjectId> = opened.flat_map(|unit| unit.members.keys().cloned()).collect();
         let claims = book.claims.iter().filter(|(_, claim)| ours(&claim.applyset));
         let claims: Vec<(ObjectId, Claim)> = claims.map(|(id, claim)| (id.clone(), claim.clone())).collect();
+        self.rollouts.recording.clear();
         self.rollouts.book = Some(book);
         self.rollouts.stale = true;
         for (id, claim) in &claims {
@@ -251,6 +252,12 @@ impl Engine {
                 next.claims.insert(id.clone(), claim.clone());
             }
         }
+        for (source, id) in &self.rollouts.recording {
+            let unit = self.unit(*source, id);
+            if !unit.members.is_empty() && !next.units.iter().any(|known| holds(known, &unit)) {
+                record(&mut next.units, unit);
+            }
+        }
         for id in &self.rollouts.claiming {
             let Some((ask, claim)) = self.rollouts.asked.get(id) else { continue };
             next.claims.insert(id.clone(), claim.clone());
@@ -267,6 +274,14 @@ impl Engine {
         !self.rollouts.asks.is_empty()
             && claims.into_iter().any(|claim| !self.applysets.contains(&claim.applyset))
     }
+}
+
+/// Whether a record says of all members of a unit what they ask for.
+fn holds(known: &Unit, unit: &Unit) -> bool {
+    let told = |(id, member): (&ObjectId, &super::Member)| {
+        known.members.get(id).is_some_and(|known| known.content == member.content)
+    };
+    known.applyset == unit.applyset && unit.members.iter().all(told)
 }
 
 /// Records a unit; those that share an object with it are one with it.

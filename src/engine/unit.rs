@@ -1,12 +1,12 @@
 //! What one revision changes together: found before anything of it is released, recorded with its first claim.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::book::{Good, Member, Unit};
 use super::entry::{Entry, SourceId};
 use super::state::Engine;
 use super::{Accepted, Desired, Live, Reason, Substitute, is_workload};
-use crate::graph::Units;
+use crate::graph::{Node, Units, connected};
 use crate::object::{ObjectId, Revision};
 
 impl Engine {
@@ -15,20 +15,19 @@ impl Engine {
     fn connected(&self, source: SourceId) -> (Units, Vec<ObjectId>) {
         let differing = self.entries.iter().filter(|(id, entry)| self.differs(source, id, entry));
         let nodes: Vec<&ObjectId> = differing.map(|(id, _)| id).collect();
-        let mut units = Units::default();
-        for id in &nodes {
-            units.add(id);
-        }
-        for id in &nodes {
-            let Some(entry) = self.entry(id) else { continue };
-            let contents = entry.want().map(|(_, want)| want).into_iter().chain(entry.accepted.known());
-            for need in contents.flat_map(|content| content.needs.iter().chain(&content.after)) {
-                if units.has(need) {
-                    units.join(id, need);
-                }
-            }
-        }
+        let units = self.joined(&nodes);
         (units, nodes.into_iter().cloned().collect())
+    }
+
+    /// The connected parts among these objects alone, by their wanted and their accepted contents.
+    pub(super) fn joined(&self, nodes: &[&ObjectId]) -> Units {
+        let alone = nodes.iter().map(|id| Node { id, refs: &[], selects: None, labels: None });
+        let contents = nodes.iter().filter_map(|id| {
+            let entry = self.entry(id)?;
+            Some((*id, entry.want().map(|(_, want)| want).into_iter().chain(entry.accepted.known())))
+        });
+        let all = contents.flat_map(|(id, contents)| contents.flat_map(move |content| links(id, content)));
+        connected(alone.chain(all))
     }
 
     /// Whether the newest revision of a source asks for something else than the cluster must show.
@@ -95,13 +94,18 @@ impl Engine {
 
     /// A change of a unit whose workload has not begun to roll waits for that: a configuration never lands hours
     /// before its workload.
-    pub(super) fn unit_gate(&self, source: SourceId, desired: &Desired) -> Option<Reason> {
+    pub(super) fn unit_gate(&mut self, source: SourceId, desired: &Desired) -> Option<Reason> {
         if self.is_recorded(source, desired) {
             return None;
         }
-        let first = self.restarting.get(&source)?.get(&desired.id)?;
+        let first = self.restarting.get(&source)?.get(&desired.id)?.clone();
+        if !self.restarts_pods(&first) {
+            // Nothing of it asks the budget, so nothing but this asks for its record.
+            self.rollouts.recording.insert((source, first));
+            return Some(Reason::Claiming);
+        }
         // It asks for itself.
-        (*first != desired.id && !self.restarts_pods(&desired.id)).then(|| Reason::Unit(first.clone()))
+        (first != desired.id && !self.restarts_pods(&desired.id)).then_some(Reason::Unit(first))
     }
 
     /// Finds the units of a source, where that has to be done again.
@@ -127,15 +131,27 @@ impl Engine {
         member.is_some_and(|member| member.content == Some(desired.hash))
     }
 
-    /// Of each object that is released together with a workload whose pods restart: the first such workload.
+    /// Of each object that is released together with a workload that restarts pods, or that is new beside what is
+    /// changed: the first such workload.
     fn restarting_units(&self, source: SourceId) -> BTreeMap<ObjectId, ObjectId> {
         let state = &self.sources[source];
         if state.head.is_none() {
             return BTreeMap::new();
         }
         let (units, nodes) = self.connected(source);
-        let mut workloads: Vec<&ObjectId> = nodes.iter().filter(|id| self.restarts_pods(id)).collect();
-        workloads.sort();
+        let changed: BTreeSet<usize> = nodes
+            .iter()
+            .filter(|id| self.shown(id).is_some_and(|live| self.source_of(live) == Some(source)))
+            .filter_map(|id| units.number_of(id))
+            .collect();
+        let is_new = |id: &ObjectId| {
+            let beside = units.number_of(id).is_some_and(|number| changed.contains(&number));
+            is_workload(id) && beside && self.shown(id).is_none()
+        };
+        let mut workloads: Vec<&ObjectId> =
+            nodes.iter().filter(|id| self.restarts_pods(id) || is_new(id)).collect();
+        // One that restarts pods asks the budget, and so opens the unit.
+        workloads.sort_by_key(|id| (!self.restarts_pods(id), *id));
         let mut firsts: BTreeMap<usize, &ObjectId> = BTreeMap::new();
         for id in workloads {
             if let Some(number) = units.number_of(id) {
@@ -155,4 +171,13 @@ impl Engine {
         let stays = entry.instead.as_ref().is_some_and(|instead| instead.content == Substitute::Stay);
         !same && !stays && self.shown(id).is_some_and(|live| super::decide::serving(id, live))
     }
+}
+
+/// What connects an object with others, by one of its contents.
+fn links<'a>(id: &'a ObjectId, content: &'a Desired) -> impl Iterator<Item = Node<'a>> {
+    // What selects everything says nothing about what belongs together.
+    let selects = content.selects.as_deref().filter(|selects| !selects.is_everything());
+    let named = Node { id, refs: &content.needs, selects, labels: content.labels.as_deref() };
+    let after = Node { id, refs: &content.after, selects: None, labels: None };
+    [named, after].into_iter()
 }

@@ -59,3 +59,57 @@ fn a_stateful_set_that_is_stuck_on_its_bad_pod_is_freed() {
     });
     site.await_free_budget();
 }
+
+/// A Service before pods of this colour, and the Deployments of these colours.
+fn colours(before: &str, all: &[(&str, &str)]) -> Vec<(String, String)> {
+    let service =
+        yaml::service("web", "web").replace("{app: web}", &format!("{{app: web, colour: {before}}}"));
+    let one = |(colour, image): &(&str, &str)| {
+        let text = yaml::deployment(&format!("web-{colour}"), 2, image);
+        let labels = format!("{{app: web, colour: {colour}}}");
+        (format!("{colour}.yaml"), text.replace(&format!("{{app: web-{colour}}}"), &labels))
+    };
+    all.iter().map(one).chain([("service.yaml".to_owned(), service)]).collect()
+}
+
+fn switch(repo: &Repo, before: &str, image: &str) {
+    repo.remove("blue.yaml");
+    for (name, text) in colours(before, &[("green", image)]) {
+        repo.write(&name, &text);
+    }
+    repo.commit("Switch");
+}
+
+#[test]
+fn a_service_is_switched_only_to_pods_that_are_ready_and_the_old_ones_go_last() {
+    let site = Site::new("failures-green");
+    let repo = Repo::new(&colours("blue", &[("blue", "nginx:1")]));
+    let _daemon =
+        site.configured(&site.configuration(repo.path(), "budget: {soak: 1s, maxUnavailable: 100%}"));
+    site.await_rollout("web-blue");
+    site.await_object("Service", "web");
+    let window = site.window();
+    switch(&repo, "green", "nginx:2");
+    site.await_absence("Deployment", "web-blue");
+    site.await_rollout("web-green");
+    assert_eq!(site.value("Service", "web", "/spec/selector/colour"), json!("green"));
+    let writes: Vec<String> =
+        window.writes().into_iter().map(|write| format!("{} {}", write.resource, write.name)).collect();
+    assert_eq!(writes, ["deployments web-green", "services web", "deployments web-blue"]);
+}
+
+#[test]
+fn a_service_is_not_switched_to_pods_that_fail_and_what_was_added_goes_again() {
+    let site = Site::new("failures-red");
+    let repo = Repo::new(&colours("blue", &[("blue", "nginx:1")]));
+    let daemon =
+        site.configured(&site.configuration(repo.path(), "budget: {soak: 1s, maxUnavailable: 100%}"));
+    site.await_rollout("web-blue");
+    site.await_object("Service", "web");
+    switch(&repo, "green", "nginx:broken");
+    daemon.says(&["ImagePullBackOff"]);
+    site.await_absence("Deployment", "web-green");
+    assert_eq!(site.value("Service", "web", "/spec/selector/colour"), json!("blue"));
+    site.await_rollout("web-blue");
+    site.await_free_budget();
+}

@@ -49,6 +49,8 @@ pub(super) fn desired(id: &ObjectId, content: u32, file: &str) -> Shared {
         strategy: Strategy::default(),
         steps: None,
         wave: 0,
+        selects: None,
+        labels: None,
         needs: Box::default(),
         after: Box::default(),
         defines: None,
