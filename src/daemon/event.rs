@@ -30,6 +30,8 @@ pub(super) enum Event {
     Parent(SourceId, Result<Option<Parent>, crate::cluster::Error>),
     /// The budget object was read or written.
     Budget(Result<Option<BudgetObject>, crate::cluster::Error>),
+    /// The workload of another daemon's claim, as it is now.
+    Other(ObjectId, Result<Looked, crate::cluster::Error>),
     /// By which labels the pods of a workload are found; none where that cannot be told.
     Selector(ObjectId, Option<String>),
     /// What the cluster says about a rollout that failed.

@@ -141,6 +141,14 @@ impl Watched {
         self.informers.get(kind).map(|(kind, _)| kind.clone())
     }
 
+    /// A kind of which nothing may be watched, in the server's own version.
+    pub(super) fn served(&self, kind: &GroupKind) -> Option<Arc<Kind>> {
+        match self.kinds.as_ref()?.watched(kind, &self.wanted) {
+            Lookup::Served(kind) => Some(kind),
+            Lookup::Unserved { .. } | Lookup::Unknown => None,
+        }
+    }
+
     /// A kind in exactly this version.
     pub(super) fn exactly(&self, gvk: &Gvk) -> Option<Arc<Kind>> {
         match self.kinds.as_ref()?.get(gvk) {

@@ -384,6 +384,7 @@ impl Reconciler {
             Event::Absent(Err(error)) => tracing::debug!("whether a kind is gone cannot be told: {error}"),
             Event::Parent(source, parent) => self.parent_answered(source, parent),
             Event::Budget(answer) => self.budget_answered(answer),
+            Event::Other(id, looked) => self.other_looked_at(&id, looked),
             Event::Selector(id, selector) => self.selector_found(&id, selector.as_deref()),
             Event::Freed(id) => self.engine.mark(&id),
             Event::Warned(id, events) => self.engine.told_more(&id, &events),

@@ -26,6 +26,7 @@ mod gate;
 mod ignore;
 mod live;
 mod node_steps;
+mod others;
 mod outcome;
 mod overlay;
 mod plan;
@@ -74,6 +75,7 @@ pub use node_steps::{
     Host, NodeCounts, NodePod, NodeStep, OrdinalPod, Ordinals, PodState, Template, evictions, node_counts,
     stuck,
 };
+pub use others::SPENT;
 pub use outcome::{Failure, Outcome, Written, replaceable};
 pub use overlay::{HELD, NotAnOverlay, OVERLAY, Overlay, overlaid, own_unavailable};
 pub use plan::{Plan, Planned, Verdict};

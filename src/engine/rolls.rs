@@ -12,6 +12,7 @@ use super::book::{Book, Claim};
 use super::budget::{Ask, Budget, Load, Shortage, Token};
 use super::decide::{Apply, Purpose};
 use super::entry::SourceId;
+use super::others::Other;
 use super::pods::{WorkloadPods, failing, ripens};
 use super::state::Engine;
 use super::stepping::{Step, under};
@@ -41,6 +42,8 @@ pub(super) struct Rollouts {
     pub(super) book: Option<Book>,
     /// Workloads whose rollout is over, and whose claim has not been taken back yet.
     pub(super) over: BTreeSet<ObjectId>,
+    /// Workloads of other daemons' claims.
+    pub(super) others: BTreeMap<ObjectId, Other>,
     /// Workloads whose rollout has failed, and has not been told.
     pub(super) to_tell: BTreeMap<ObjectId, Vec<Uid>>,
     /// Objects whose unit is to be recorded, though nothing of it takes a token.
@@ -164,10 +167,9 @@ impl Engine {
                 away: *away,
             },
         );
-        let claims = rollouts.book.iter().flat_map(|book| &book.claims);
-        let foreign = claims.filter(|(id, claim)| {
-            !self.applysets.contains(&claim.applyset) && !rollouts.rolls.contains_key(*id)
-        });
+        let foreign = self
+            .foreign_claims()
+            .filter(|(id, claim)| self.counts(id, claim) && !rollouts.rolls.contains_key(*id));
         let foreign = foreign.map(|(id, claim)| Load {
             id: id.clone(),
             source: None,

@@ -267,13 +267,6 @@ impl Engine {
         }
         (next != *book).then_some(next)
     }
-
-    /// Whether a write waits for the budget while another daemon has claims on it.
-    pub fn waits_for_others(&self) -> bool {
-        let claims = self.rollouts.book.iter().flat_map(|book| book.claims.values());
-        !self.rollouts.asks.is_empty()
-            && claims.into_iter().any(|claim| !self.applysets.contains(&claim.applyset))
-    }
 }
 
 /// Whether a record says of all members of a unit what they ask for.

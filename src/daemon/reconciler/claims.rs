@@ -1,20 +1,21 @@
 //! Reading and writing the cluster's budget object.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use super::super::event::Event;
 use super::super::inventory::Call;
 use super::Reconciler;
-use crate::cluster::{BudgetObject, Error, Fault};
-use crate::engine::Book;
-use crate::object::Class;
+use crate::cluster::{self, BudgetObject, Error, Fault};
+use crate::engine::{Book, Looked};
+use crate::object::{Class, ObjectId};
 
 /// The shortest wait before the budget object is asked for again.
 const AGAIN: Duration = Duration::from_millis(500);
 /// The same where a person has to change something first.
 const PERSON: Duration = Duration::from_secs(15);
 /// While claims of others are in the way, it is read again at this interval: nothing else tells that they end.
-const OTHERS: Duration = Duration::from_secs(2);
+const OTHERS: Duration = Duration::from_secs(3);
 
 /// What is known of the budget object.
 #[derive(Debug)]
@@ -59,8 +60,36 @@ impl Reconciler {
                 let saved = cluster.save_budget(&namespace, known.as_ref(), &next.text()).await;
                 Event::Budget(saved.map(Some))
             });
-        } else if self.engine.waits_for_others() {
-            self.keeper.due = Some(now + OTHERS);
+        } else {
+            let others = self.engine.others();
+            self.keeper.due = (!others.is_empty()).then(|| now + OTHERS);
+            self.look_at_others(others);
+        }
+    }
+
+    /// A claim whose daemon has ended for good is found by its workload, which has come to rest.
+    fn look_at_others(&mut self, others: Vec<ObjectId>) {
+        for id in others {
+            let Some(kind) = self.watched.served(&id.group_kind()) else { continue };
+            let cluster = self.hands.cluster.clone();
+            self.spawn(async move {
+                let names = BTreeSet::from([id.name().to_owned()]);
+                let found = cluster.look(&kind, id.namespace(), &names).await;
+                let looked = found.map(|mut found| match found.remove(id.name()) {
+                    Some(cluster::Looked::Found(live)) => Looked::Found(live),
+                    Some(cluster::Looked::Absent) | None => Looked::Absent,
+                });
+                Event::Other(id, looked)
+            });
+        }
+    }
+
+    pub(super) fn other_looked_at(&mut self, id: &ObjectId, looked: Result<Looked, Error>) {
+        match looked {
+            Ok(Looked::Found(live)) => self.engine.other_seen(id, Some(&live), Instant::now()),
+            Ok(Looked::Absent) => self.engine.other_seen(id, None, Instant::now()),
+            // As long as nobody knows, the claim counts.
+            Err(error) => tracing::debug!(object = %id, "another daemon's claim: {error}"),
         }
     }
 

@@ -247,3 +247,24 @@ fn a_rollout_and_a_rollback_survive_the_end_of_the_process_at_every_point() {
         }
     }
 }
+
+#[test]
+fn claims_of_another_daemon_count_until_their_workload_has_rested() {
+    let mut rig = at_rest(1);
+    let other = super::world::id("apps", "Deployment", "elsewhere", "api");
+    let claim = Claim { applyset: "applyset-theirs-v1".into(), content: web(9).hash, pods: 1 };
+    rig.world.book.claims.insert(other.clone(), claim);
+    rig.engine.book(rig.world.book.clone());
+    rig.read(reading("r2", &both(2)));
+    rig.settle();
+    assert!(rig.world.log.is_empty(), "{:?}", rig.world.log);
+    assert_eq!(reason(&mut rig, &workload("web")), "1 of 1 workloads are rolling: Deployment elsewhere/api");
+    assert_eq!(rig.engine.others(), [other.clone()]);
+    for rest in [0, SPENT.as_secs() - 1, SPENT.as_secs()] {
+        assert!(rig.world.log.is_empty(), "it rests for less than {rest} s");
+        rig.engine.other_seen(&other, None, rig.now + std::time::Duration::from_secs(rest));
+        rig.settle();
+    }
+    assert_eq!(shown(&rig, &workload("web")), release(&web(2), "r2"));
+    assert!(rig.world.book.claims.contains_key(&other), "it is not ours to take back");
+}
