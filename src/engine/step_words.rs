@@ -8,7 +8,7 @@ use super::selector::LabelSelector;
 use super::{Promote, Size, Steps};
 use crate::object::{at, duration, text_at};
 
-const STEPS: &str = "rhumb.dev/steps";
+pub(super) const STEPS: &str = "rhumb.dev/steps";
 const SOAK: &str = "rhumb.dev/step-soak";
 const PROMOTE: &str = "rhumb.dev/step-promote";
 const MODE: &str = "rhumb.dev/step-mode";

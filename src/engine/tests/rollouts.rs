@@ -259,7 +259,7 @@ fn claims_of_another_daemon_count_until_their_workload_has_rested() {
     rig.settle();
     assert!(rig.world.log.is_empty(), "{:?}", rig.world.log);
     assert_eq!(reason(&mut rig, &workload("web")), "1 of 1 workloads are rolling: Deployment elsewhere/api");
-    assert_eq!(rig.engine.others(), [other.clone()]);
+    assert_eq!(rig.engine.others(), std::slice::from_ref(&other));
     for rest in [0, SPENT.as_secs() - 1, SPENT.as_secs()] {
         assert!(rig.world.log.is_empty(), "it rests for less than {rest} s");
         rig.engine.other_seen(&other, None, rig.now + std::time::Duration::from_secs(rest));

@@ -36,7 +36,10 @@ fn words(kind: &str, annotations: Value, spec: Value, expected: &[&str]) {
     let asked = annotations.get("rhumb.dev/steps").is_some();
     assert_eq!(works, asked && !expected.iter().any(|text| !text.contains("stands still")), "{annotations}");
     // Through the one function that everything calls, and known to it.
-    assert_eq!(misused(&object), found);
+    let mut all = misused(&object);
+    // What is said of words that have no effect yet is another matter.
+    all.retain(|found| found.code == "steps");
+    assert_eq!(all, found);
 }
 
 #[test]

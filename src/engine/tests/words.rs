@@ -35,7 +35,10 @@ fn words_that_cannot_be_read_hold_their_object_back() {
         &["error: rhumb.dev/wave is \"soon\", which is no whole number"],
     );
     check(json!({"rhumb.dev/prune": "Never"}), &["error: rhumb.dev/prune is \"Never\""]);
-    check(json!({"rhumb.dev/reconcile": "disabled", "rhumb.dev/restart-on-change": "true"}), &[]);
+    check(
+        json!({"rhumb.dev/reconcile": "disabled", "rhumb.dev/restart-on-change": "true"}),
+        &["warning: rhumb.dev/restart-on-change has no effect yet"],
+    );
     check(json!({"rhumb.dev/reconcile": "off"}), &["error: rhumb.dev/reconcile is \"off\""]);
     check(json!({"rhumb.dev/restart-on-change": "yes"}), &["error: rhumb.dev/restart-on-change is \"yes\""]);
     check(
