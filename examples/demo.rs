@@ -8,6 +8,8 @@
 mod eyes;
 #[path = "demo/program.rs"]
 mod program;
+#[path = "demo/rollouts.rs"]
+mod rollouts;
 #[path = "demo/shop.rs"]
 mod shop;
 #[path = "demo/stage.rs"]
@@ -121,7 +123,9 @@ async fn story(stage: &mut Stage, kept: &mut Option<World>) -> Outcome {
     world.new_image(stage).await?;
     world.by_hand(stage).await?;
     let before = world.broken_file(stage).await?;
-    world.removed_file(stage, &before).await
+    world.removed_file(stage, &before).await?;
+    world.broken_image(stage).await?;
+    world.canary(stage).await
 }
 
 impl World {

@@ -5,11 +5,14 @@ use std::collections::BTreeSet;
 use super::args::{ListOutput, PruneCommand};
 use super::object_name::ObjectName;
 use super::{CommandError, Exit, Terminal, diff, session};
-use crate::cluster::Parent;
+use crate::cluster::{Cluster, Fault, Parent};
 use crate::config::{Config, Name};
 use crate::daemon::{self, PendingPrune};
 use crate::engine::Uid;
 use crate::object::{Class, ObjectId};
+
+/// So often a confirmation is written again because somebody else wrote in between.
+const TRIES: u32 = 10;
 
 /// Carries the command out, for the source of this name.
 pub(super) fn carry_out(
@@ -20,22 +23,44 @@ pub(super) fn carry_out(
 ) -> Result<Exit, CommandError> {
     session::runtime()?.block_on(async {
         let cluster = session::connect(&config).await?;
-        let Some(parent) = cluster.parent(&config.namespace, source.as_str()).await? else {
-            let message = format!("there is no source {source}: no ConfigMap {}/{source}", config.namespace);
-            return Err(CommandError::new(Class::Config, message).hint("name the source with --name"));
-        };
         match command {
-            PruneCommand::List(args) => list(&parent, source, args.output, terminal),
+            PruneCommand::List(args) => {
+                list(&parent(&cluster, &config, source).await?, source, args.output, terminal)
+            }
             PruneCommand::Confirm(args) => {
-                let uids = chosen(&parent, &args.objects)?;
-                let count = uids.len();
-                let after = daemon::confirmed(&parent, &uids);
-                cluster.save_parent(&config.namespace, source.as_str(), Some(&parent), &after).await?;
+                let count = confirm(&cluster, &config, source, &args.objects).await?;
                 terminal.print(&format!("{count} confirmed; `rhumb run` deletes them in some seconds, `rhumb apply --prune` at its next pass\n"))?;
                 Ok(Exit::Done)
             }
         }
     })
+}
+
+async fn parent(cluster: &Cluster, config: &Config, source: &Name) -> Result<Parent, CommandError> {
+    cluster.parent(&config.namespace, source.as_str()).await?.ok_or_else(|| {
+        let message = format!("there is no source {source}: no ConfigMap {}/{source}", config.namespace);
+        CommandError::new(Class::Config, message).hint("name the source with --name")
+    })
+}
+
+/// Confirms on the newest state: a daemon may write the same ConfigMap at any moment.
+async fn confirm(
+    cluster: &Cluster,
+    config: &Config,
+    source: &Name,
+    names: &[ObjectName],
+) -> Result<usize, CommandError> {
+    let mut tries = 0;
+    loop {
+        let before = parent(cluster, config, source).await?;
+        let uids = chosen(&before, names)?;
+        let after = daemon::confirmed(&before, &uids);
+        tries += 1;
+        match cluster.save_parent(&config.namespace, source.as_str(), Some(&before), &after).await {
+            Err(error) if *error.fault() == Fault::Stale && tries < TRIES => {}
+            saved => return saved.map(|_| uids.len()).map_err(CommandError::from),
+        }
+    }
 }
 
 fn list(
