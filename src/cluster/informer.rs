@@ -18,7 +18,7 @@ use super::error::{Error, Fault, On};
 use super::kinds::Kind;
 use super::path::Selector;
 use super::watch::{Event, Start, Watch};
-use super::wire::{Form, Lens, Project, Scaler, ScalerLens};
+use super::wire::{Form, Lens, Project, Scaler, ScalerLens, VersionLens};
 use crate::engine::{Live, Rv};
 use crate::object::{GroupKind, ObjectId};
 
@@ -97,6 +97,16 @@ impl Cluster {
     /// Tells what the autoscalers of the cluster scale; the kind is `HorizontalPodAutoscaler`.
     pub fn scalers(&self, kind: &Arc<Kind>, sink: mpsc::Sender<InformerEvent<Scaler>>) -> Informer {
         self.inform(kind, Selector::All, ScalerLens::new(kind, self.interner()), sink)
+    }
+
+    /// Tells the versions of the selected objects of a kind, and nothing else of them.
+    pub fn versions(
+        &self,
+        kind: &Arc<Kind>,
+        selector: Selector,
+        sink: mpsc::Sender<InformerEvent<Rv>>,
+    ) -> Informer {
+        self.inform(kind, selector, VersionLens::new(kind, self.interner()), sink)
     }
 
     pub(super) fn inform<P: Project>(

@@ -18,7 +18,7 @@ use super::{FIELD_MANAGER, path};
 use crate::engine::{Rv, Uid};
 use crate::object::{GroupKind, ObjectId};
 
-const ID_LABEL: &str = "applyset.kubernetes.io/id";
+pub(super) const ID_LABEL: &str = "applyset.kubernetes.io/id";
 const TOOLING: &str = "applyset.kubernetes.io/tooling";
 const KINDS: &str = "applyset.kubernetes.io/contains-group-kinds";
 const NAMESPACES: &str = "applyset.kubernetes.io/additional-namespaces";

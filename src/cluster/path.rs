@@ -13,6 +13,8 @@ pub enum Selector {
     All,
     /// The members of these sets, by label.
     PartOf(BTreeSet<Arc<str>>),
+    /// The parents of these sets, by label.
+    Sets(BTreeSet<Arc<str>>),
 }
 
 impl Selector {
@@ -20,12 +22,15 @@ impl Selector {
     pub(super) fn text(&self) -> Option<String> {
         match self {
             Self::All => None,
-            Self::PartOf(sets) => {
-                let sets: Vec<&str> = sets.iter().map(|set| &**set).collect();
-                Some(format!("{PART_OF} in ({})", sets.join(",")))
-            }
+            Self::PartOf(sets) => Some(among(PART_OF, sets)),
+            Self::Sets(sets) => Some(among(super::parent::ID_LABEL, sets)),
         }
     }
+}
+
+fn among(label: &str, sets: &BTreeSet<Arc<str>>) -> String {
+    let sets: Vec<&str> = sets.iter().map(|set| &**set).collect();
+    format!("{label} in ({})", sets.join(","))
 }
 
 /// The path of a kind's collection: of one namespace, or of the whole cluster.

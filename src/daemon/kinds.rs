@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use crate::cluster::{
     Cluster, Error, Informer, InformerEvent, Kind, Kinds, Lookup, News, Scaler, Scope, Selector,
 };
-use crate::engine::{Engine, GROUP_DOWN, KindState, Live, Served};
+use crate::engine::{Engine, GROUP_DOWN, KindState, Live, Rv, Served};
 use crate::manifest::{self, Scopes};
 use crate::object::{Class, GroupKind, Gvk, ObjectId};
 
@@ -28,6 +28,7 @@ pub(super) const UNLISTED: &str = "the server does not list this kind now";
 pub(super) struct Watched {
     cluster: Cluster,
     selector: Selector,
+    parent_selector: Selector,
     kinds: Option<Kinds>,
     wanted: BTreeSet<Gvk>,
     held: BTreeSet<GroupKind>,
@@ -37,11 +38,13 @@ pub(super) struct Watched {
     /// Those of them that the server certainly does not have.
     absent: BTreeSet<GroupKind>,
     scalers: Option<Informer>,
+    parents: Option<Informer>,
     targets: Targets,
     retry: Duration,
     next: Option<Instant>,
     to_informers: mpsc::Sender<InformerEvent<Live>>,
     to_scalers: mpsc::Sender<InformerEvent<Scaler>>,
+    to_parents: mpsc::Sender<InformerEvent<Rv>>,
 }
 
 impl Watched {
@@ -51,9 +54,11 @@ impl Watched {
         applysets: BTreeSet<Arc<str>>,
         to_informers: mpsc::Sender<InformerEvent<Live>>,
         to_scalers: mpsc::Sender<InformerEvent<Scaler>>,
+        to_parents: mpsc::Sender<InformerEvent<Rv>>,
     ) -> Self {
         Self {
             cluster,
+            parent_selector: Selector::Sets(applysets.clone()),
             selector: Selector::PartOf(applysets),
             kinds: None,
             wanted: BTreeSet::new(),
@@ -62,11 +67,13 @@ impl Watched {
             missing: BTreeMap::new(),
             absent: BTreeSet::new(),
             scalers: None,
+            parents: None,
             targets: Targets::default(),
             retry: FIRST_RETRY,
             next: Some(Instant::now()),
             to_informers,
             to_scalers,
+            to_parents,
         }
     }
 
@@ -234,6 +241,17 @@ impl Watched {
         }
     }
 
+    /// Watches the sources' parents, on which people write.
+    pub(super) fn watch_parents(&mut self) {
+        let config_map = Gvk::new("", "v1", "ConfigMap");
+        if let (None, Some(Lookup::Served(kind))) =
+            (&self.parents, self.kinds.as_ref().map(|kinds| kinds.get(&config_map)))
+        {
+            let (selector, sink) = (self.parent_selector.clone(), self.to_parents.clone());
+            self.parents = Some(self.cluster.versions(&kind, selector, sink));
+        }
+    }
+
     /// The informer of the autoscalers told. Returns why it ended, where it did.
     pub(super) fn scaled(&mut self, event: InformerEvent<Scaler>, engine: &mut Engine) -> Option<Error> {
         match event.news {
@@ -280,7 +298,9 @@ impl Watched {
 
     /// Lists every kind again, as an audit of what the watches told.
     pub(super) fn audit(&self) {
-        for informer in self.informers.values().map(|(_, informer)| informer).chain(&self.scalers) {
+        for informer in
+            self.informers.values().map(|(_, informer)| informer).chain(&self.scalers).chain(&self.parents)
+        {
             informer.relist();
         }
     }

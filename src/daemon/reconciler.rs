@@ -3,6 +3,7 @@
 mod claims;
 mod conclusion;
 mod dispatch;
+mod orders;
 mod parents;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,7 +26,7 @@ use super::reading::{Dialect, Names};
 use super::setup::{Files, Setup};
 use super::tasks::{Fatal, Tasks};
 use crate::cluster::{InformerEvent, News, Scaler, applyset_id};
-use crate::engine::{Engine, Judgement, Live, Reading, Reason, Source, SourceId, Writes};
+use crate::engine::{Engine, Judgement, Live, Reading, Reason, Rv, Source, SourceId, Writes};
 use crate::object::{GroupKind, ObjectId};
 use crate::queue::Queue;
 use crate::report::Told;
@@ -77,6 +78,8 @@ pub struct Reconciler {
     unknown: BTreeSet<GroupKind>,
     read: BTreeSet<SourceId>,
     resolving: BTreeSet<ObjectId>,
+    /// Orders whose way back is being looked up.
+    undoing: BTreeSet<Arc<str>>,
     writes: usize,
     /// Writes in flight that failed before, and objects whose turn comes when one of them is answered.
     retries: BTreeSet<ObjectId>,
@@ -106,6 +109,7 @@ struct Channels {
     from_tasks: mpsc::Receiver<Event>,
     from_informers: mpsc::Receiver<InformerEvent<Live>>,
     from_scalers: mpsc::Receiver<InformerEvent<Scaler>>,
+    from_parents: mpsc::Receiver<InformerEvent<Rv>>,
 }
 
 impl Reconciler {
@@ -114,7 +118,9 @@ impl Reconciler {
         let (events, from_tasks) = mpsc::channel(BACKLOG);
         let (to_informers, from_informers) = mpsc::channel(BACKLOG);
         let (to_scalers, from_scalers) = mpsc::channel(BACKLOG);
+        let (to_parents, from_parents) = mpsc::channel(BACKLOG);
         let mut engine = Engine::new(setup.budget);
+        engine.clock(Instant::now(), jiff::Timestamp::now());
         let mut pending_feeds = Vec::new();
         let mut shelves = Vec::new();
         let mut places = Vec::new();
@@ -140,7 +146,7 @@ impl Reconciler {
             applysets.insert(applyset);
             pending_feeds.push((number, source.files, dialect));
         }
-        let watched = Watched::new(setup.cluster.clone(), applysets, to_informers, to_scalers);
+        let watched = Watched::new(setup.cluster.clone(), applysets, to_informers, to_scalers, to_parents);
         let now = Instant::now();
         Self {
             ledgers: places.iter().map(|_| Ledger::default()).collect(),
@@ -159,6 +165,7 @@ impl Reconciler {
             unknown: BTreeSet::new(),
             read: BTreeSet::new(),
             resolving: BTreeSet::new(),
+            undoing: BTreeSet::new(),
             writes: 0,
             retries: BTreeSet::new(),
             parked: BTreeSet::new(),
@@ -174,7 +181,7 @@ impl Reconciler {
             pins: Pins::New,
             listener,
             until,
-            channels: Channels { events, from_tasks, from_informers, from_scalers },
+            channels: Channels { events, from_tasks, from_informers, from_scalers, from_parents },
             tasks: Tasks::default(),
             fatal: None,
         }
@@ -206,6 +213,7 @@ impl Reconciler {
                 Some(event) = self.channels.from_tasks.recv() => self.happened(event),
                 Some(event) = self.channels.from_informers.recv() => self.informed(event),
                 Some(event) = self.channels.from_scalers.recv() => self.scaled(event),
+                Some(event) = self.channels.from_parents.recv() => self.parent_changed(event),
                 () = stop.cancelled(), if !stopped => {}
                 () = tokio::time::sleep_until(wake.into()) => {}
             }
@@ -225,6 +233,8 @@ impl Reconciler {
                 self.informed(event);
             } else if let Ok(event) = self.channels.from_scalers.try_recv() {
                 self.scaled(event);
+            } else if let Ok(event) = self.channels.from_parents.try_recv() {
+                self.parent_changed(event);
             } else {
                 return;
             }
@@ -274,6 +284,7 @@ impl Reconciler {
     fn turn(&mut self) {
         let now = Instant::now();
         let looked = self.on_time(now);
+        self.carry_out_orders();
         self.engine.advance(now);
         self.engine.settle();
         // Before the inventories, so that nothing is tidied while there is something to write.
@@ -329,6 +340,7 @@ impl Reconciler {
         }
         if self.timers.resync <= now {
             self.timers.resync = now + self.resync.mul_f64(0.9 + 0.2 * super::random());
+            self.engine.clock(now, jiff::Timestamp::now());
             looked = Some(self.engine.mark_all());
         }
         if self.timers.audit <= now {
@@ -360,6 +372,7 @@ impl Reconciler {
                     self.engine.resolved(&id, &release, content);
                 }
             }
+            Event::LookedBack(token, past) => self.looked_back(&token, past),
             Event::Kinds(Ok(kinds)) => self.discovered(kinds),
             Event::Kinds(Err(error)) => {
                 tracing::warn!("discovery failed: {error}");
@@ -483,6 +496,9 @@ impl Reconciler {
 
     fn discovered(&mut self, kinds: crate::cluster::Kinds) {
         self.watched.discovered(kinds, &mut self.engine);
+        if self.until == Until::Stopped {
+            self.watched.watch_parents();
+        }
         let missing = self.watched.long_missing(Instant::now());
         if !missing.is_empty() {
             let cluster = self.hands.cluster.clone();

@@ -116,7 +116,8 @@ impl Engine {
     pub(super) fn comes_with(&self, source: SourceId, desired: &Desired, need: &ObjectId) -> bool {
         let first = |id: &ObjectId| self.restarting.get(&source)?.get(id);
         let together = first(&desired.id).is_some() && first(&desired.id) == first(need);
-        let refused = self.entry(need).is_none_or(|entry| entry.refused.is_some() || entry.want().is_none());
+        let refused = self.is_suspended(need)
+            || self.entry(need).is_none_or(|entry| entry.refused.is_some() || entry.want().is_none());
         together && !refused && self.restarts_pods(&desired.id) && !self.is_recorded(source, desired)
     }
 

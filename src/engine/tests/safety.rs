@@ -22,6 +22,7 @@ fn thing(rv: u64, wanted: &Desired) -> Thing {
         foreign: false,
         phase: RollPhase::Settled,
         failed: false,
+        asked: None,
     }
 }
 
