@@ -19,6 +19,7 @@ mod kills;
 mod kinds;
 mod lifecycle;
 mod network;
+mod orders;
 mod outages;
 mod owners;
 mod prune;
