@@ -434,6 +434,15 @@ fn command() -> clap::Command {
     let source: Vec<clap::Arg> = under("Source").map(needless).collect();
     let beside_namespace =
         source.iter().filter(|flag| flag.get_id() != "namespace").cloned().collect::<Vec<_>>();
+    let own_namespace = |flag: &clap::Arg| match flag.get_id() == "namespace" {
+        true => flag.clone().hide(false).help("Namespace of objects that name none [default: the context's]"),
+        false => flag.clone(),
+    };
+    let running: Vec<clap::Arg> = source.iter().map(own_namespace).collect();
+    let whole = ["rollout", "why", "hold", "release"].into_iter().fold(whole, |whole, name| {
+        let running = running.clone();
+        whole.mut_subcommand(name, |command| command.args(running))
+    });
     whole
         .mut_subcommand("validate", |command| command.args(&cluster).args(&beside_namespace))
         .mut_subcommand("render", |command| command.args(&cluster).args(&source))

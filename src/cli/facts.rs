@@ -28,8 +28,7 @@ pub(super) struct Facts {
 impl Facts {
     /// Reads what is not known yet.
     pub(super) async fn read(desk: &Desk, target: &Target) -> Result<Self, CommandError> {
-        let budget = desk.cluster.budget(&desk.system).await?;
-        let book = budget.and_then(|budget| Book::parse(&budget.text).ok()).unwrap_or_default();
+        let book = book(desk).await?;
         let parent = &target.parent;
         let own = Paused::parse(target.annotation(PAUSED)).map(|paused| ("it".to_owned(), paused));
         let whole = parent.annotations.get(PAUSED).and_then(|text| Paused::parse(text));
@@ -112,13 +111,23 @@ impl Facts {
 
     /// What the rollout budget says, in one line.
     pub(super) fn budget(&self) -> String {
-        let claims = &self.book.claims;
-        let workloads = match claims.len() {
-            1 => "1 workload".to_owned(),
-            count => format!("{count} workloads"),
-        };
-        let pods: u32 = claims.values().map(|claim| claim.pods).sum();
-        let own = if claims.contains_key(&self.id) { ", this one among them" } else { "" };
-        format!("rollout budget: {workloads} with at most {pods} pods away{own}")
+        let own = if self.book.claims.contains_key(&self.id) { ", this one among them" } else { "" };
+        format!("{}{own}", budget_words(&self.book))
     }
+}
+
+/// The rollout budget of the cluster.
+pub(super) async fn book(desk: &Desk) -> Result<Book, CommandError> {
+    let budget = desk.cluster.budget(&desk.system).await?;
+    Ok(budget.and_then(|budget| Book::parse(&budget.text).ok()).unwrap_or_default())
+}
+
+/// How much of it is taken.
+pub(super) fn budget_words(book: &Book) -> String {
+    let pods: u32 = book.claims.values().map(|claim| claim.pods).sum();
+    let workloads = match book.claims.len() {
+        1 => "1 workload".to_owned(),
+        count => format!("{count} workloads"),
+    };
+    format!("rollout budget: {workloads} with at most {pods} pods away")
 }

@@ -17,7 +17,7 @@ Exit codes:
   2   wrong usage, or nothing could be read
   3   the API server or the git server is not reachable
   4   a guard says no: see the message for what to confirm
-  5   timed out: not all is healthy
+  5   timed out: not all is healthy, or an order is not acknowledged
   78  the configuration is wrong";
 
 pub(super) const RUN_USAGE: &str = "\

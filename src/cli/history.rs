@@ -27,12 +27,12 @@ pub(super) async fn print(desk: &Desk, name: &ObjectName, terminal: &Terminal) -
     }
     let mut lines = lines(desk, &target).await?;
     lines.sort_by_key(|line| std::cmp::Reverse(line.number));
-    let mut text = format!("{:<8}  {:<12}  {:<20}  OUTCOME\n", "REVISION", "COMMIT", "SINCE");
+    terminal.print(&format!("{:<8}  {:<12}  {:<20}  OUTCOME\n", "REVISION", "COMMIT", "SINCE"))?;
     for line in &lines {
         let outcome = outcome(&target, line);
-        text.push_str(&format!("{:<8}  {:<12}  {:<20}  {outcome}\n", line.number, line.commit, line.when));
+        terminal
+            .print(&format!("{:<8}  {:<12}  {:<20}  {outcome}\n", line.number, line.commit, line.when))?;
     }
-    terminal.print(&text)?;
     Ok(Exit::Done)
 }
 

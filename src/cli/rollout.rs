@@ -9,9 +9,10 @@ use super::facts::Facts;
 use super::object_name::ObjectName;
 use super::orders::{self, State};
 use super::rollout_words::{Stand, stand};
-use super::target::{Desk, Target};
-use super::{CommandError, Exit, Terminal, history, session, settings};
-use crate::cluster::Lookup;
+use super::target::Desk;
+use super::{CommandError, Exit, Terminal, facts, history, session, settings};
+use crate::cluster::{Lookup, applyset_id};
+use crate::config::Name;
 use crate::engine::is_workload;
 use crate::object::{GroupKind, ObjectId, PART_OF, text_at};
 
@@ -20,7 +21,7 @@ const LOOK: Duration = Duration::from_millis(500);
 
 /// Opens the desk that the flags mean.
 pub(super) async fn desk(global: &Global) -> Result<Desk, CommandError> {
-    Desk::open(&settings::connection(global), global.namespace.as_ref().map(|name| name.as_str())).await
+    Desk::open(&settings::connection(global), global.namespace.as_ref().map(Name::as_str)).await
 }
 
 /// Carries the command out.
@@ -100,11 +101,8 @@ async fn one(desk: &Desk, name: &ObjectName) -> Result<(String, Progress), Comma
     }
     let facts = Facts::read(desk, &target).await?;
     let (words, stand) = stand(&target.object);
-    let mut text = format!("{words}\n");
-    for line in facts.waits() {
-        text.push_str(&format!("  {line}\n"));
-    }
-    text.push_str(&format!("  {}\n", facts.budget()));
+    let waits = facts.waits().into_iter().chain([facts.budget()]).map(|line| format!("\n  {line}"));
+    let text = format!("{words}{}\n", waits.collect::<Vec<_>>().concat());
     let progress = match stand {
         Stand::Done => Progress::Over,
         Stand::GoesOn => Progress::GoesOn,
@@ -115,34 +113,37 @@ async fn one(desk: &Desk, name: &ObjectName) -> Result<(String, Progress), Comma
 
 /// All workloads of all sources that are not rolled out.
 async fn all(desk: &Desk) -> Result<(String, Progress), CommandError> {
-    let mut text = String::new();
-    let mut progress = Progress::Over;
-    let mut last = None;
-    for (source, parent) in desk.cluster.parents(&desk.system).await? {
-        let set = crate::cluster::applyset_id(&desk.system, &source);
+    let mut lines = Vec::new();
+    let mut stands = Vec::new();
+    for (source, _) in desk.cluster.parents(&desk.system).await? {
+        let set = applyset_id(&desk.system, &source);
         for kind in ["Deployment", "StatefulSet", "DaemonSet"] {
             let group_kind = GroupKind::new("apps", kind);
             let Lookup::Served(kind) = desk.kinds.preferred(&group_kind) else { continue };
-            for object in desk.cluster.objects(&kind, None, &format!("{PART_OF}={set}")).await? {
+            for mut object in desk.cluster.objects(&kind, None, &format!("{PART_OF}={set}")).await? {
+                // Items of a list do not name their kind.
+                object["kind"] = (&*group_kind.kind).into();
                 let (words, stand) = stand(&object);
                 if stand == Stand::Done {
                     continue;
                 }
-                progress = if stand == Stand::Failed { progress } else { Progress::GoesOn };
-                let namespace = text_at(&object, &["metadata", "namespace"]);
-                let id = ObjectId::new(&group_kind, Some(namespace), text_at(&object, &["metadata", "name"]));
-                text.push_str(&format!("{}: {words}\n", ObjectName::of(&id)));
-                if progress == Progress::Over {
-                    progress = Progress::Failed;
-                }
-                let (kind, source, parent) = (kind.clone(), source.clone(), parent.clone());
-                last = Some(Target { id, kind, object, source, parent });
+                let text = |key| text_at(&object, &["metadata", key]);
+                let id = ObjectId::new(&group_kind, Some(text("namespace")), text("name"));
+                lines.push(format!("{}: {words}\n", ObjectName::of(&id)));
+                stands.push(stand);
             }
         }
     }
-    match last {
-        Some(target) => text.push_str(&format!("{}\n", Facts::read(desk, &target).await?.budget())),
-        None => text.push_str("no workload is being rolled out\n"),
+    if lines.is_empty() {
+        lines.push("no workload is being rolled out\n".to_owned());
     }
-    Ok((text, progress))
+    lines.push(format!("{}\n", facts::budget_words(&facts::book(desk).await?)));
+    let progress = if stands.contains(&Stand::GoesOn) {
+        Progress::GoesOn
+    } else if stands.is_empty() {
+        Progress::Over
+    } else {
+        Progress::Failed
+    };
+    Ok((lines.concat(), progress))
 }

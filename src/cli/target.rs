@@ -65,7 +65,7 @@ impl Desk {
         };
         let mut found: Vec<Arc<Kind>> =
             self.kinds.scopes().filter_map(|(kind, _)| served(kind)).filter(meant).collect();
-        found.sort_by(|one, other| one.gvk.group.len().cmp(&other.gvk.group.len()));
+        found.sort_by_key(|kind| kind.gvk.group.len());
         match &found[..] {
             [] => Err(CommandError::usage(format!("the server has no kind {word}"))
                 .hint("`kubectl api-resources` lists them")),

@@ -34,8 +34,10 @@ pub(super) fn carry_out(
         }
         lines.push(("phase", facts.phase().to_owned()));
         lines.extend(facts.waits().into_iter().map(|wait| ("because", wait)));
-        let text: String = lines.iter().map(|(key, value)| format!("  {key:<8} {value}\n")).collect();
-        terminal.print(&format!("{}\n{text}", target.id))?;
+        terminal.print(&format!("{}\n", target.id))?;
+        for (key, value) in lines {
+            terminal.print(&format!("  {key:<8} {value}\n"))?;
+        }
         Ok(Exit::Done)
     })
 }

@@ -145,7 +145,8 @@ impl Acknowledged {
 
     /// The text that [`Acknowledged::parse_all`] reads.
     pub fn text(all: &[Self]) -> String {
-        all.iter().map(|one| format!("{} {}\n", one.token, one.outcome.replace('\n', " "))).collect()
+        let line = |one: &Self| format!("{} {}\n", one.token, one.outcome.replace('\n', " "));
+        all.iter().map(line).collect()
     }
 }
 

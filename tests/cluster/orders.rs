@@ -253,7 +253,7 @@ fn whoever_may_not_order_is_told_so() {
     at_rest(&site, "nginx:1");
     site.limited();
     let run = site.rhumb(&["rollout", "undo", "deploy/web"]).ends(3);
-    run.says(&["error: Deployment orders-rights/web", "may not get"]);
+    run.says(&["error: Deployment orders-rights/web", "cannot get resource \"deployments\""]);
     run.says(&["hint: check the user's roles"]);
     let rules = json!([
         {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["get"]},
@@ -261,7 +261,7 @@ fn whoever_may_not_order_is_told_so() {
     ]);
     grant(&site, &rules);
     let run = site.rhumb(&["rollout", "undo", "deploy/web"]).ends(3);
-    run.says(&["error: Deployment orders-rights/web", "may not patch"]);
+    run.says(&["error: Deployment orders-rights/web", "cannot patch resource \"deployments\""]);
     site.rhumb(&["why", "deploy/web"]).ends(0).says(&["phase", "Settled"]);
 }
 

@@ -316,13 +316,9 @@ impl Rig {
 
     /// What a way back leads to, as git tells it.
     fn past(&self, undo: &Undo) -> Result<Past, String> {
-        let place = match &undo.to {
-            Some(to) => self.commits.iter().position(|(revision, _)| revision.as_str() == &**to),
-            None => {
-                let from = self.commits.iter().position(|(revision, _)| *revision == undo.from);
-                from.and_then(|from| from.checked_sub(1))
-            }
-        };
+        let place = |name: &str| self.commits.iter().position(|(revision, _)| revision.as_str() == name);
+        let before = || place(undo.from.as_str())?.checked_sub(1);
+        let place = undo.to.as_ref().map_or_else(before, |to| place(to));
         let (revision, files) = &self.commits[place.ok_or("there is no such revision")?];
         let named = files.values().filter(|content| undo.objects.contains(&content.id));
         let contents = named.map(|content| (content.id.clone(), content.clone())).collect();
