@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::engine::{RollPhase, Rolling, Strategy};
+use crate::engine::{HELD, RollPhase, Rolling, Shown, Strategy};
 use crate::object::{GroupKind, text_at};
 
 /// The annotation in which the Deployment controller counts its templates.
@@ -11,7 +11,8 @@ pub(super) const REVISION_ANNOTATION: &str = "deployment.kubernetes.io/revision"
 const FIRST_STATUS: i64 = 5;
 
 /// What of a spec is looked at.
-pub(super) const SPEC_KEYS: [&str; 4] = ["paused", "replicas", "strategy", "updateStrategy"];
+pub(super) const SPEC_KEYS: [&str; 6] =
+    ["minReadySeconds", "ordinals", "paused", "replicas", "strategy", "updateStrategy"];
 
 /// Reads the rolling update of a Deployment, StatefulSet or DaemonSet; none for any other kind.
 ///
@@ -27,6 +28,16 @@ pub fn of(kind: &GroupKind, object: &Value) -> Option<Rolling> {
         _ => return None,
     };
     Some(Rolling { may_lose: Strategy::of(kind, object).may_lose(rolling.replicas), ..rolling })
+}
+
+/// What is laid over the content of a workload. A rollout that is held though nobody says by what was held by us, and
+/// somebody took our annotation away: it must not pass for one that is let go.
+pub(super) fn shown(kind: &GroupKind, object: &Value, annotation: Option<&str>) -> Shown {
+    let held = kind.is("apps", "Deployment") && count(object, &["spec", "minReadySeconds"]) == Some(HELD);
+    match Shown::read(annotation) {
+        Shown::Plain if held => Shown::Unreadable,
+        shown => shown,
+    }
 }
 
 fn deployment(object: &Value) -> Rolling {
@@ -96,6 +107,8 @@ fn stateful_set(object: &Value) -> Rolling {
     let revision = |key: &str| text_at(object, &["status", key]);
     let moving = revision("currentRevision") != revision("updateRevision");
     let partition = count(object, &["spec", "updateStrategy", "rollingUpdate", "partition"]).unwrap_or(0);
+    let numbers =
+        Rolling { partition, first: count(object, &["spec", "ordinals", "start"]).unwrap_or(0), ..numbers };
     // Pods below the partition keep the older template on purpose, and OnDelete moves none by itself.
     let asked = if is_on_delete(object) { 0 } else { replicas.saturating_sub(partition) };
     let phase = if never_seen(object) {

@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use super::interner::Interner;
 use super::kinds::Kind;
 use super::{FIELD_MANAGER, owner, rolling};
-use crate::engine::{Asked, HOLD, Live, Manager, ORDER, PAUSED, Release, Rv, Uid};
+use crate::engine::{Asked, HOLD, Live, Manager, ORDER, OVERLAY, PAUSED, Release, Rv, Shown, Uid};
 use crate::fields;
 use crate::health::{self, Health, Status};
 use crate::object::{GroupKind, Hash, ObjectId, RELEASE};
@@ -113,6 +113,9 @@ impl Lens {
             replicas_ceded: meta.managed_fields.iter().any(Entry::cedes_replicas),
             health: Health { status: health.status, message: self.interner.text(&health.message) },
             rolling: tree.as_ref().and_then(|tree| rolling::of(&self.group_kind, tree)),
+            shown: tree.as_ref().map_or(Shown::Plain, |tree| {
+                rolling::shown(&self.group_kind, tree, meta.annotations.get(OVERLAY))
+            }),
             finished: tree.as_ref().is_some_and(|tree| health::finished(&self.group_kind, tree)),
             keep: owner::keep(meta),
             asked: Asked::parse(
@@ -373,7 +376,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Marks<'a> {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Marks<'de>, A::Error> {
                 let mut marks = Vec::new();
                 while let Some(key) = map.next_key::<Text<'de>>()? {
-                    let known = [RELEASE, ORDER, PAUSED, HOLD];
+                    let known = [RELEASE, OVERLAY, ORDER, PAUSED, HOLD];
                     let mut known = known.iter().chain(&STATE_ANNOTATIONS).chain(&owner::MARKS);
                     match known.find(|known| **known == key.0) {
                         Some(known) => {
@@ -443,12 +446,14 @@ impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
 }
 
 /// Reads a field of any JSON type; what does not fit is the default.
-fn lax<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(deserializer: D) -> Result<T, D::Error> {
+pub(super) fn lax<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
+    deserializer: D,
+) -> Result<T, D::Error> {
     Ok(part(Some(<&'de RawValue>::deserialize(deserializer)?)))
 }
 
 /// Reads a part of any JSON type; what does not fit is the default.
-fn part<'a, T: Deserialize<'a> + Default>(raw: Option<&'a RawValue>) -> T {
+pub(super) fn part<'a, T: Deserialize<'a> + Default>(raw: Option<&'a RawValue>) -> T {
     raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
 }
 

@@ -12,7 +12,7 @@ use crate::cluster::{
     Cluster, Deleted, Denial, Error, Fault, Force, Kind, Looked as Found, Propagation, Reclaimed, Retry,
 };
 use crate::engine::{
-    Action, Apply, Cover, Failure, Guard, Looked, Lost, Outcome, Purpose, Release, Removal, Replicas, Rule,
+    Action, Apply, Cover, Failure, Form, Guard, Looked, Lost, Outcome, Purpose, Release, Removal, Rule,
     Shared, Verified, Written,
 };
 use crate::fields::{self, Coverage, Path};
@@ -68,16 +68,12 @@ impl Hands {
     }
 
     async fn body(&self, apply: &Apply) -> Result<Value, contents::Error> {
-        let hash = match apply.replicas {
-            Replicas::AsWritten => apply.want.hash,
-            Replicas::Left | Replicas::Shown(_) => apply.want.ceded.unwrap_or(apply.want.hash),
-        };
-        let release = Release { hash, revision: apply.revision.clone() };
+        let release = Release { hash: apply.form.hash(&apply.want), revision: apply.revision.clone() };
         if self.contents.are_in_memory(&apply.want) {
-            return self.contents.body(&apply.want, &release, apply.replicas);
+            return self.contents.body(&apply.want, &release, apply.form);
         }
-        let (contents, want, replicas) = (self.contents.clone(), apply.want.clone(), apply.replicas);
-        blocking(move || contents.body(&want, &release, replicas)).await
+        let (contents, want, form) = (self.contents.clone(), apply.want.clone(), apply.form);
+        blocking(move || contents.body(&want, &release, form)).await
     }
 
     /// Deletes one incarnation in one version.
@@ -162,7 +158,7 @@ impl Hands {
 pub(super) struct Question {
     pub(super) id: ObjectId,
     pub(super) want: Shared,
-    pub(super) replicas: Replicas,
+    pub(super) form: Form,
     /// Our entry.
     pub(super) shape: Option<Arc<str>>,
 }
@@ -171,7 +167,7 @@ impl Question {
     fn stamped(&self, content: Value) -> Value {
         // Only the path of the annotation matters here, not its value.
         let release = Release { hash: self.want.hash, revision: Revision::new("") };
-        crate::engine::stamped(content, &release, self.replicas)
+        crate::engine::stamped(content, &release, self.form)
     }
 
     fn answer(&self, content: Value) -> Verified {
@@ -190,11 +186,8 @@ impl Question {
     }
 
     fn verified(&self, cover: Cover) -> Verified {
-        let content = match self.replicas {
-            Replicas::AsWritten => self.want.hash,
-            Replicas::Left | Replicas::Shown(_) => self.want.ceded.unwrap_or(self.want.hash),
-        };
-        Verified { content, shape: self.shape.clone(), cover }
+        let (content, overlay) = (self.form.hash(&self.want), self.form.overlay);
+        Verified { content, overlay, shape: self.shape.clone(), cover }
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
 
-use crate::engine::{Desired, Release, Replicas, effective, stamped};
+use crate::engine::{Desired, Form, Release, effective, stamped};
 use crate::manifest::{self, Item};
 use crate::object::{Hash, Object};
 use crate::source::{self, Blob, Disk, Reader};
@@ -85,8 +85,8 @@ impl Contents {
     }
 
     /// What is sent: the effective content with the release annotation. Blocks on the disk.
-    pub(super) fn body(&self, want: &Desired, release: &Release, replicas: Replicas) -> Result<Value, Error> {
-        Ok(stamped(self.effective(want)?, release, replicas))
+    pub(super) fn body(&self, want: &Desired, release: &Release, form: Form) -> Result<Value, Error> {
+        Ok(stamped(self.effective(want)?, release, form))
     }
 
     fn items(&self, place: &Place, want: &Desired) -> Result<Arc<Vec<Item>>, Error> {

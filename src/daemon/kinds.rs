@@ -28,7 +28,6 @@ pub(super) const UNLISTED: &str = "the server does not list this kind now";
 pub(super) struct Watched {
     cluster: Cluster,
     selector: Selector,
-    parent_selector: Selector,
     kinds: Option<Kinds>,
     wanted: BTreeSet<Gvk>,
     held: BTreeSet<GroupKind>,
@@ -58,7 +57,6 @@ impl Watched {
     ) -> Self {
         Self {
             cluster,
-            parent_selector: Selector::Sets(applysets.clone()),
             selector: Selector::PartOf(applysets),
             kinds: None,
             wanted: BTreeSet::new(),
@@ -242,13 +240,14 @@ impl Watched {
     }
 
     /// Watches the sources' parents, on which people write.
-    pub(super) fn watch_parents(&mut self) {
+    pub(super) fn watch_parents(&mut self, namespace: &str) {
         let config_map = Gvk::new("", "v1", "ConfigMap");
         if let (None, Some(Lookup::Served(kind))) =
             (&self.parents, self.kinds.as_ref().map(|kinds| kinds.get(&config_map)))
         {
-            let (selector, sink) = (self.parent_selector.clone(), self.to_parents.clone());
-            self.parents = Some(self.cluster.versions(&kind, selector, sink));
+            let Selector::PartOf(sets) = &self.selector else { return };
+            let sink = self.to_parents.clone();
+            self.parents = Some(self.cluster.parent_versions(&kind, namespace, sets, sink));
         }
     }
 

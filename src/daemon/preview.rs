@@ -20,8 +20,8 @@ use crate::cluster::{
     Cluster, Error, Fault, Force, Kind, Kinds, Looked as Found, Lookup, News, Selector, applyset_id,
 };
 use crate::engine::{
-    Action, Apply, Budget, Cover, Decision, Engine, GROUP_DOWN, Guard, Inventory, KindState, Looked, Lost,
-    Plan, Planned, Purpose, Reason, Recreate, Release, Removal, Replicas, Served, Shared, Source, SourceId,
+    Action, Apply, Budget, Cover, Decision, Engine, Form, GROUP_DOWN, Guard, Inventory, KindState, Looked,
+    Lost, Plan, Planned, Purpose, Reason, Recreate, Release, Removal, Served, Shared, Source, SourceId,
     Verdict, Verified, replaceable,
 };
 use crate::fields::{self, Coverage};
@@ -206,13 +206,13 @@ impl Preview {
                         looks.entry(group).or_default().insert(id.name().to_owned());
                         again.push(id);
                     }
-                    Action::Compare(want, replicas) => {
-                        let verified = self.compare(&id, want, *replicas).await;
+                    Action::Compare(want, form) => {
+                        let verified = self.compare(&id, want, *form).await;
                         self.engine.verified(&id, verified);
                         again.push(id);
                     }
-                    Action::Inspect(want, replicas) => {
-                        let verified = self.inspect(&id, want, *replicas).await?;
+                    Action::Inspect(want, form) => {
+                        let verified = self.inspect(&id, want, *form).await?;
                         self.engine.verified(&id, verified);
                         again.push(id);
                     }
@@ -269,31 +269,31 @@ impl Preview {
         }
     }
 
-    async fn content(&self, want: &Shared, replicas: Replicas) -> Option<Value> {
+    async fn content(&self, want: &Shared, form: Form) -> Option<Value> {
         let (contents, want) = (self.contents.clone(), want.clone());
-        let release = Release { hash: hash(&want, replicas), revision: Revision::new("") };
-        blocking(move || contents.body(&want, &release, replicas)).await.ok()
+        let release = Release { hash: form.hash(&want), revision: Revision::new("") };
+        blocking(move || contents.body(&want, &release, form)).await.ok()
     }
 
-    async fn compare(&self, id: &ObjectId, want: &Shared, replicas: Replicas) -> Verified {
+    async fn compare(&self, id: &ObjectId, want: &Shared, form: Form) -> Verified {
         let shape = self.engine.shown(id).and_then(|live| live.ours.clone());
-        let content = self.content(want, replicas).await.unwrap_or_default();
+        let content = self.content(want, form).await.unwrap_or_default();
         let cover = match fields::coverage(&content, shape.as_deref()) {
             Coverage::Whole => Cover::Whole,
             Coverage::OnlyEmpty(_) => Cover::Empty,
             Coverage::Lost(_) => Cover::Lost(Lost::InPlace),
         };
-        Verified { content: hash(want, replicas), shape, cover }
+        Verified { content: form.hash(want), overlay: form.overlay, shape, cover }
     }
 
     /// An empty list has no path in our entry: the server's dry run tells whether anything would change.
-    async fn inspect(&self, id: &ObjectId, want: &Shared, replicas: Replicas) -> Result<Verified, Error> {
+    async fn inspect(&self, id: &ObjectId, want: &Shared, form: Form) -> Result<Verified, Error> {
         let shape = self.engine.shown(id).and_then(|live| live.ours.clone());
         let shown = match self.exactly(&want.gvk) {
             Some(kind) => self.cluster.get(&kind, id).await?,
             None => None,
         };
-        let content = self.content(want, replicas).await.unwrap_or_default();
+        let content = self.content(want, form).await.unwrap_or_default();
         let paths = match fields::coverage(&content, shape.as_deref()) {
             Coverage::OnlyEmpty(paths) => paths,
             Coverage::Whole | Coverage::Lost(_) => Vec::new(),
@@ -301,7 +301,7 @@ impl Preview {
         let shown = shown.unwrap_or_default();
         let same = paths.iter().all(|path| fields::is_as_empty(&shown, path));
         let cover = if same { Cover::Whole } else { Cover::Lost(Lost::InPlace) };
-        Ok(Verified { content: hash(want, replicas), shape, cover })
+        Ok(Verified { content: form.hash(want), overlay: form.overlay, shape, cover })
     }
 
     fn give_up_resolving(&mut self, id: &ObjectId) {
@@ -388,9 +388,9 @@ impl Preview {
 
     async fn apply(&self, base: Planned, apply: &Apply, reason: Option<&Reason>) -> Planned {
         let Some(kind) = self.exactly(&apply.want.gvk) else { return base };
-        let release = Release { hash: hash(&apply.want, apply.replicas), revision: apply.revision.clone() };
-        let (contents, want, replicas) = (self.contents.clone(), apply.want.clone(), apply.replicas);
-        let body = match blocking(move || contents.body(&want, &release, replicas)).await {
+        let release = Release { hash: apply.form.hash(&apply.want), revision: apply.revision.clone() };
+        let (contents, want, form) = (self.contents.clone(), apply.want.clone(), apply.form);
+        let body = match blocking(move || contents.body(&want, &release, form)).await {
             Ok(body) => body,
             Err(error) => {
                 return Planned { verdict: Verdict::Refuse, reason: Some(error.to_string()), ..base };
@@ -452,7 +452,7 @@ impl Preview {
         let want =
             self.engine.entry(&base.id).and_then(|entry| entry.want()).map(|(_, desired)| desired.clone());
         let after = match &want {
-            Some(want) => self.content(want, Replicas::AsWritten).await,
+            Some(want) => self.content(want, Form::PLAIN).await,
             None => None,
         };
         let note = format!("not checked by the server yet, as {why}");
@@ -472,18 +472,12 @@ impl Preview {
     }
 }
 
-fn hash(want: &Shared, replicas: Replicas) -> crate::object::Hash {
-    match replicas {
-        Replicas::AsWritten => want.hash,
-        Replicas::Left | Replicas::Shown(_) => want.ceded.unwrap_or(want.hash),
-    }
-}
-
 fn note(apply: &Apply, reason: Option<&Reason>) -> Option<String> {
     let own = match apply.purpose {
         Purpose::Adopt => Some("it exists and is taken over".to_owned()),
         Purpose::Transfer => Some("it is taken over from another source".to_owned()),
         Purpose::Repair => Some("somebody changed it".to_owned()),
+        Purpose::Step => Some("its rollout goes on".to_owned()),
         Purpose::Create | Purpose::Change => None,
     };
     own.or_else(|| reason.map(ToString::to_string))

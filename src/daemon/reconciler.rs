@@ -5,6 +5,7 @@ mod conclusion;
 mod dispatch;
 mod orders;
 mod parents;
+mod pods;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::claims::Keeper;
 use self::dispatch::Batch;
+use self::pods::Followers;
 use super::act::Hands;
 use super::contents::{Bytes, Contents};
 use super::event::Event;
@@ -25,7 +27,7 @@ use super::pass::{Ending, Pass};
 use super::reading::{Dialect, Names};
 use super::setup::{Files, Setup};
 use super::tasks::{Fatal, Tasks};
-use crate::cluster::{InformerEvent, News, Scaler, applyset_id};
+use crate::cluster::{InformerEvent, News, PodsEvent, Scaler, applyset_id};
 use crate::engine::{Engine, Judgement, Live, Reading, Reason, Rv, Source, SourceId, Writes};
 use crate::object::{GroupKind, ObjectId};
 use crate::queue::Queue;
@@ -73,6 +75,7 @@ pub struct Reconciler {
     places: Vec<String>,
     ledgers: Vec<Ledger>,
     keeper: Keeper,
+    followers: Followers,
     feeds: Vec<Option<mpsc::Sender<Order>>>,
     pending_feeds: Vec<(SourceId, Files, Dialect)>,
     unknown: BTreeSet<GroupKind>,
@@ -110,6 +113,7 @@ struct Channels {
     from_informers: mpsc::Receiver<InformerEvent<Live>>,
     from_scalers: mpsc::Receiver<InformerEvent<Scaler>>,
     from_parents: mpsc::Receiver<InformerEvent<Rv>>,
+    from_pods: mpsc::Receiver<PodsEvent>,
 }
 
 impl Reconciler {
@@ -119,6 +123,7 @@ impl Reconciler {
         let (to_informers, from_informers) = mpsc::channel(BACKLOG);
         let (to_scalers, from_scalers) = mpsc::channel(BACKLOG);
         let (to_parents, from_parents) = mpsc::channel(BACKLOG);
+        let (to_pods, from_pods) = mpsc::channel(BACKLOG);
         let mut engine = Engine::new(setup.budget);
         engine.clock(Instant::now(), jiff::Timestamp::now());
         let mut pending_feeds = Vec::new();
@@ -152,6 +157,7 @@ impl Reconciler {
             ledgers: places.iter().map(|_| Ledger::default()).collect(),
             feeds: places.iter().map(|_| None).collect(),
             keeper: Keeper::default(),
+            followers: Followers::new(to_pods),
             hands: Hands { cluster: setup.cluster, contents: Contents::new(shelves) },
             engine,
             queue: Queue::default(),
@@ -181,7 +187,7 @@ impl Reconciler {
             pins: Pins::New,
             listener,
             until,
-            channels: Channels { events, from_tasks, from_informers, from_scalers, from_parents },
+            channels: Channels { events, from_tasks, from_informers, from_scalers, from_parents, from_pods },
             tasks: Tasks::default(),
             fatal: None,
         }
@@ -214,6 +220,7 @@ impl Reconciler {
                 Some(event) = self.channels.from_informers.recv() => self.informed(event),
                 Some(event) = self.channels.from_scalers.recv() => self.scaled(event),
                 Some(event) = self.channels.from_parents.recv() => self.parent_changed(event),
+                Some(event) = self.channels.from_pods.recv() => self.pods_told(event),
                 () = stop.cancelled(), if !stopped => {}
                 () = tokio::time::sleep_until(wake.into()) => {}
             }
@@ -235,6 +242,8 @@ impl Reconciler {
                 self.scaled(event);
             } else if let Ok(event) = self.channels.from_parents.try_recv() {
                 self.parent_changed(event);
+            } else if let Ok(event) = self.channels.from_pods.try_recv() {
+                self.pods_told(event);
             } else {
                 return;
             }
@@ -286,6 +295,8 @@ impl Reconciler {
         let looked = self.on_time(now);
         self.carry_out_orders();
         self.engine.advance(now);
+        self.ask_about_failures();
+        self.free_stuck(now);
         self.engine.settle();
         // Before the inventories, so that nothing is tidied while there is something to write.
         self.enqueue();
@@ -305,6 +316,7 @@ impl Reconciler {
         self.ask(batch);
         self.keep_inventories();
         self.keep_budget();
+        self.follow_pods();
         self.pin();
         if let Some(objects) = looked {
             let ms = format_args!("{:.1}", now.elapsed().as_secs_f64() * 1e3);
@@ -385,6 +397,9 @@ impl Reconciler {
             Event::Absent(Err(error)) => tracing::debug!("whether a kind is gone cannot be told: {error}"),
             Event::Parent(source, parent) => self.parent_answered(source, parent),
             Event::Budget(answer) => self.budget_answered(answer),
+            Event::Selector(id, selector) => self.selector_found(&id, selector.as_deref()),
+            Event::Freed(id) => self.engine.mark(&id),
+            Event::Warned(id, events) => self.engine.told_more(&id, &events),
             Event::Looked(all) => {
                 for (id, looked) in all {
                     match looked {
@@ -497,7 +512,7 @@ impl Reconciler {
     fn discovered(&mut self, kinds: crate::cluster::Kinds) {
         self.watched.discovered(kinds, &mut self.engine);
         if self.until == Until::Stopped {
-            self.watched.watch_parents();
+            self.watched.watch_parents(&self.namespace);
         }
         let missing = self.watched.long_missing(Instant::now());
         if !missing.is_empty() {

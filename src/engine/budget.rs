@@ -230,7 +230,7 @@ impl fmt::Display for Scope {
 }
 
 impl Scope {
-    fn holds_for(&self, id: &ObjectId, source: Option<SourceId>) -> bool {
+    pub(super) fn holds_for(&self, id: &ObjectId, source: Option<SourceId>) -> bool {
         match self {
             Self::Cluster => true,
             Self::Source(number, _) => source == Some(*number),

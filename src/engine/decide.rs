@@ -8,7 +8,10 @@ use std::time::{Duration, Instant};
 
 use super::entry::{Accepted, Cover, Entry, Lost, Rule, SourceId};
 use super::prune::Judgement;
-use super::{Adopt, Live, Owner, Reason, Recreate, Replicas, RollPhase, Rv, Shared, Uid, Want, is_workload};
+use super::{
+    Adopt, Form, Live, Overlay, Owner, Reason, Recreate, Replicas, RollPhase, Rv, Shared, Shown, Uid, Want,
+    is_workload,
+};
 use crate::object::{Hash, ObjectId, Revision};
 
 /// So many repairs of one object within a minute are a fight (Config Sync's alarm rate, KNV2005).
@@ -73,6 +76,8 @@ pub struct View<'a> {
     pub judgement: Option<Judgement>,
     /// Why it cannot be told whether the source that brought it still wants it.
     pub doubt: Option<Arc<str>>,
+    /// What is to be laid over the wanted content now.
+    pub overlay: Option<Overlay>,
     /// The content with which it ended, for a Job that is gone by itself.
     pub finished: Option<Hash>,
 }
@@ -101,6 +106,8 @@ pub enum Purpose {
     Adopt,
     /// It was another source's.
     Transfer,
+    /// Its rollout goes on, or is let go.
+    Step,
 }
 
 /// Whether a write may restart pods that are available now.
@@ -125,8 +132,8 @@ pub struct Apply {
     pub guard: Guard,
     /// The version of the view that it was decided on; none for an object that is not there.
     pub seen: Option<Rv>,
-    /// What becomes of `spec.replicas`.
-    pub replicas: Replicas,
+    /// In which form it is sent.
+    pub form: Form,
     /// Why.
     pub purpose: Purpose,
     /// Whether the rollout budget is asked.
@@ -143,9 +150,9 @@ pub enum Action {
     /// Ask the API server whether it exists.
     Look,
     /// Compare the content with what our entry covers.
-    Compare(Shared, Replicas),
+    Compare(Shared, Form),
     /// Compare the values of lists that are empty in the content.
-    Inspect(Shared, Replicas),
+    Inspect(Shared, Form),
     /// Read what was accepted before from its revision.
     Resolve,
     /// Write.
@@ -261,7 +268,7 @@ fn create(view: &View<'_>, source: SourceId, want: &Shared, purpose: Purpose, no
         revision: revision(view, purpose),
         guard: Guard::Absent,
         seen: None,
-        replicas: Replicas::AsWritten,
+        form: Form::PLAIN,
         purpose,
         restarts: Restarts::No,
     }))
@@ -283,6 +290,9 @@ fn present(view: &View<'_>, source: SourceId, desired: &Shared, live: &Live, now
     // An annotation that is gone or altered is drift like any other, where the content is known to be there.
     let unstamped = !live.is_stamped() && view.entry.accepted.is(desired.hash);
     if (there || unstamped) && takeover.is_none() {
+        if there && live.shown != Shown::from(view.overlay) {
+            return step(view, source, desired, live, now);
+        }
         return verify(view, source, desired, live, now);
     }
     let restarts = restarts(view, desired, live);
@@ -308,21 +318,35 @@ fn present(view: &View<'_>, source: SourceId, desired: &Shared, live: &Live, now
         revision: revision(view, purpose),
         guard: guard(live, exact),
         seen: Some(live.rv),
-        replicas,
+        form: Form { replicas, overlay: view.overlay },
         purpose,
         restarts,
     }))
 }
 
-/// The hash of what is sent.
-fn content(want: &Shared, replicas: Replicas) -> Hash {
-    if replicas == Replicas::AsWritten { want.hash } else { want.ceded.unwrap_or(want.hash) }
+/// The content is there, and its rollout goes one step on, or is let go.
+fn step(view: &View<'_>, source: SourceId, want: &Shared, live: &Live, now: Instant) -> Decision {
+    if let Some(reason) = hindrance(view, want, now) {
+        return Decision::wait(reason);
+    }
+    let moves =
+        matches!(live.shown, Shown::Under(overlay) if overlay.step().is_some()) || view.overlay.is_some();
+    Decision::act(Action::Apply(Apply {
+        want: want.clone(),
+        source,
+        revision: revision(view, Purpose::Step),
+        guard: guard(live, true),
+        seen: Some(live.rv),
+        form: Form { replicas: replicas(view, want, live), overlay: view.overlay },
+        purpose: Purpose::Step,
+        restarts: if moves && serving(view.id, live) { Restarts::Maybe } else { Restarts::No },
+    }))
 }
 
 /// A repair brings nothing new, so the annotation goes on naming the revision that did.
 fn revision(view: &View<'_>, purpose: Purpose) -> Revision {
     match (&view.entry.brought, purpose) {
-        (Some(brought), Purpose::Repair) => brought.clone(),
+        (Some(brought), Purpose::Repair | Purpose::Step) => brought.clone(),
         _ => view.brings.clone(),
     }
 }
@@ -387,17 +411,22 @@ fn verify(view: &View<'_>, source: SourceId, want: &Shared, live: &Live, now: In
         Replicas::Shown(_) if as_released => Replicas::AsWritten,
         other => other,
     };
-    let content = content(want, replicas);
-    let verified = view.entry.verified.as_ref().filter(|v| v.speaks_of(content, live.ours.as_ref()));
+    let overlay = match live.shown {
+        Shown::Under(overlay) => Some(overlay),
+        _ => None,
+    };
+    let form = Form { replicas, overlay };
+    let content = form.hash(want);
+    let verified = view.entry.verified.as_ref().filter(|v| v.speaks_of(content, overlay, live.ours.as_ref()));
     match verified.map(|verified| verified.cover) {
-        None => Decision::act(Action::Compare(want.clone(), replicas)),
+        None => Decision::act(Action::Compare(want.clone(), form)),
         // Sent again and again, the annotation would be taken away again and again.
         Some(Cover::Whole) if live.release.is_none() => {
             Decision::wait(Reason::Refused(STRIPPED.into(), None))
         }
         Some(Cover::Whole) => Decision::act(Action::Nothing),
-        Some(Cover::Empty) => Decision::act(Action::Inspect(want.clone(), replicas)),
-        Some(Cover::Lost(lost)) => repair(view, source, want, (replicas, lost), live, now),
+        Some(Cover::Empty) => Decision::act(Action::Inspect(want.clone(), form)),
+        Some(Cover::Lost(lost)) => repair(view, source, want, (form, lost), live, now),
     }
 }
 
@@ -405,7 +434,7 @@ fn repair(
     view: &View<'_>,
     source: SourceId,
     want: &Shared,
-    (replicas, lost): (Replicas, Lost),
+    (form, lost): (Form, Lost),
     live: &Live,
     now: Instant,
 ) -> Decision {
@@ -420,9 +449,9 @@ fn repair(
         revision: revision(view, Purpose::Repair),
         // Bound to the version, it would only ever meet conflicts where somebody writes faster, and nothing would
         // show that this is a fight. What it puts back was accepted before.
-        guard: guard(live, matches!(replicas, Replicas::Shown(_))),
+        guard: guard(live, matches!(form.replicas, Replicas::Shown(_))),
         seen: Some(live.rv),
-        replicas,
+        form,
         purpose: Purpose::Repair,
         restarts,
     }))

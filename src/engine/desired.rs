@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::SourceId;
-use super::Strategy;
 use super::effective::effective;
 use super::words::annotation;
+use super::{SourceId, Steps, Strategy};
 use crate::graph;
 use crate::object::{GroupKind, Gvk, Hash, Object, ObjectId, Origin, at, text_at};
 
@@ -66,6 +65,8 @@ pub struct Desired {
     pub template: Option<Hash>,
     /// How its controller replaces pods.
     pub strategy: Strategy,
+    /// The steps in which it is rolled out.
+    pub steps: Option<Box<Steps>>,
     /// Order of release, lower first.
     pub wave: i32,
     /// What it refers to.
@@ -98,6 +99,7 @@ impl Desired {
             ceded: without_replicas(&object.id, &content).map(|content| Hash::of(&content)),
             template,
             strategy: Strategy::of(&object.id.group_kind(), &content),
+            steps: Some(&content).filter(|_| is_workload(&object.id)).and_then(Steps::of).map(Box::new),
             wave: wave(&content),
             needs: graph::references(&object.id, &content).into_iter().collect(),
             after: graph::depends_on(&object.id, &content).into_iter().collect(),

@@ -4,8 +4,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
-use super::Release;
-use crate::object::{Object, PART_OF, RELEASE};
+use super::{Desired, Overlay, Release, overlaid};
+use crate::object::{Hash, Object, PART_OF, RELEASE};
 
 /// What becomes of `spec.replicas`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +17,28 @@ pub enum Replicas {
     /// An autoscaler is to own it but does not yet: a sole owner that drops the field would reset it to 1,
     /// so the value that the cluster shows is sent.
     Shown(u32),
+}
+
+/// In which form a content is sent: with what becomes of its count, and what is laid over it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Form {
+    /// What becomes of `spec.replicas`.
+    pub replicas: Replicas,
+    /// What holds or narrows its rollout.
+    pub overlay: Option<Overlay>,
+}
+
+impl Form {
+    /// As the manifest has it.
+    pub const PLAIN: Self = Self { replicas: Replicas::AsWritten, overlay: None };
+
+    /// The hash that the release annotation names: that of the content, whatever is laid over it.
+    pub fn hash(self, want: &Desired) -> Hash {
+        match self.replicas {
+            Replicas::AsWritten => want.hash,
+            Replicas::Left | Replicas::Shown(_) => want.ceded.unwrap_or(want.hash),
+        }
+    }
 }
 
 /// Returns the content that an object has in the cluster when it is as wanted, but for the release
@@ -31,11 +53,11 @@ pub fn effective(object: &Object, applyset: &str) -> Value {
     body
 }
 
-/// Adds the release annotation to an effective content and settles `spec.replicas`.
-pub fn stamped(mut body: Value, release: &Release, replicas: Replicas) -> Value {
+/// Adds the release annotation to an effective content, settles `spec.replicas` and lays the overlay over it.
+pub fn stamped(mut body: Value, release: &Release, form: Form) -> Value {
     set_metadata(&mut body, "annotations", RELEASE, &release.to_string());
     let spec = body.get_mut("spec").and_then(Value::as_object_mut);
-    match (replicas, spec) {
+    match (form.replicas, spec) {
         (Replicas::Left, Some(spec)) => {
             spec.remove("replicas");
         }
@@ -44,7 +66,7 @@ pub fn stamped(mut body: Value, release: &Release, replicas: Replicas) -> Value 
         }
         _ => {}
     }
-    body
+    overlaid(body, form.overlay)
 }
 
 fn without_nulls(value: &Value) -> Value {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::{Instead, Live, Release, Rv, Shared, Want};
+use super::{Instead, Live, Overlay, Release, Rv, Shared, Want};
 use crate::object::{Hash, ObjectId, Revision};
 
 /// Number of a source in its engine.
@@ -72,6 +72,8 @@ pub enum Lost {
 pub struct Verified {
     /// Hash of the content.
     pub content: Hash,
+    /// What was laid over it.
+    pub overlay: Option<Overlay>,
     /// Our entry's text at that time.
     pub shape: Option<Arc<str>>,
     /// The verdict.
@@ -80,12 +82,12 @@ pub struct Verified {
 
 impl Verified {
     /// Whether the verdict speaks of this content and this entry.
-    pub fn speaks_of(&self, content: Hash, shape: Option<&Arc<str>>) -> bool {
+    pub fn speaks_of(&self, content: Hash, overlay: Option<Overlay>, shape: Option<&Arc<str>>) -> bool {
         let same = match (&self.shape, shape) {
             (Some(old), Some(new)) => Arc::ptr_eq(old, new) || old == new,
             (old, new) => old.is_none() && new.is_none(),
         };
-        same && self.content == content
+        same && self.content == content && self.overlay == overlay
     }
 }
 

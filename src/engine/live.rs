@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::{Asked, Keep};
+use super::{Asked, Keep, Shown};
 use crate::health::Health;
 use crate::object::{Gvk, Hash, Revision};
 
@@ -90,6 +90,10 @@ pub struct Rolling {
     pub available: u32,
     /// Pods that its own strategy may take down at a time.
     pub may_lose: u32,
+    /// Of a StatefulSet: the first ordinal.
+    pub first: u32,
+    /// Of a StatefulSet: so many pods keep an older template on purpose.
+    pub partition: u32,
     /// Where its controller stands.
     pub phase: RollPhase,
 }
@@ -131,6 +135,8 @@ pub struct Live {
     pub health: Health,
     /// Workloads only.
     pub rolling: Option<Rolling>,
+    /// What is laid over a workload's content, by our annotation.
+    pub shown: Shown,
     /// Whether a Job or Pod has ended.
     pub finished: bool,
     /// Whether it has a deletionTimestamp.

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use super::decide::{Action, Apply, FIGHT_WINDOW, Purpose, Removal, Restarts};
 use super::entry::{Accepted, Looked, Refusal, Rule, Verified};
 use super::state::Engine;
-use super::{Cover, Live, Replicas, Rv, is_workload};
-use crate::object::{GroupKind, Hash, ObjectId};
+use super::{Cover, Live, Rv, is_workload};
+use crate::object::{GroupKind, ObjectId};
 
 /// What the server answered to an apply that it carried out.
 #[derive(Clone, Debug, PartialEq)]
@@ -82,8 +82,12 @@ impl Engine {
         entry.refused = None;
         entry.failed = None;
         // Whatever the server tracks of our own apply is all that it will ever track of this content.
-        entry.verified =
-            Some(Verified { content: content(apply), shape: answer.ours.clone(), cover: Cover::Whole });
+        entry.verified = Some(Verified {
+            content: apply.form.hash(&apply.want),
+            overlay: apply.form.overlay,
+            shape: answer.ours.clone(),
+            cover: Cover::Whole,
+        });
         if nothing {
             return;
         }
@@ -168,11 +172,4 @@ fn rights(id: &ObjectId) -> (GroupKind, Option<Arc<str>>) {
 /// What to do about a field that never changes stands in the reason itself.
 pub fn replaceable(text: &str) -> Arc<str> {
     format!("{text}; with the annotation rhumb.dev/recreate: \"true\" it is deleted and created again").into()
-}
-
-fn content(apply: &Apply) -> Hash {
-    match apply.replicas {
-        Replicas::AsWritten => apply.want.hash,
-        Replicas::Left | Replicas::Shown(_) => apply.want.ceded.unwrap_or(apply.want.hash),
-    }
 }

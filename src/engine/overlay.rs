@@ -17,7 +17,7 @@ pub const OVERLAY: &str = "rhumb.dev/overlay";
 
 /// Seconds that no new pod is young for: held pods never count as available. Old pods keep the figure of
 /// their own template, and stay available.
-const HELD: i64 = 2_147_483_646;
+pub const HELD: u32 = 2_147_483_646;
 /// The API wants more than [`HELD`], and knows no more than this.
 const NO_DEADLINE: i64 = 2_147_483_647;
 

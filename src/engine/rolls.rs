@@ -12,9 +12,11 @@ use super::book::{Book, Claim};
 use super::budget::{Ask, Budget, Load, Shortage, Token};
 use super::decide::{Apply, Purpose};
 use super::entry::SourceId;
+use super::pods::{WorkloadPods, failing, ripens};
 use super::state::Engine;
-use super::{Live, Narrowing, RollPhase, Rolling, Rv, is_workload};
-use crate::object::ObjectId;
+use super::stepping::{Step, under};
+use super::{Live, Narrowing, Overlay, RollPhase, Rolling, Rv, Shown, Uid, is_workload};
+use crate::object::{ObjectId, duration_text};
 
 /// What is known of the budget, and of what uses it.
 #[derive(Debug, Default)]
@@ -39,6 +41,8 @@ pub(super) struct Rollouts {
     pub(super) book: Option<Book>,
     /// Workloads whose rollout is over, and whose claim has not been taken back yet.
     pub(super) over: BTreeSet<ObjectId>,
+    /// Workloads whose rollout has failed, and has not been told.
+    pub(super) to_tell: BTreeMap<ObjectId, Vec<Uid>>,
     /// Workloads whose claim is to be written.
     pub(super) claiming: BTreeSet<ObjectId>,
 }
@@ -58,13 +62,31 @@ pub(super) struct Roll {
     moved: Option<Instant>,
     /// Since when it is whole.
     whole: Option<Instant>,
-    /// Why it failed, and when.
+    /// Since when its step is held and healthy.
+    pub(super) held: Option<Instant>,
+    /// Its pods, as last told.
+    pub(super) pods: Option<Arc<WorkloadPods>>,
+    /// The pod that was to be deleted last to free it, in the version that was judged.
+    pub(super) freed: Option<(Uid, Rv)>,
+    /// Why it failed.
     pub(super) failed: Option<Arc<str>>,
 }
 
 impl Roll {
     pub(super) fn new(token: Token, reserved: u32, claim: Option<Claim>, written: Option<Rv>) -> Self {
-        Self { written, token, reserved, claim, shown: None, moved: None, whole: None, failed: None }
+        Self {
+            written,
+            token,
+            reserved,
+            claim,
+            shown: None,
+            moved: None,
+            whole: None,
+            held: None,
+            pods: None,
+            freed: None,
+            failed: None,
+        }
     }
 }
 
@@ -75,23 +97,31 @@ enum Stand {
     Going(Option<Instant>),
     /// It is whole, and has been for long enough.
     Done,
-    /// It failed.
-    Failed(Arc<str>),
+    /// It failed, and whose Events tell more.
+    Failed(Arc<str>, Vec<Uid>),
 }
 
 /// For so long what begins counts as begun in this minute.
 const MINUTE: Duration = Duration::from_mins(1);
+
+/// The pods of so many workloads are watched at once; each takes two or three watches.
+const FOLLOWED: usize = 64;
 
 impl Rollouts {
     pub(super) fn new(budget: Budget) -> Self {
         Self { budget, window: 1, stale: true, ..Self::default() }
     }
 
-    /// Pods of a workload that are unavailable. Those that never were available do not count.
-    fn unavailable(rolling: Rolling) -> u32 {
+    /// Pods of a workload that are unavailable. Those that never were available do not count; pods that a step holds
+    /// never count as available, so those that are Ready are taken.
+    fn unavailable(rolling: Rolling, shown: Shown) -> u32 {
+        let serves = match shown {
+            Shown::Under(Overlay::Surge { .. } | Overlay::InPlace { .. }) => rolling.ready,
+            _ => rolling.available,
+        };
         match rolling.phase {
             RollPhase::FirstStart => 0,
-            _ => rolling.replicas.saturating_sub(rolling.available),
+            _ => rolling.replicas.saturating_sub(serves),
         }
     }
 }
@@ -180,7 +210,7 @@ impl Engine {
         }
         let managed = |live: Option<&Live>| {
             let live = live?;
-            Some((self.source_of(live)?, live.rolling?))
+            Some((self.source_of(live)?, live.rolling?, live.shown))
         };
         let (was, is) = (managed(before), managed(now));
         if was == is && was.is_some() {
@@ -188,13 +218,13 @@ impl Engine {
             self.show_roll(id);
             return;
         }
-        if let Some((source, rolling)) = was {
+        if let Some((source, rolling, _)) = was {
             self.count_pods(id, source, rolling.replicas, 0);
         }
-        if let Some((source, rolling)) = is {
+        if let Some((source, rolling, _)) = is {
             self.count_pods(id, source, 0, rolling.replicas);
         }
-        match is.map(|(source, rolling)| (source, Rollouts::unavailable(rolling))) {
+        match is.map(|(source, rolling, shown)| (source, Rollouts::unavailable(rolling, shown))) {
             Some((source, away)) if away > 0 => drop(self.rollouts.away.insert(id.clone(), (source, away))),
             _ => drop(self.rollouts.away.remove(id)),
         }
@@ -225,13 +255,15 @@ impl Engine {
         };
         let Some(rolling) = live.rolling.filter(|_| !self.rollouts.rolls.contains_key(id)) else { return };
         let (written, replacing) = (Some(live.rv), rolling.phase == RollPhase::Replacing);
+        let held = under(live).is_some_and(|overlay| overlay.step().is_some());
         let over = self.rollouts.over.contains(id);
         let claim = self.own_claim(id).filter(|claim| !over && self.shows(id, claim.content));
         let roll = match claim {
             Some(claim) => Roll::new(Token::Held, rolling.may_lose.max(claim.pods), Some(claim), written),
+            None if held => self.tokenless(id, written),
             None if replacing => Roll::new(Token::Held, rolling.may_lose, None, written),
             None if rolling.phase == RollPhase::FirstStart && self.is_in_unit(id) => {
-                self.first_start(id, written)
+                self.tokenless(id, written)
             }
             None => return,
         };
@@ -239,8 +271,9 @@ impl Engine {
         self.rollouts.stale = true;
     }
 
-    /// A new workload of a unit takes no token, but whether it comes up decides about the unit.
-    fn first_start(&self, id: &ObjectId, written: Option<Rv>) -> Roll {
+    /// A roll that takes no token: of a step that is held, or of a new workload, of which it decides about its unit
+    /// whether it comes up.
+    fn tokenless(&self, id: &ObjectId, written: Option<Rv>) -> Roll {
         let wanted = self.entry(id).and_then(|entry| entry.want());
         let claim = wanted.map(|(source, desired)| Claim {
             applyset: self.applysets[source].clone(),
@@ -258,31 +291,49 @@ impl Engine {
 
     /// Lets time pass: rollouts succeed and fail by it. To be called at the beginning of each turn.
     pub fn advance(&mut self, now: Instant) {
-        let rolls = std::mem::take(&mut self.rollouts.rolls);
-        let mut kept = BTreeMap::new();
+        let ids: Vec<ObjectId> = self.rollouts.rolls.keys().cloned().collect();
         let (mut done, mut failed) = (Vec::new(), Vec::new());
-        for (id, mut roll) in rolls {
+        for id in ids {
+            let Some(mut roll) = self.rollouts.rolls.get(&id).cloned() else { continue };
             match self.stand(&id, &mut roll, now) {
                 Stand::Going(_) => {}
                 Stand::Done => {
+                    self.rollouts.rolls.remove(&id);
                     done.push((id, roll));
                     continue;
                 }
-                Stand::Failed(why) => failed.push((id.clone(), why)),
+                Stand::Failed(why, tellers) => failed.push((id.clone(), why, tellers)),
             }
-            kept.insert(id, roll);
+            self.rollouts.rolls.insert(id, roll);
         }
-        self.rollouts.rolls = kept;
+        self.settle_steps(now);
         for (id, roll) in done {
             self.succeeded(&id, &roll);
         }
-        for (id, why) in failed {
-            self.rollout_failed(&id, &why);
+        for (id, why, tellers) in failed {
+            self.rollout_failed(&id, &why, tellers);
         }
         let over = |(at, ..): &(Instant, ObjectId, SourceId)| now.duration_since(*at) >= MINUTE;
         while self.rollouts.starts.front().is_some_and(over) {
             self.rollouts.starts.pop_front();
             self.rollouts.stale = true;
+        }
+    }
+
+    /// A step that is held and healthy counts as a success and gives its token back; one that is over goes on.
+    fn settle_steps(&mut self, now: Instant) {
+        let held = self.rollouts.rolls.iter().filter(|(_, roll)| roll.held.is_some());
+        for id in held.map(|(id, _)| id.clone()).collect::<Vec<_>>() {
+            let over = self.step_of(&id, now) == Some(Step::Over);
+            let Some(roll) = self.rollouts.rolls.get_mut(&id) else { continue };
+            if roll.token == Token::Held && !self.rollouts.asked.contains_key(&id) {
+                roll.token = Token::None;
+                self.rollouts.window = self.rollouts.window.saturating_add(1);
+                self.rollouts.stale = true;
+            }
+            if over && !self.rollouts.asked.contains_key(&id) {
+                self.dirty.push(id);
+            }
         }
     }
 
@@ -299,7 +350,7 @@ impl Engine {
         let stands = self.rollouts.rolls.iter().filter_map(|(id, roll)| {
             match self.stand(id, &mut roll.clone(), now) {
                 Stand::Going(due) => due,
-                Stand::Done | Stand::Failed(_) => Some(now),
+                Stand::Done | Stand::Failed(..) => Some(now),
             }
         });
         let starts = self.rollouts.starts.front().map(|(at, ..)| *at + MINUTE);
@@ -315,10 +366,12 @@ impl Engine {
             _ => return Stand::Going(None),
         };
         let Some(rolling) = live.rolling else { return Stand::Done };
+        let step = self.step_of(id, now);
         if roll.shown != Some(rolling) {
             (roll.shown, roll.moved) = (Some(rolling), Some(now));
         }
         let whole = match rolling.phase {
+            _ if step.is_some() => false,
             RollPhase::Settled => true,
             // Nothing of it was ever up, so there is nothing to wait for.
             RollPhase::FirstStart if !self.is_in_unit(id) => return Stand::Done,
@@ -340,15 +393,32 @@ impl Engine {
         if roll.failed.is_some() {
             return Stand::Going(None);
         }
+        let pods = roll.pods.as_ref().filter(|pods| pods.rv >= written);
+        if let Some(failing) = pods.and_then(|pods| failing(pods, now)) {
+            let pod =
+                pods.and_then(|pods| pods.pods.iter().find(|pod| Some(&pod.name) == failing.pod.as_ref()));
+            let tellers = pod.map(|pod| pod.uid.clone()).into_iter().chain([live.uid.clone()]);
+            return Stand::Failed(failing.to_string().into(), tellers.collect());
+        }
         if live.health.status == crate::health::Status::Failed {
-            return Stand::Failed(live.health.message.clone());
+            return Stand::Failed(live.health.message.clone(), vec![live.uid.clone()]);
+        }
+        if let Some(Step::Held(_) | Step::Over) = step {
+            // It has come as far as it was to come.
+            (roll.moved, roll.reserved) = (Some(now), 0);
+            roll.held.get_or_insert(now);
+            return Stand::Going(match step {
+                Some(Step::Held(until)) => until,
+                _ => None,
+            });
         }
         let deadline = *roll.moved.get_or_insert(now) + self.deadline(id);
         if now < deadline {
-            return Stand::Going(Some(deadline));
+            let ripe = pods.and_then(|pods| ripens(pods, now));
+            return Stand::Going(Some(ripe.map_or(deadline, |ripe| ripe.min(deadline))));
         }
-        let minutes = self.deadline(id).as_secs().div_ceil(60);
-        Stand::Failed(format!("no progress for {minutes} min: {}", super::gate::health_words(live)).into())
+        let (length, health) = (duration_text(self.deadline(id)), super::gate::health_words(live));
+        Stand::Failed(format!("no progress for {length}: {health}").into(), vec![live.uid.clone()])
     }
 
     fn succeeded(&mut self, id: &ObjectId, roll: &Roll) {
@@ -363,16 +433,50 @@ impl Engine {
         self.changed(id);
     }
 
-    fn rollout_failed(&mut self, id: &ObjectId, why: &Arc<str>) {
+    fn rollout_failed(&mut self, id: &ObjectId, why: &Arc<str>, tellers: Vec<Uid>) {
         self.rollouts.window = 1;
         self.rollouts.stale = true;
+        self.rollouts.to_tell.insert(id.clone(), tellers);
         if let Some(roll) = self.rollouts.rolls.get_mut(id) {
             // Other units go on; the pods that it has unavailable count all the same.
             roll.failed = Some(why.clone());
             (roll.token, roll.reserved) = (Token::None, 0);
         }
-        self.reject(id, why);
         self.changed(id);
+    }
+
+    /// Workloads whose rollout has just failed, each with the objects whose Events tell more: what those say is to be
+    /// handed to [`Engine::told_more`].
+    pub fn take_failed(&mut self) -> BTreeMap<ObjectId, Vec<Uid>> {
+        std::mem::take(&mut self.rollouts.to_tell)
+    }
+
+    /// A rollout has failed, and this is what the cluster says about it beside that: its unit is rejected.
+    pub fn told_more(&mut self, id: &ObjectId, events: &[String]) {
+        let failed = self.rollouts.rolls.get(id).and_then(|roll| roll.failed.clone());
+        let Some(why) = failed else { return };
+        let all = [&[why.to_string()][..], events].concat();
+        self.reject(id, &all.join("; ").into());
+        self.changed(id);
+    }
+
+    /// Workloads whose pods are to be watched, and in which incarnation: those that roll, the ones of ours first.
+    pub fn to_follow(&self) -> Vec<(ObjectId, Uid)> {
+        let going = self.rollouts.rolls.iter().filter(|(_, roll)| roll.failed.is_none());
+        let (ours, others): (Vec<_>, Vec<_>) = going.partition(|(_, roll)| roll.claim.is_some());
+        let all = ours.into_iter().chain(others).map(|(id, _)| id);
+        all.filter_map(|id| Some((id.clone(), self.shown(id)?.uid.clone()))).take(FOLLOWED).collect()
+    }
+
+    /// The pods of a workload, as they are now.
+    pub fn pods(&mut self, id: &ObjectId, pods: WorkloadPods) {
+        if let Some(roll) = self.rollouts.rolls.get_mut(id) {
+            if roll.pods.as_deref().is_none_or(|known| known.updated() != pods.updated()) {
+                // One more new pod is progress, also where the workload's own status tells it later.
+                roll.moved = None;
+            }
+            roll.pods = Some(Arc::new(pods));
+        }
     }
 
     /// Whether a rollout of this workload is not over.

@@ -484,6 +484,7 @@ impl Engine {
             scaling: self.scaling(id, entry),
             barred: self.barred(id, entry),
             gated,
+            overlay: wanting.and_then(|(_, desired)| self.overlay(id, desired, now)),
             judgement: None,
             doubt: self.doubt(entry),
             finished: self.finished(id, entry),

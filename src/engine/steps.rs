@@ -148,6 +148,12 @@ impl Shown {
     }
 }
 
+impl From<Option<Overlay>> for Shown {
+    fn from(overlay: Option<Overlay>) -> Self {
+        overlay.map_or(Self::Plain, Self::Under)
+    }
+}
+
 /// What a person asked for, of this template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Promotion {

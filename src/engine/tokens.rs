@@ -13,6 +13,7 @@ use super::decide::{Action, Decision, Purpose, Removal, Restarts};
 use super::entry::SourceId;
 use super::rolls::Roll;
 use super::state::{Engine, Foresight};
+use super::stepping::takes;
 use super::{Reason, is_workload};
 use crate::object::{Hash, ObjectId};
 
@@ -29,11 +30,22 @@ impl Engine {
             return decision;
         };
         let granted = self.granted(id).is_some_and(|granted| granted.content == claim.content);
+        // A step that is held has given its token back, and asks for the next one anew.
+        let gave_back = self.rollouts.rolls.get(id).is_some_and(|roll| roll.token == Token::None);
         self.ask(ask, claim);
-        if granted && !self.rollouts.claiming.contains(id) {
+        if granted && !gave_back && !self.rollouts.claiming.contains(id) {
             return decision;
         }
-        Decision::wait(self.claim_or_why(id))
+        if let Some(shortage) = self.short_of(id) {
+            self.rollouts.claiming.remove(id);
+            return Decision::wait(Reason::Budget(shortage));
+        }
+        if granted {
+            self.rollouts.claiming.remove(id);
+            return decision;
+        }
+        self.rollouts.claiming.insert(id.clone());
+        Decision::wait(Reason::Claiming)
     }
 
     /// Whether a workload has its claim, and only what is released together with it has not been written yet.
@@ -54,7 +66,7 @@ impl Engine {
                     _ if self.goes_back(id) => Priority::Rollback,
                     _ => Priority::Candidate,
                 };
-                let lost = |replicas| apply.want.strategy.may_lose(replicas);
+                let lost = |replicas| takes(apply.want.strategy, apply.form.overlay, replicas);
                 (apply.source, priority, apply.want.wave, apply.want.hash, self.lost(id, lost))
             }
             Action::Delete(_, _, Removal::Recreate) if is_workload(id) => {
@@ -95,17 +107,12 @@ impl Engine {
         self.applysets.contains(&claim.applyset).then_some(claim)
     }
 
-    /// Begins to claim, where the budget allows it.
-    fn claim_or_why(&mut self, id: &ObjectId) -> Reason {
+    /// What the budget lacks for an ask.
+    fn short_of(&mut self, id: &ObjectId) -> Option<Shortage> {
         if self.rollouts.stale {
             self.settle_budget();
         }
-        if let Some(Some(shortage)) = self.rollouts.permits.get(id) {
-            self.rollouts.claiming.remove(id);
-            return Reason::Budget(shortage.clone());
-        }
-        self.rollouts.claiming.insert(id.clone());
-        Reason::Claiming
+        self.rollouts.permits.get(id).cloned().flatten()
     }
 
     pub(super) fn withdraw(&mut self, id: &ObjectId) {
@@ -182,7 +189,10 @@ impl Engine {
         if !flying {
             self.rollouts.starts.push_back((now, id.clone(), source));
         }
-        self.rollouts.rolls.insert(id.clone(), Roll::new(Token::Held, cost, claim, None));
+        let pods = self.rollouts.rolls.remove(id).and_then(|roll| roll.pods);
+        let mut roll = Roll::new(Token::Held, cost, claim, None);
+        roll.pods = pods;
+        self.rollouts.rolls.insert(id.clone(), roll);
         self.rollouts.stale = true;
     }
 

@@ -95,7 +95,7 @@ fn a_failed_rollout_is_tried_again_when_a_person_says_so() {
     repo.change("web.yaml", &web("nginx:broken", "{}"));
     await_image(&site, "nginx:broken");
     at_rest(&site, "nginx:1");
-    site.rhumb(&["why", "deploy/web"]).ends(0).says(&["failed", "no progress"]);
+    site.rhumb(&["why", "deploy/web"]).ends(0).says(&["failed", "nginx:broken"]);
     site.rhumb(&["rollout", "retry", "deploy/web"]).ends(0).says(&["retried: 1 object"]);
     await_image(&site, "nginx:broken");
     at_rest(&site, "nginx:1");

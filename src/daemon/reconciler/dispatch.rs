@@ -105,13 +105,13 @@ impl Reconciler {
                 self.queue.done(&id);
             }
             (Action::Look, _) => batch.looks.push(id),
-            (Action::Compare(want, replicas), _) => {
+            (Action::Compare(want, form), _) => {
                 let shape = self.engine.shown(&id).and_then(|live| live.ours.clone());
-                batch.compares.push(Question { id, want, replicas, shape });
+                batch.compares.push(Question { id, want, form, shape });
             }
-            (Action::Inspect(want, replicas), Some(kind)) => {
+            (Action::Inspect(want, form), Some(kind)) => {
                 let shape = self.engine.shown(&id).and_then(|live| live.ours.clone());
-                self.spawn(self.hands.clone().inspect(kind, Question { id, want, replicas, shape }));
+                self.spawn(self.hands.clone().inspect(kind, Question { id, want, form, shape }));
             }
             (Action::Apply(apply), Some(kind)) => {
                 let kind = self.watched.exactly(&apply.want.gvk).unwrap_or(kind);

@@ -8,6 +8,7 @@ mod ignore;
 mod node_steps;
 mod orders;
 mod overlay;
+mod pods;
 mod prune;
 mod returns;
 mod rollouts;

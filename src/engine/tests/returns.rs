@@ -92,7 +92,7 @@ fn what_the_user_may_not_write_is_tried_again_as_soon_as_he_may_write_its_like()
         revision: crate::object::Revision::new("r1"),
         guard: Guard::Absent,
         seen: None,
-        replicas: Replicas::AsWritten,
+        form: Form::PLAIN,
         purpose: Purpose::Create,
         restarts: Restarts::No,
     });

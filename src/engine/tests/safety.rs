@@ -21,6 +21,7 @@ fn thing(rv: u64, wanted: &Desired) -> Thing {
         shape: rv,
         foreign: false,
         phase: RollPhase::Settled,
+        shown: Shown::Plain,
         failed: false,
         asked: None,
     }

@@ -230,6 +230,7 @@ fn a_count_that_an_autoscaler_may_own_is_not_sent_before_the_autoscalers_are_kno
         shape: 1,
         foreign: false,
         phase: RollPhase::Settled,
+        shown: Shown::Plain,
         failed: false,
         asked: None,
     };
@@ -268,6 +269,7 @@ fn an_annotation_that_the_server_does_not_keep_is_sent_once() {
                 shape: 1,
                 foreign: false,
                 phase: RollPhase::Settled,
+                shown: Shown::Plain,
                 failed: false,
                 asked: None,
             },

@@ -47,6 +47,7 @@ pub(super) fn desired(id: &ObjectId, content: u32, file: &str) -> Shared {
         ceded: None,
         template: is_workload(id).then_some(hash),
         strategy: Strategy::default(),
+        steps: None,
         wave: 0,
         needs: Box::default(),
         after: Box::default(),
@@ -80,6 +81,8 @@ pub(super) struct Thing {
     pub(super) shape: u64,
     pub(super) foreign: bool,
     pub(super) phase: RollPhase,
+    /// What is laid over it.
+    pub(super) shown: Shown,
     /// Its controller says that its rollout has failed.
     pub(super) failed: bool,
     /// What people ask of it.
@@ -147,6 +150,7 @@ impl World {
                 phase: thing.phase,
                 ..Rolling::default()
             }),
+            shown: thing.shown,
             finished: false,
             deleting: false,
             keep: Keep::No,
@@ -204,6 +208,7 @@ impl World {
             drifted: false,
             shape: rv,
             foreign: false,
+            shown: Shown::from(apply.form.overlay),
             phase,
             failed: false,
             asked: known.as_ref().and_then(|thing| thing.asked.clone()),
@@ -358,6 +363,9 @@ impl Rig {
 
     /// Writes the budget object, as the loop does at the end of each turn.
     pub(super) fn keep_book(&mut self) {
+        for id in self.engine.take_failed().into_keys() {
+            self.engine.told_more(&id, &[]);
+        }
         self.resolve();
         if let Some(book) = self.engine.next_book() {
             self.world.book = book.clone();
@@ -394,8 +402,8 @@ impl Rig {
                 self.engine.looked(id, looked);
                 None
             }
-            Action::Compare(want, replicas) | Action::Inspect(want, replicas) => {
-                self.compare(id, &want, replicas);
+            Action::Compare(want, form) | Action::Inspect(want, form) => {
+                self.compare(id, &want, form);
                 None
             }
             Action::Resolve => {
@@ -411,7 +419,7 @@ impl Rig {
         }
     }
 
-    fn compare(&mut self, id: &ObjectId, want: &Shared, replicas: Replicas) {
+    fn compare(&mut self, id: &ObjectId, want: &Shared, form: Form) {
         let shape = self.engine.shown(id).and_then(|live| live.ours.clone());
         // The verdict is a function of the view: the entry that is not the newest of ours has lost a path.
         let thing = self.world.things.get(id);
@@ -419,9 +427,8 @@ impl Rig {
             thing.is_some_and(|t| !t.drifted && shape.as_deref() == World::live(id, t).ours.as_deref());
         let lost = if is_workload(id) { Lost::Template } else { Lost::InPlace };
         let cover = if same { Cover::Whole } else { Cover::Lost(lost) };
-        let content =
-            if replicas == Replicas::AsWritten { want.hash } else { want.ceded.unwrap_or(want.hash) };
-        self.engine.verified(id, Verified { content, shape, cover });
+        let (content, overlay) = (form.hash(want), form.overlay);
+        self.engine.verified(id, Verified { content, overlay, shape, cover });
     }
 
     fn resolve(&mut self) {

@@ -1,0 +1,141 @@
+//! What is laid over a workload's content while it rolls, and where its steps stand.
+
+use std::time::{Duration, Instant};
+
+use super::decide::serving;
+use super::pods::WorkloadPods;
+use super::state::Engine;
+use super::steps::{Lack, Move, Promotion, Shown, Standing, Steps, next};
+use super::{Accepted, Desired, Good, Live, Overlay, RollPhase, Strategy, is_workload};
+use crate::object::ObjectId;
+
+/// Where a step stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Its pods are not Ready yet.
+    Going,
+    /// Its pods are Ready, and it waits: for a person, or until this time.
+    Held(Option<Instant>),
+    /// It is over, and the next one waits for the budget.
+    Over,
+}
+
+impl Engine {
+    /// What is to be laid over the wanted content of an object now.
+    pub(super) fn overlay(&self, id: &ObjectId, desired: &Desired, now: Instant) -> Option<Overlay> {
+        let live = self.shown(id).filter(|live| is_workload(id) && serving(id, live))?;
+        let steps = self.steps_of(id, desired);
+        if let Some(steps) = steps {
+            match next(steps, &self.standing(id, desired, live, now)) {
+                Move::Enter(overlay) => return Some(overlay),
+                Move::Stay(_) => return under(live),
+                Move::Finish => {}
+            }
+        }
+        self.narrowed(id, desired, live)
+    }
+
+    /// What goes back does so at once. The pods of a DaemonSet move by its own strategy.
+    fn steps_of<'a>(&self, id: &ObjectId, desired: &'a Desired) -> Option<&'a Steps> {
+        let stepped = !self.goes_back(id) && !self.reverts(id, desired) && id.kind() != "DaemonSet";
+        desired.steps.as_deref().filter(|_| stepped)
+    }
+
+    /// Whether a content is the one that was good before the rollout that goes on: most pods have it still.
+    fn reverts(&self, id: &ObjectId, desired: &Desired) -> bool {
+        let unit = self.rollouts.book.as_ref().and_then(|book| {
+            let source = self.entry(id)?.want()?.0;
+            book.unit_of(&self.applysets[source], id)?.members.get(id)
+        });
+        unit.is_some_and(
+            |member| matches!(&member.good, Good::Release(good) if desired.is_release(good.hash)),
+        )
+    }
+
+    /// A strategy that takes down more pods than may be unavailable is narrowed as long as it rolls.
+    fn narrowed(&self, id: &ObjectId, desired: &Desired, live: &Live) -> Option<Overlay> {
+        let rolling = live.rolling?;
+        let there = live.release.as_ref().is_some_and(|release| desired.is_release(release.hash));
+        if there {
+            let narrow = under(live).filter(|overlay| matches!(overlay, Overlay::Narrow(_)));
+            return narrow.filter(|_| rolling.phase == RollPhase::Replacing);
+        }
+        let same =
+            matches!(&self.entry(id)?.accepted, Accepted::Known(known) if known.template == desired.template);
+        let able = matches!(id.kind(), "Deployment" | "DaemonSet") && !desired.strategy.is_recreate();
+        if same || !able {
+            return None;
+        }
+        let source = self.entry(id)?.want()?.0;
+        let bounds = self.bounds();
+        let here = bounds.iter().filter(|bound| bound.scope.holds_for(id, Some(source)));
+        let most = here.map(|bound| bound.away).min().unwrap_or(u32::MAX);
+        (desired.strategy.may_lose(rolling.replicas) > most).then_some(Overlay::Narrow(most))
+    }
+
+    fn standing(&self, id: &ObjectId, desired: &Desired, live: &Live, now: Instant) -> Standing {
+        let release = live.release.as_ref();
+        let there = release.is_some_and(|release| desired.is_release(release.hash));
+        let same = || matches!(self.entry(id).map(|entry| &entry.accepted), Some(Accepted::Known(known)) if known.template == desired.template);
+        let roll = self.rollouts.rolls.get(id);
+        let pods = roll.and_then(|roll| {
+            let pods = roll.pods.as_deref()?;
+            roll.written.is_some_and(|written| pods.rv >= written).then_some(pods)
+        });
+        let age = |pods: &WorkloadPods| pods.steady_since().map(|since| now.saturating_duration_since(since));
+        Standing {
+            replicas: live.rolling.map_or(0, |rolling| rolling.replicas),
+            // A change that leaves the template alone goes on in the step that is shown.
+            shown: if there || same() { live.shown } else { Shown::Other },
+            made: pods.map_or(0, WorkloadPods::updated),
+            ready: pods.map_or(0, WorkloadPods::ready_of_newest),
+            ready_for: pods.and_then(age).unwrap_or(Duration::ZERO),
+            promotion: Promotion::None,
+        }
+    }
+
+    /// Where the step stands that a workload shows; none where it shows none.
+    pub(super) fn step_of(&self, id: &ObjectId, now: Instant) -> Option<Step> {
+        let live = self.shown(id)?;
+        under(live).filter(|overlay| overlay.step().is_some())?;
+        let (_, desired) = self.entry(id)?.want()?;
+        let steps = self.steps_of(id, desired)?;
+        Some(match next(steps, &self.standing(id, desired, live, now)) {
+            Move::Stay(wait) => match wait.lacks {
+                Lack::Pods { .. } => Step::Going,
+                Lack::Soak(left) => Step::Held(Some(now + left)),
+                Lack::Promotion => Step::Held(None),
+            },
+            Move::Enter(_) | Move::Finish => Step::Over,
+        })
+    }
+
+    /// Why a workload stays in its step, in words.
+    pub fn step_words(&self, id: &ObjectId, now: Instant) -> Option<String> {
+        let (_, desired) = self.entry(id)?.want()?;
+        let live = self.shown(id)?;
+        under(live).filter(|overlay| overlay.step().is_some())?;
+        match next(self.steps_of(id, desired)?, &self.standing(id, desired, live, now)) {
+            Move::Stay(wait) => Some(wait.to_string()),
+            Move::Enter(_) | Move::Finish => None,
+        }
+    }
+}
+
+/// What is laid over what the cluster shows.
+pub(super) fn under(live: &Live) -> Option<Overlay> {
+    match live.shown {
+        Shown::Under(overlay) => Some(overlay),
+        _ => None,
+    }
+}
+
+/// The most pods that a content takes down at a time under an overlay, of so many.
+pub(super) fn takes(strategy: Strategy, overlay: Option<Overlay>, replicas: u32) -> u32 {
+    match overlay {
+        None | Some(Overlay::Partition { .. }) => strategy.may_lose(replicas),
+        Some(Overlay::Surge { .. } | Overlay::OnDelete { .. }) => 0,
+        Some(Overlay::InPlace { pods, .. }) => pods.min(replicas),
+        Some(Overlay::Narrow(most)) => most.min(strategy.may_lose(replicas)),
+    }
+}

@@ -1,0 +1,145 @@
+//! Steps inside one workload.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::support::{Repo, SOON, Site, eventually, until, yaml};
+
+const BUDGET: &str = "budget: {soak: 0s, maxUnavailable: 100%}";
+
+/// A workload of so many replicas, with annotations of its own.
+fn stepped(kind: &str, image: &str, words: &str) -> String {
+    yaml::workload(kind, "web", 6, image, "{}")
+        .replace("  name: web\nspec", &format!("  name: web\n  annotations: {{{words}}}\nspec"))
+}
+
+fn overlay(site: &Site<'_>, kind: &str) -> Value {
+    site.value(kind, "web", "/metadata/annotations/rhumb.dev~1overlay")
+}
+
+/// Images of the pods, and how many have each.
+fn pods(site: &Site<'_>) -> Vec<(String, usize)> {
+    let pods = site.api.list(&site.at("Pod", ""));
+    let alive = pods.iter().filter(|pod| pod.pointer("/metadata/deletionTimestamp").is_none());
+    let images: Vec<String> = alive
+        .map(|pod| pod["spec"]["containers"][0]["image"].as_str().unwrap_or_default().to_owned())
+        .collect();
+    let kinds: BTreeSet<&String> = images.iter().collect();
+    kinds.iter().map(|kind| ((*kind).clone(), images.iter().filter(|image| image == kind).count())).collect()
+}
+
+#[track_caller]
+fn await_pods(site: &Site<'_>, expected: &[(&str, usize)]) {
+    let expected: Vec<(String, usize)> =
+        expected.iter().map(|(image, n)| ((*image).to_owned(), *n)).collect();
+    eventually("the pods have their images", SOON, || match pods(site) {
+        found if found == expected => Ok(()),
+        found => Err(format!("{found:?}, not {expected:?}")),
+    });
+}
+
+#[test]
+fn a_deployment_is_held_at_its_step_and_goes_on_by_itself() {
+    let site = Site::new("steps-auto");
+    let words = "rhumb.dev/steps: \"1, 50%\", rhumb.dev/step-soak: 1s";
+    let repo = Repo::new(&[("web.yaml", stepped("Deployment", "nginx:1", words))]);
+    let daemon = site.configured(&site.configuration(repo.path(), BUDGET));
+    site.await_rollout("web");
+    assert_eq!(overlay(&site, "Deployment"), Value::Null, "a creation has no steps");
+    let window = site.window();
+    repo.change("web.yaml", &stepped("Deployment", "nginx:2", words));
+    for step in ["surge=1 step=1", "surge=3 step=2"] {
+        until(step, || overlay(&site, "Deployment") == json!(step));
+    }
+    until("it is let go", || overlay(&site, "Deployment") == Value::Null);
+    site.await_rollout("web");
+    await_pods(&site, &[("nginx:2", 6)]);
+    site.await_free_budget();
+    assert_eq!(window.to("deployments", "web").len(), 3, "{:#?}", window.to("deployments", "web"));
+    drop(daemon);
+}
+
+#[test]
+fn a_step_that_waits_for_a_person_survives_the_end_of_rhumb_and_repairs_keep_it() {
+    let site = Site::new("steps-manual");
+    let words = "rhumb.dev/steps: \"2\", rhumb.dev/step-promote: manual";
+    let repo = Repo::new(&[("web.yaml", stepped("Deployment", "nginx:1", words))]);
+    let configuration = site.configuration(repo.path(), BUDGET);
+    let mut daemon = site.configured(&configuration);
+    site.await_rollout("web");
+    repo.change("web.yaml", &stepped("Deployment", "nginx:2", words));
+    await_pods(&site, &[("nginx:1", 6), ("nginx:2", 2)]);
+    daemon.kill();
+    let window = site.window();
+    let _daemon = site.configured(&configuration);
+    // What somebody else changes is repaired, and the hold stays.
+    let labels =
+        json!({"spec": {"template": {"spec": {"containers": [{"name": "main", "image": "nginx:3"}]}}}});
+    site.api.merge(&site.at("Deployment", "web"), "somebody", &labels);
+    until("it is repaired", || {
+        site.value("Deployment", "web", "/spec/template/spec/containers/0/image") == json!("nginx:2")
+            && !window.to("deployments", "web").is_empty()
+    });
+    await_pods(&site, &[("nginx:1", 6), ("nginx:2", 2)]);
+    assert_eq!(overlay(&site, "Deployment"), json!("surge=2 step=1"));
+    // The old content ends it without an overlay.
+    repo.change("web.yaml", &stepped("Deployment", "nginx:1", words));
+    await_pods(&site, &[("nginx:1", 6)]);
+    assert_eq!(overlay(&site, "Deployment"), Value::Null);
+}
+
+#[test]
+fn a_step_that_fails_goes_back_and_the_old_pods_were_there_all_the_time() {
+    let site = Site::new("steps-fail");
+    let words = "rhumb.dev/steps: \"1\", rhumb.dev/step-soak: 1m";
+    let repo = Repo::new(&[("web.yaml", stepped("Deployment", "nginx:1", words))]);
+    let daemon = site.configured(&site.configuration(repo.path(), BUDGET));
+    site.await_rollout("web");
+    repo.change("web.yaml", &stepped("Deployment", "nginx:broken", words));
+    daemon.says(&["ImagePullBackOff", "it is back at revision"]);
+    assert_eq!(site.value("Deployment", "web", "/status/availableReplicas"), json!(6));
+    await_pods(&site, &[("nginx:1", 6)]);
+    assert_eq!(overlay(&site, "Deployment"), Value::Null);
+}
+
+#[test]
+fn a_stateful_set_is_rolled_out_by_its_partition() {
+    let site = Site::new("steps-set");
+    let words = "rhumb.dev/steps: \"1, 50%\", rhumb.dev/step-soak: 1s";
+    let repo = Repo::new(&[("web.yaml", stepped("StatefulSet", "pg:1", words))]);
+    let _daemon = site.configured(&site.configuration(repo.path(), BUDGET));
+    until("all are ready", || site.value("StatefulSet", "web", "/status/readyReplicas") == json!(6));
+    repo.change("web.yaml", &stepped("StatefulSet", "pg:2", words));
+    for step in ["partition=5 step=1", "partition=3 step=2"] {
+        until(step, || overlay(&site, "StatefulSet") == json!(step));
+    }
+    until("it is let go", || overlay(&site, "StatefulSet") == Value::Null);
+    await_pods(&site, &[("pg:2", 6)]);
+    site.await_free_budget();
+}
+
+#[test]
+fn a_strategy_that_takes_down_too_many_is_narrowed_while_it_rolls() {
+    let site = Site::new("steps-narrow");
+    let wide = |image: &str| {
+        yaml::workload("Deployment", "web", 6, image, "{controlplane/ready-delay: 500ms}").replace(
+            "  selector:",
+            "  strategy: {rollingUpdate: {maxUnavailable: 100%, maxSurge: 0}}\n  selector:",
+        )
+    };
+    let repo = Repo::new(&[("web.yaml", wide("nginx:1"))]);
+    let _daemon = site.configured(&site.configuration(repo.path(), "budget: {soak: 0s, maxUnavailable: 2}"));
+    site.await_rollout("web");
+    repo.change("web.yaml", &wide("nginx:2"));
+    until("it is narrowed", || overlay(&site, "Deployment") == json!("narrow=2"));
+    let mut least = 6;
+    eventually("it is let go", Duration::from_secs(30), || {
+        let ready = site.value("Deployment", "web", "/status/readyReplicas").as_u64().unwrap_or(0);
+        least = least.min(ready);
+        if overlay(&site, "Deployment") == Value::Null { Ok(()) } else { Err("it is not") }
+    });
+    assert!(least >= 4, "{least} were ready");
+    await_pods(&site, &[("nginx:2", 6)]);
+}
