@@ -30,6 +30,8 @@ pub(super) struct Orders {
     asked: BTreeSet<ObjectId>,
     /// Wall-clock time at a moment.
     clock: Option<(Instant, Timestamp)>,
+    /// When the engine last looked which holds are over.
+    looked: Option<Instant>,
     /// Ways back that are being looked up, by token.
     undos: BTreeMap<Arc<str>, Undo>,
     /// What is to be told, until the parent says it.
@@ -123,7 +125,18 @@ impl Engine {
 
     /// Whether a person keeps a new content of an object from being released.
     pub(super) fn is_suspended(&self, id: &ObjectId) -> bool {
-        self.asked(id).is_some_and(|asked| asked.hold.is_some()) || self.paused(id).is_some()
+        let held = || self.held(id, self.orders.looked?);
+        held().is_some() || self.paused(id).is_some()
+    }
+
+    /// Lets time pass: what waits for an object whose hold is over goes on.
+    pub(super) fn end_holds(&mut self, now: Instant) {
+        let Some(before) = self.orders.looked.replace(now) else { return };
+        let ended = |id: &&ObjectId| self.held(id, before).is_some() && self.held(id, now).is_none();
+        let ended: Vec<ObjectId> = self.orders.asked.iter().filter(ended).cloned().collect();
+        for id in ended {
+            self.changed(&id);
+        }
     }
 
     /// Takes out of a decision what a person does not want to happen.

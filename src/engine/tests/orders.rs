@@ -341,3 +341,20 @@ fn an_order_that_still_stands_on_its_object_is_never_forgotten() {
     assert_eq!(&*rig.world.acknowledged[0].token, "1-a");
     assert_eq!(&*rig.world.acknowledged[1].token, "2-11");
 }
+
+#[test]
+fn a_unit_goes_on_when_the_hold_of_a_part_ends() {
+    let mut rig = second();
+    rig.engine.clock(rig.now, jiff::Timestamp::UNIX_EPOCH);
+    asks(&mut rig, &config("env"), None, None, Some("1-a until=1970-01-01T00:01:00Z x"));
+    rig.settle();
+    rig.read(reading("r3", &both(3)));
+    rig.settle();
+    shows(&rig, 2, "r2");
+    assert!(rig.engine.in_flight().is_empty());
+    assert_eq!(rig.world.book, Book::default());
+    rig.pass_time(Duration::from_mins(1));
+    rig.engine.advance(rig.now);
+    rig.settle();
+    shows(&rig, 3, "r3");
+}
