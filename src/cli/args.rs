@@ -434,9 +434,13 @@ fn command() -> clap::Command {
     let source: Vec<clap::Arg> = under("Source").map(needless).collect();
     let beside_namespace =
         source.iter().filter(|flag| flag.get_id() != "namespace").cloned().collect::<Vec<_>>();
-    let own_namespace = |flag: &clap::Arg| match flag.get_id() == "namespace" {
-        true => flag.clone().hide(false).help("Namespace of objects that name none [default: the context's]"),
-        false => flag.clone(),
+    let own_namespace = |flag: &clap::Arg| {
+        let flag = flag.clone();
+        if flag.get_id() == "namespace" {
+            flag.help("Namespace of objects that name none [default: the context's]").hide(false)
+        } else {
+            flag
+        }
     };
     let running: Vec<clap::Arg> = source.iter().map(own_namespace).collect();
     let whole = ["rollout", "why", "hold", "release"].into_iter().fold(whole, |whole, name| {

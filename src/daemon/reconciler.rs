@@ -107,6 +107,12 @@ struct Timers {
     stop: Option<Instant>,
 }
 
+impl Timers {
+    fn new(now: Instant, resync: Duration) -> Self {
+        Self { resync: now + resync, audit: now + AUDIT.min(resync * 2), confirmation: None, stop: None }
+    }
+}
+
 struct Channels {
     events: mpsc::Sender<Event>,
     from_tasks: mpsc::Receiver<Event>,
@@ -152,7 +158,6 @@ impl Reconciler {
             pending_feeds.push((number, source.files, dialect));
         }
         let watched = Watched::new(setup.cluster.clone(), applysets, to_informers, to_scalers, to_parents);
-        let now = Instant::now();
         Self {
             ledgers: places.iter().map(|_| Ledger::default()).collect(),
             feeds: places.iter().map(|_| None).collect(),
@@ -178,12 +183,7 @@ impl Reconciler {
             window: 1,
             concurrency: setup.concurrency,
             resync: setup.resync,
-            timers: Timers {
-                resync: now + setup.resync,
-                audit: now + AUDIT.min(setup.resync * 2),
-                confirmation: None,
-                stop: None,
-            },
+            timers: Timers::new(Instant::now(), setup.resync),
             pins: Pins::New,
             listener,
             until,
