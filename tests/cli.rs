@@ -43,8 +43,30 @@ const BROKEN: &[(&str, &str)] = &[
 #[test]
 fn help_is_a_page_for_each_command() {
     let bed = Bed::new(&[]);
-    let pages =
-        ["", "run", "diff", "apply", "validate", "render", "prune", "prune list", "prune confirm", "version"];
+    let pages = [
+        "",
+        "run",
+        "diff",
+        "apply",
+        "validate",
+        "render",
+        "prune",
+        "prune list",
+        "prune confirm",
+        "rollout",
+        "rollout status",
+        "rollout history",
+        "rollout undo",
+        "rollout retry",
+        "rollout pause",
+        "rollout resume",
+        "rollout abort",
+        "rollout restart",
+        "why",
+        "hold",
+        "release",
+        "version",
+    ];
     let mut settings = insta::Settings::clone_current();
     settings.set_snapshot_path("cli");
     settings.set_prepend_module_to_snapshot(false);

@@ -135,6 +135,21 @@ pub enum Command {
         #[command(subcommand)]
         command: PruneCommand,
     },
+    /// See rollouts, and order what becomes of them
+    #[command(after_help = help::ROLLOUT, subcommand_required = true)]
+    Rollout {
+        /// What to do.
+        #[command(subcommand)]
+        command: RolloutCommand,
+    },
+    /// Say what an object waits for, and which revision brought what it shows
+    #[command(after_help = help::WHY)]
+    Why(NameArgs),
+    /// Keep an object as it is for a time: what differs is shown, and nothing is written
+    #[command(after_help = help::HOLD)]
+    Hold(HoldArgs),
+    /// End a hold
+    Release(NameArgs),
     /// Print the version
     Version(VersionArgs),
 }
@@ -313,6 +328,87 @@ pub struct PruneConfirmArgs {
     pub objects: Vec<ObjectName>,
 }
 
+/// What to do about rollouts.
+#[derive(Debug, Subcommand)]
+pub enum RolloutCommand {
+    /// Show how far a rollout is, or all that go on
+    #[command(after_help = help::STATUS)]
+    Status(StatusArgs),
+    /// List the revisions of a workload
+    #[command(after_help = help::HISTORY)]
+    History(NameArgs),
+    /// Go back to an older content, until the content changes in git
+    #[command(after_help = help::UNDO)]
+    Undo(UndoArgs),
+    /// Try again what was rejected or undone
+    Retry(NameArgs),
+    /// Release nothing new of an object, or of a source; repairs and ways back go on
+    #[command(after_help = help::PAUSE)]
+    Pause(PauseArgs),
+    /// End a pause
+    Resume(NameArgs),
+    /// Take a rollout back that goes on, or has not begun
+    Abort(NameArgs),
+    /// Replace a workload's pods
+    #[command(after_help = help::RESTART)]
+    Restart(NameArgs),
+}
+
+/// An object's name.
+#[derive(Debug, Args)]
+pub struct NameArgs {
+    /// Object, as deploy/web, sts/shop/db or shop/deployment.apps/web
+    #[arg(value_name = "NAME")]
+    pub object: ObjectName,
+}
+
+/// `rhumb rollout status`.
+#[derive(Debug, Args)]
+pub struct StatusArgs {
+    /// Object, as deploy/web, sts/shop/db or shop/deployment.apps/web [default: all that roll]
+    #[arg(value_name = "NAME")]
+    pub object: Option<ObjectName>,
+    /// Go on until it is over
+    #[arg(long, short)]
+    pub watch: bool,
+}
+
+/// `rhumb rollout undo`.
+#[derive(Debug, Args)]
+pub struct UndoArgs {
+    /// Object, as deploy/web, sts/shop/db or shop/deployment.apps/web
+    #[arg(value_name = "NAME")]
+    pub object: ObjectName,
+    /// Commit to go back to [default: the parent of the one that brought what is in force]
+    #[arg(long, value_name = "COMMIT", value_parser = NonEmptyStringValueParser::new())]
+    pub to_revision: Option<String>,
+}
+
+/// `rhumb rollout pause`.
+#[derive(Debug, Args)]
+pub struct PauseArgs {
+    /// Object, as deploy/web or shop/deployment.apps/web, or a source, as source/shop
+    #[arg(value_name = "NAME")]
+    pub object: ObjectName,
+    /// Why
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    pub reason: String,
+}
+
+/// `rhumb hold`.
+#[derive(Debug, Args)]
+pub struct HoldArgs {
+    /// Object, as deploy/web, sts/shop/db or shop/deployment.apps/web
+    #[arg(value_name = "NAME")]
+    pub object: ObjectName,
+    /// How long
+    #[arg(long = "for", value_name = "DURATION")]
+    pub time: Duration,
+    /// Why
+    #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
+    pub reason: String,
+}
+
 /// `rhumb version`.
 #[derive(Debug, Args)]
 pub struct VersionArgs {}
@@ -338,6 +434,19 @@ fn command() -> clap::Command {
     let source: Vec<clap::Arg> = under("Source").map(needless).collect();
     let beside_namespace =
         source.iter().filter(|flag| flag.get_id() != "namespace").cloned().collect::<Vec<_>>();
+    let own_namespace = |flag: &clap::Arg| {
+        let flag = flag.clone();
+        if flag.get_id() == "namespace" {
+            flag.help("Namespace of objects that name none [default: the context's]").hide(false)
+        } else {
+            flag
+        }
+    };
+    let running: Vec<clap::Arg> = source.iter().map(own_namespace).collect();
+    let whole = ["rollout", "why", "hold", "release"].into_iter().fold(whole, |whole, name| {
+        let running = running.clone();
+        whole.mut_subcommand(name, |command| command.args(running))
+    });
     whole
         .mut_subcommand("validate", |command| command.args(&cluster).args(&beside_namespace))
         .mut_subcommand("render", |command| command.args(&cluster).args(&source))

@@ -17,7 +17,7 @@ Exit codes:
   2   wrong usage, or nothing could be read
   3   the API server or the git server is not reachable
   4   a guard says no: see the message for what to confirm
-  5   timed out: not all is healthy
+  5   timed out: not all is healthy, or an order is not acknowledged
   78  the configuration is wrong";
 
 pub(super) const RUN_USAGE: &str = "\
@@ -87,6 +87,61 @@ Examples:
   rhumb render deploy/web.yaml -o json | jq '.objects[].metadata.name'
 
 Exit codes: 0 all was read, 1 errors, 2 nothing could be read.";
+
+pub(super) const ROLLOUT: &str = "\
+What is ordered is written as an annotation, with the user's own rights, and carried out by
+`rhumb run`; it stands while that is down. What came of it is printed.
+
+Examples:
+  rhumb rollout status deploy/web --watch
+  rhumb rollout undo deploy/web
+  rhumb rollout pause source/shop --reason 'release freeze'
+
+Exit codes: 0 done, 1 nothing was to be done, 2 wrong usage or no such object, 3 not reachable or
+not allowed, 5 not acknowledged within 5 s.";
+
+pub(super) const STATUS: &str = "\
+Read from the cluster alone: the words are kubectl's, with what the rollout budget and the source
+say about it.
+
+Exit codes: 0 nothing rolls, 1 something rolls or failed, 2 or more: an error.";
+
+pub(super) const HISTORY: &str = "\
+Read from the ReplicaSets and ControllerRevisions that Kubernetes keeps: the newest first.
+`git show COMMIT` has the author and the subject.";
+
+pub(super) const UNDO: &str = "\
+All that the revision brought together with it goes back too: the configuration with its workload.
+It stays so until the content changes in git, or until `rhumb rollout retry`.
+
+Examples:
+  rhumb rollout undo deploy/web
+  rhumb rollout undo sts/shop/db --to-revision 3f2a9c1";
+
+pub(super) const PAUSE: &str = "\
+Examples:
+  rhumb rollout pause deploy/web --reason 'looking at a leak'
+  rhumb rollout pause source/shop
+  rhumb rollout resume source/shop";
+
+pub(super) const RESTART: &str = "\
+As `kubectl rollout restart` does it, with the user's own rights, at once: it does not ask the
+rollout budget. It counts as a rollout while it goes on.";
+
+pub(super) const WHY: &str = "\
+Read from the cluster alone: the object, its source's ConfigMap and the rollout budget.
+
+Examples:
+  rhumb why deploy/web
+  rhumb why shop/configmap/env";
+
+pub(super) const HOLD: &str = "\
+Nothing is repaired, changed or deleted of it meanwhile. The hold ends by itself, or by
+`rhumb release`.
+
+Examples:
+  rhumb hold deploy/web --for 2h --reason 'heap dump'
+  rhumb release deploy/web";
 
 pub(super) const PRUNE: &str = "\
 What a source no longer names is deleted by itself within the bounds of --blast-radius. Beyond

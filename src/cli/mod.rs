@@ -9,17 +9,24 @@ mod apply;
 mod args;
 mod diff;
 mod exit;
+mod facts;
 mod help;
+mod history;
 mod log;
 mod object_name;
+mod orders;
 mod prune;
 mod reading;
 mod render;
+mod rollout;
+mod rollout_words;
 mod run;
 mod session;
 mod settings;
+mod target;
 mod terminal;
 mod validate;
+mod why;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -60,6 +67,10 @@ fn carry_out(line: &CommandLine, terminal: &Terminal) -> Result<Exit, CommandErr
             let name = settings::source_name(global);
             prune::carry_out(command, settings::connection(global), &name, terminal)
         }
+        Command::Rollout { command } => rollout::carry_out(command, global, terminal),
+        Command::Why(args) => why::carry_out(&args.object, global, terminal),
+        Command::Hold(args) => rollout::hold(args, global, terminal),
+        Command::Release(args) => rollout::release(&args.object, global, terminal),
         Command::Version(_) => {
             terminal.print(concat!("rhumb ", env!("CARGO_PKG_VERSION"), "\n"))?;
             Ok(Exit::Done)

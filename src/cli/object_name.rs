@@ -39,6 +39,46 @@ impl ObjectName {
     }
 }
 
+/// What kubectl calls kinds, beside their own names: short names and plurals, and those that need no group.
+const WORDS: [(&str, &[&str]); 24] = [
+    ("deployment.apps", &["deploy", "deployment", "deployments", "deployments.apps"]),
+    ("statefulset.apps", &["sts", "statefulset", "statefulsets", "statefulsets.apps"]),
+    ("daemonset.apps", &["ds", "daemonset", "daemonsets", "daemonsets.apps"]),
+    ("replicaset.apps", &["rs", "replicaset", "replicasets", "replicasets.apps"]),
+    ("configmap", &["cm", "configmaps"]),
+    ("secret", &["secrets"]),
+    ("service", &["svc", "services"]),
+    ("serviceaccount", &["sa", "serviceaccounts"]),
+    ("namespace", &["ns", "namespaces"]),
+    ("pod", &["po", "pods"]),
+    ("persistentvolumeclaim", &["pvc", "persistentvolumeclaims"]),
+    ("persistentvolume", &["pv", "persistentvolumes"]),
+    ("resourcequota", &["quota", "resourcequotas"]),
+    ("limitrange", &["limits", "limitranges"]),
+    ("job.batch", &["job", "jobs", "jobs.batch"]),
+    ("cronjob.batch", &["cj", "cronjob", "cronjobs", "cronjobs.batch"]),
+    ("ingress.networking.k8s.io", &["ing", "ingress", "ingresses"]),
+    ("networkpolicy.networking.k8s.io", &["netpol", "networkpolicy", "networkpolicies"]),
+    ("horizontalpodautoscaler.autoscaling", &["hpa", "horizontalpodautoscaler", "horizontalpodautoscalers"]),
+    ("poddisruptionbudget.policy", &["pdb", "poddisruptionbudget", "poddisruptionbudgets"]),
+    ("priorityclass.scheduling.k8s.io", &["pc", "priorityclass", "priorityclasses"]),
+    ("storageclass.storage.k8s.io", &["sc", "storageclass", "storageclasses"]),
+    ("customresourcedefinition.apiextensions.k8s.io", &["crd", "crds", "customresourcedefinition"]),
+    ("role.rbac.authorization.k8s.io", &["role", "roles"]),
+];
+
+/// Whether a word is one of kubectl's for a kind of workload, or its full name.
+fn is_kind(word: &str) -> bool {
+    WORDS.iter().any(|(kind, others)| *kind == word || others.contains(&word))
+}
+
+/// The kind that a word means, with its group.
+fn kind(word: &str) -> String {
+    let word = word.to_ascii_lowercase();
+    let known = WORDS.iter().find(|(_, others)| others.contains(&&*word));
+    known.map_or(word, |(kind, _)| (*kind).to_owned())
+}
+
 /// A text that names no object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not an object's name, as shop/deployment.apps/web or namespace/shop")]
@@ -51,13 +91,17 @@ impl FromStr for ObjectName {
         let parts: Vec<&str> = text.split('/').collect();
         let (namespace, kind, name) = match parts[..] {
             [kind, name] => (None, kind, name),
+            // Both `shop/deployment.apps/web`, as objects are listed, and `deploy/shop/web`.
+            [word, namespace, name] if is_kind(word) && !is_kind(namespace) => {
+                (Some(namespace.to_owned()), word, name)
+            }
             [namespace, kind, name] => (Some(namespace.to_owned()), kind, name),
             _ => return Err(NotAnObjectName),
         };
         if parts.iter().any(|part| part.is_empty()) {
             return Err(NotAnObjectName);
         }
-        Ok(Self { namespace, kind: kind.to_ascii_lowercase(), name: name.to_owned() })
+        Ok(Self { namespace, kind: self::kind(kind), name: name.to_owned() })
     }
 }
 
@@ -85,6 +129,10 @@ mod tests {
         }
         check("shop/deployment.apps/web", Some((Some("shop"), "deployment.apps", "web")));
         check("Namespace/shop", Some((None, "namespace", "shop")));
+        check("deploy/web", Some((None, "deployment.apps", "web")));
+        check("sts/shop/db", Some((Some("shop"), "statefulset.apps", "db")));
+        check("shop/ds/agent", Some((Some("shop"), "daemonset.apps", "agent")));
+        check("widgets.example.org/a", Some((None, "widgets.example.org", "a")));
         assert_eq!(
             "shop/Deployment.apps/web".parse::<ObjectName>().unwrap().to_string(),
             "shop/deployment.apps/web"
@@ -108,7 +156,9 @@ mod tests {
         check("shop/deployment.apps/web", &web, true);
         check("deployment.apps/web", &web, false);
         check("deployment.apps/web", &ObjectId::new(&deployment, Some("default"), "web"), true);
-        check("shop/deployment/web", &web, false);
+        check("shop/deployment/web", &web, true);
+        check("deploy/shop/web", &web, true);
+        check("shop/statefulset/web", &web, false);
         check("shop/deployment.apps/api", &web, false);
         check("namespace/shop", &shop, true);
         check("default/namespace/shop", &shop, false);

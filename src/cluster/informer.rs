@@ -4,6 +4,7 @@
 //! again without any pause, sets no deadline for its lists, hides the bookmarks that show that a watch is
 //! alive, and holds a page as text and as bytes.
 
+use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,9 +17,9 @@ use super::backoff::{Backoff, Reach};
 use super::call::Cluster;
 use super::error::{Error, Fault, On};
 use super::kinds::Kind;
-use super::path::Selector;
+use super::path::{Selector, Within};
 use super::watch::{Event, Start, Watch};
-use super::wire::{Form, Lens, Project, Scaler, ScalerLens};
+use super::wire::{Form, Lens, Project, Scaler, ScalerLens, VersionLens};
 use crate::engine::{Live, Rv};
 use crate::object::{GroupKind, ObjectId};
 
@@ -97,6 +98,21 @@ impl Cluster {
     /// Tells what the autoscalers of the cluster scale; the kind is `HorizontalPodAutoscaler`.
     pub fn scalers(&self, kind: &Arc<Kind>, sink: mpsc::Sender<InformerEvent<Scaler>>) -> Informer {
         self.inform(kind, Selector::All, ScalerLens::new(kind, self.interner()), sink)
+    }
+
+    /// Tells in which versions the parents of these sets are, in one namespace; the kind is `ConfigMap`.
+    pub fn parent_versions(
+        &self,
+        kind: &Arc<Kind>,
+        namespace: &str,
+        sets: &BTreeSet<Arc<str>>,
+        sink: mpsc::Sender<InformerEvent<Rv>>,
+    ) -> Informer {
+        let sets: Vec<&str> = sets.iter().map(|set| &**set).collect();
+        let labels = format!("{} in ({})", super::parent::ID_LABEL, sets.join(","));
+        let within = Within { namespace: namespace.into(), labels: Some(labels.into()), fields: None };
+        let selector = Selector::Within(Arc::new(within));
+        self.inform(kind, selector, VersionLens::new(kind, self.interner()), sink)
     }
 
     pub(super) fn inform<P: Project>(

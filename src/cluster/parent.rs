@@ -18,12 +18,12 @@ use super::{FIELD_MANAGER, path};
 use crate::engine::{Rv, Uid};
 use crate::object::{GroupKind, ObjectId};
 
-const ID_LABEL: &str = "applyset.kubernetes.io/id";
+pub(super) const ID_LABEL: &str = "applyset.kubernetes.io/id";
 const TOOLING: &str = "applyset.kubernetes.io/tooling";
 const KINDS: &str = "applyset.kubernetes.io/contains-group-kinds";
 const NAMESPACES: &str = "applyset.kubernetes.io/additional-namespaces";
 const OUR_TOOLING: &str = "rhumb/v1";
-const MERGE_PATCH: &str = "application/merge-patch+json";
+pub(super) const MERGE_PATCH: &str = "application/merge-patch+json";
 
 /// A source's parent. What its annotations and data mean is the engine's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -56,7 +56,7 @@ impl Parent {
         Some(&*self.tooling).filter(|tooling| !tooling.is_empty() && !ours)
     }
 
-    fn read(object: ConfigMap) -> Self {
+    pub(super) fn read(object: ConfigMap) -> Self {
         let mut annotations = object.metadata.annotations.unwrap_or_default();
         let list = |text: Option<String>| -> Vec<String> {
             let text = text.unwrap_or_default();

@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use super::interner::Interner;
 use super::kinds::Kind;
 use super::{FIELD_MANAGER, owner, rolling};
-use crate::engine::{Live, Manager, OVERLAY, Release, Rv, Shown, Uid};
+use crate::engine::{Asked, HOLD, Live, Manager, ORDER, OVERLAY, PAUSED, Release, Rv, Shown, Uid};
 use crate::fields;
 use crate::health::{self, Health, Status};
 use crate::object::{GroupKind, Hash, ObjectId, RELEASE};
@@ -118,6 +118,11 @@ impl Lens {
             }),
             finished: tree.as_ref().is_some_and(|tree| health::finished(&self.group_kind, tree)),
             keep: owner::keep(meta),
+            asked: Asked::parse(
+                meta.annotations.get(ORDER),
+                meta.annotations.get(PAUSED),
+                meta.annotations.get(HOLD),
+            ),
             deleting: !meta.deletion_timestamp.0.is_empty(),
         }
     }
@@ -197,6 +202,31 @@ impl ScalerLens {
     /// A lens for a kind that has `spec.scaleTargetRef`.
     pub(super) fn new(kind: &Kind, interner: &Arc<Interner>) -> Self {
         Self { group_kind: kind.gvk.group_kind(), interner: interner.clone() }
+    }
+}
+
+/// Reads versions alone.
+#[derive(Clone)]
+pub(super) struct VersionLens {
+    group_kind: GroupKind,
+    interner: Arc<Interner>,
+}
+
+impl VersionLens {
+    /// A lens for any kind.
+    pub(super) fn new(kind: &Kind, interner: &Arc<Interner>) -> Self {
+        Self { group_kind: kind.gvk.group_kind(), interner: interner.clone() }
+    }
+}
+
+impl Project for VersionLens {
+    type Record = Rv;
+
+    fn project(&self, text: &str) -> Option<Projected<Rv>> {
+        let raw: Raw<'_> = serde_json::from_str(text).ok()?;
+        let meta: Meta<'_> = part(raw.metadata);
+        let rv = version(&meta.resource_version.0);
+        Some(Projected { id: meta.id(&self.group_kind, &self.interner)?, rv, record: rv })
     }
 }
 
@@ -346,7 +376,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Marks<'a> {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Marks<'de>, A::Error> {
                 let mut marks = Vec::new();
                 while let Some(key) = map.next_key::<Text<'de>>()? {
-                    let known = [RELEASE, OVERLAY];
+                    let known = [RELEASE, OVERLAY, ORDER, PAUSED, HOLD];
                     let mut known = known.iter().chain(&STATE_ANNOTATIONS).chain(&owner::MARKS);
                     match known.find(|known| **known == key.0) {
                         Some(known) => {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::cluster::{BudgetObject, Kinds, Parent};
-use crate::engine::{Action, Looked, Outcome, Reading, Release, Shared, SourceId, Verified};
+use crate::engine::{Action, Looked, Outcome, Past, Reading, Release, Shared, SourceId, Verified};
 use crate::object::{GroupKind, ObjectId};
 use crate::report::Told;
 
@@ -22,6 +22,8 @@ pub(super) enum Event {
     Checked(SourceId, u64),
     /// Older contents were looked up.
     Resolved(Vec<(ObjectId, Release, Option<Shared>)>),
+    /// What the way back of an order leads to was looked up.
+    LookedBack(Arc<str>, Result<Past, String>),
     /// Discovery answered.
     Kinds(Result<Kinds, crate::cluster::Error>),
     /// Whether the server certainly does not have kinds that discovery does not list.

@@ -1,5 +1,7 @@
 //! One task per source: looks at it, reads what changed, and looks up older contents.
 
+mod past;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -13,10 +15,10 @@ use super::act::blocking;
 use super::event::Event;
 use super::pins::Pins;
 use super::reading::{Dialect, Read};
-use crate::engine::{FileFacts, Reading, Release, Shared};
+use crate::engine::{FileFacts, Reading, Undo};
 use crate::manifest::Scopes;
 use crate::object::{GroupKind, Hash, ObjectId, Revision};
-use crate::source::{Blob, Disk, Error, File, MAX_FILE, Reader, Snapshot, Source};
+use crate::source::{Blob, Disk, Error, File, Reader, Snapshot, Source};
 
 /// What the loop asks of a feed.
 #[derive(Debug)]
@@ -27,6 +29,8 @@ pub(super) enum Order {
     Look(u64),
     /// Keep these revisions readable.
     Pin(BTreeSet<Revision>),
+    /// Look up where the way back of an order leads to.
+    LookBack(Undo),
     /// Look up contents of an older revision.
     Resolve(Revision, Vec<(ObjectId, Hash)>),
 }
@@ -257,6 +261,7 @@ impl Desk {
             Order::Resolve(revision, wanted) => {
                 return self.lookups.push(beside.resolve(revision, wanted).boxed());
             }
+            Order::LookBack(undo) => return self.lookups.push(beside.look_back(undo).boxed()),
             Order::Scopes(scopes) => Deed::ReadAgain(scopes),
             Order::Look(reading) => Deed::LookAfter(reading),
             Order::Pin(revisions) => Deed::Want(revisions),
@@ -292,7 +297,15 @@ struct Shelf {
 impl Shelf {
     async fn resolve(self, revision: Revision, wanted: Vec<(ObjectId, Hash)>) -> Event {
         let Self { reader, dialect, scopes } = self;
-        Event::Resolved(blocking(move || resolve(&reader, &dialect, scopes, &revision, wanted)).await)
+        Event::Resolved(blocking(move || past::resolve(&reader, &dialect, scopes, &revision, wanted)).await)
+    }
+}
+
+impl Shelf {
+    async fn look_back(self, undo: Undo) -> Event {
+        let Self { reader, dialect, scopes } = self;
+        let token = undo.token.clone();
+        Event::LookedBack(token, blocking(move || past::look_back(&reader, &dialect, scopes, &undo)).await)
     }
 }
 
@@ -409,38 +422,6 @@ fn read_files(
         Ok(())
     })?;
     Ok(unknown)
-}
-
-/// Looks up contents in an older revision; none for what cannot be had.
-fn resolve(
-    reader: &Reader,
-    dialect: &Dialect,
-    mut scopes: Scopes,
-    revision: &Revision,
-    wanted: Vec<(ObjectId, Hash)>,
-) -> Vec<(ObjectId, Release, Option<Shared>)> {
-    let mut found: BTreeMap<ObjectId, Vec<Shared>> =
-        wanted.iter().map(|(id, _)| (id.clone(), Vec::new())).collect();
-    match reader.snapshot(revision) {
-        Ok(snapshot) => {
-            for file in snapshot.files.iter().filter(|file| file.size <= MAX_FILE) {
-                let Ok(bytes) = reader.read(file.blob) else { continue };
-                let Read { facts, .. } = dialect.read(&file.path, &bytes, file.blob.into(), &mut scopes);
-                for object in facts.objects {
-                    if let Some(contents) = found.get_mut(&object.id) {
-                        contents.push(object);
-                    }
-                }
-            }
-        }
-        Err(error) => tracing::warn!(%revision, "an older revision cannot be read: {error}"),
-    }
-    let lookup = |(id, hash): (ObjectId, Hash)| {
-        let content = found.get(&id).and_then(|all| all.iter().find(|desired| desired.is_release(hash)));
-        let content = content.cloned();
-        (id, Release { hash, revision: revision.clone() }, content)
-    };
-    wanted.into_iter().map(lookup).collect()
 }
 
 /// Reads what was on disk, once.

@@ -3,7 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cluster::Parent;
-use crate::engine::{Engine, Inventory, Judgement, SourceId, Uid, parse_rejections, rejections_text};
+use crate::engine::{
+    Acknowledged, Engine, Inventory, Judgement, PAUSED, Paused, Rejection, Rv, SourceId, Uid,
+    parse_rejections, rejections_text,
+};
 use crate::object::{GroupKind, Hash, ObjectId};
 
 /// Annotation with the place that the inventory was made from.
@@ -26,6 +29,9 @@ const UNLISTED: &str = "prune-closed";
 
 /// Data key with the contents that failed here: one line of JSON a unit.
 const REJECTED: &str = "rejected";
+
+/// Data key with what became of that which people asked for: one line each, `<token> <outcome>`.
+const ACKNOWLEDGED: &str = "acknowledged";
 
 /// So many deletions are told at once: a ConfigMap holds 1 MiB.
 const PENDING_MOST: usize = 2000;
@@ -67,6 +73,16 @@ pub fn pending_prunes(parent: &Parent) -> Vec<PendingPrune> {
         .get(PENDING)
         .map(|text| text.lines().filter_map(PendingPrune::parse).collect())
         .unwrap_or_default()
+}
+
+/// What became of that which people asked for, as the parent tells it.
+pub fn acknowledged(parent: &Parent) -> Vec<Acknowledged> {
+    parent.data.get(ACKNOWLEDGED).map(|text| Acknowledged::parse_all(text)).unwrap_or_default()
+}
+
+/// The contents that failed or were undone, as the parent tells them.
+pub fn rejections(parent: &Parent) -> Vec<Rejection> {
+    parent.data.get(REJECTED).map(|text| parse_rejections(text)).unwrap_or_default()
 }
 
 /// Why nothing at all is pruned, and since when, as the parent tells it.
@@ -119,6 +135,7 @@ pub(super) fn tells_all(engine: &Engine, source: SourceId, parent: Option<&Paren
         }
     }
     engine.next_rejections(source).is_none()
+        && engine.next_acknowledged(source).is_none()
         && text(PENDING) == pending_text(engine, source).as_ref()
         && text(UNLISTED) == unlisted_text(engine, source, parent).as_ref()
 }
@@ -139,7 +156,9 @@ pub(super) fn read(parent: Option<&Parent>, place: &str) -> Inventory {
         },
         confirmed: confirmed.map(|uid| Uid(uid.into())).collect(),
         finished: parent.data.get(FINISHED).map(|text| finished(text)).unwrap_or_default(),
-        rejections: parent.data.get(REJECTED).map(|text| parse_rejections(text)).unwrap_or_default(),
+        rejections: rejections(parent),
+        paused: Paused::parse(annotation(PAUSED)),
+        acknowledged: acknowledged(parent),
     }
 }
 
@@ -219,6 +238,9 @@ pub(super) fn wanted(
         Some(rejections) => drop(parent.data.insert(REJECTED.to_owned(), rejections_text(&rejections))),
         None => {}
     }
+    if let Some(acknowledged) = engine.next_acknowledged(source) {
+        parent.data.insert(ACKNOWLEDGED.to_owned(), Acknowledged::text(&acknowledged));
+    }
     let known = state.inventory.as_ref().map(|inventory| inventory.finished.clone());
     let ended = ended(engine, source, known.unwrap_or(inventory.finished));
     if ended.is_empty() {
@@ -279,6 +301,8 @@ pub(super) struct Ledger {
     pub(super) call: Call,
     /// What is to be done.
     pub(super) need: Need,
+    /// The newest version that its watch has shown.
+    pub(super) seen: Rv,
     /// Why nothing is pruned, as the log told it last.
     pub(super) told: Option<String>,
     /// Whether this process knows that all of it was made from the source's place.
@@ -338,6 +362,6 @@ impl Ledger {
 impl Default for Ledger {
     fn default() -> Self {
         let (parent, call, need) = (Known::Unread, Call::None, Need::Growth);
-        Self { parent, call, need, told: None, origin: Provenance::Unknown }
+        Self { parent, call, need, seen: Rv(0), told: None, origin: Provenance::Unknown }
     }
 }

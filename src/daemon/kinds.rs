@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use crate::cluster::{
     Cluster, Error, Informer, InformerEvent, Kind, Kinds, Lookup, News, Scaler, Scope, Selector,
 };
-use crate::engine::{Engine, GROUP_DOWN, KindState, Live, Served};
+use crate::engine::{Engine, GROUP_DOWN, KindState, Live, Rv, Served};
 use crate::manifest::{self, Scopes};
 use crate::object::{Class, GroupKind, Gvk, ObjectId};
 
@@ -37,11 +37,13 @@ pub(super) struct Watched {
     /// Those of them that the server certainly does not have.
     absent: BTreeSet<GroupKind>,
     scalers: Option<Informer>,
+    parents: Option<Informer>,
     targets: Targets,
     retry: Duration,
     next: Option<Instant>,
     to_informers: mpsc::Sender<InformerEvent<Live>>,
     to_scalers: mpsc::Sender<InformerEvent<Scaler>>,
+    to_parents: mpsc::Sender<InformerEvent<Rv>>,
 }
 
 impl Watched {
@@ -51,6 +53,7 @@ impl Watched {
         applysets: BTreeSet<Arc<str>>,
         to_informers: mpsc::Sender<InformerEvent<Live>>,
         to_scalers: mpsc::Sender<InformerEvent<Scaler>>,
+        to_parents: mpsc::Sender<InformerEvent<Rv>>,
     ) -> Self {
         Self {
             cluster,
@@ -62,11 +65,13 @@ impl Watched {
             missing: BTreeMap::new(),
             absent: BTreeSet::new(),
             scalers: None,
+            parents: None,
             targets: Targets::default(),
             retry: FIRST_RETRY,
             next: Some(Instant::now()),
             to_informers,
             to_scalers,
+            to_parents,
         }
     }
 
@@ -242,6 +247,18 @@ impl Watched {
         }
     }
 
+    /// Watches the sources' parents, on which people write.
+    pub(super) fn watch_parents(&mut self, namespace: &str) {
+        let config_map = Gvk::new("", "v1", "ConfigMap");
+        if let (None, Some(Lookup::Served(kind))) =
+            (&self.parents, self.kinds.as_ref().map(|kinds| kinds.get(&config_map)))
+        {
+            let Selector::PartOf(sets) = &self.selector else { return };
+            let sink = self.to_parents.clone();
+            self.parents = Some(self.cluster.parent_versions(&kind, namespace, sets, sink));
+        }
+    }
+
     /// The informer of the autoscalers told. Returns why it ended, where it did.
     pub(super) fn scaled(&mut self, event: InformerEvent<Scaler>, engine: &mut Engine) -> Option<Error> {
         match event.news {
@@ -288,7 +305,9 @@ impl Watched {
 
     /// Lists every kind again, as an audit of what the watches told.
     pub(super) fn audit(&self) {
-        for informer in self.informers.values().map(|(_, informer)| informer).chain(&self.scalers) {
+        for informer in
+            self.informers.values().map(|(_, informer)| informer).chain(&self.scalers).chain(&self.parents)
+        {
             informer.relist();
         }
     }

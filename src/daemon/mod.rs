@@ -32,7 +32,7 @@ mod reconciler;
 mod setup;
 mod tasks;
 
-pub use inventory::{PendingPrune, confirmed, pending_prunes, unlisted};
+pub use inventory::{PendingPrune, acknowledged, confirmed, pending_prunes, rejections, unlisted};
 pub use pass::{Ending, Pass};
 pub use preview::{PreviewError, preview};
 pub use reconciler::{Reconciler, Until};

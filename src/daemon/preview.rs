@@ -80,6 +80,7 @@ impl Preview {
     fn new(cluster: Cluster, namespace: &str, setup: &SourceSetup, bytes: Bytes, kinds: Kinds) -> Self {
         let applyset: Arc<str> = applyset_id(namespace, &setup.name).into();
         let mut engine = Engine::new(Budget::default()).foreseeing();
+        engine.clock(std::time::Instant::now(), jiff::Timestamp::now());
         engine.add_source(Source::new(&setup.name, &applyset, setup.adopt, setup.prune, setup.radius));
         let contents = Contents::new([(applyset, bytes)]);
         Self { cluster, engine, contents, kinds, place: setup.place.clone(), scalable: false }

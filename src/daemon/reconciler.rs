@@ -3,6 +3,7 @@
 mod claims;
 mod conclusion;
 mod dispatch;
+mod orders;
 mod parents;
 mod pods;
 
@@ -27,7 +28,7 @@ use super::reading::{Dialect, Names};
 use super::setup::{Files, Setup};
 use super::tasks::{Fatal, Tasks};
 use crate::cluster::{InformerEvent, News, PodsEvent, Scaler, applyset_id};
-use crate::engine::{Engine, Judgement, Live, Reading, Reason, Source, SourceId, Writes};
+use crate::engine::{Engine, Judgement, Live, Reading, Reason, Rv, Source, SourceId, Writes};
 use crate::object::{GroupKind, ObjectId};
 use crate::queue::Queue;
 use crate::report::Told;
@@ -80,6 +81,8 @@ pub struct Reconciler {
     unknown: BTreeSet<GroupKind>,
     read: BTreeSet<SourceId>,
     resolving: BTreeSet<ObjectId>,
+    /// Orders whose way back is being looked up.
+    undoing: BTreeSet<Arc<str>>,
     writes: usize,
     /// Writes in flight that failed before, and objects whose turn comes when one of them is answered.
     retries: BTreeSet<ObjectId>,
@@ -104,11 +107,18 @@ struct Timers {
     stop: Option<Instant>,
 }
 
+impl Timers {
+    fn new(now: Instant, resync: Duration) -> Self {
+        Self { resync: now + resync, audit: now + AUDIT.min(resync * 2), confirmation: None, stop: None }
+    }
+}
+
 struct Channels {
     events: mpsc::Sender<Event>,
     from_tasks: mpsc::Receiver<Event>,
     from_informers: mpsc::Receiver<InformerEvent<Live>>,
     from_scalers: mpsc::Receiver<InformerEvent<Scaler>>,
+    from_parents: mpsc::Receiver<InformerEvent<Rv>>,
     from_pods: mpsc::Receiver<PodsEvent>,
 }
 
@@ -118,8 +128,10 @@ impl Reconciler {
         let (events, from_tasks) = mpsc::channel(BACKLOG);
         let (to_informers, from_informers) = mpsc::channel(BACKLOG);
         let (to_scalers, from_scalers) = mpsc::channel(BACKLOG);
+        let (to_parents, from_parents) = mpsc::channel(BACKLOG);
         let (to_pods, from_pods) = mpsc::channel(BACKLOG);
         let mut engine = Engine::new(setup.budget);
+        engine.clock(Instant::now(), jiff::Timestamp::now());
         let mut pending_feeds = Vec::new();
         let mut shelves = Vec::new();
         let mut places = Vec::new();
@@ -145,8 +157,7 @@ impl Reconciler {
             applysets.insert(applyset);
             pending_feeds.push((number, source.files, dialect));
         }
-        let watched = Watched::new(setup.cluster.clone(), applysets, to_informers, to_scalers);
-        let now = Instant::now();
+        let watched = Watched::new(setup.cluster.clone(), applysets, to_informers, to_scalers, to_parents);
         Self {
             ledgers: places.iter().map(|_| Ledger::default()).collect(),
             feeds: places.iter().map(|_| None).collect(),
@@ -165,22 +176,18 @@ impl Reconciler {
             unknown: BTreeSet::new(),
             read: BTreeSet::new(),
             resolving: BTreeSet::new(),
+            undoing: BTreeSet::new(),
             writes: 0,
             retries: BTreeSet::new(),
             parked: BTreeSet::new(),
             window: 1,
             concurrency: setup.concurrency,
             resync: setup.resync,
-            timers: Timers {
-                resync: now + setup.resync,
-                audit: now + AUDIT.min(setup.resync * 2),
-                confirmation: None,
-                stop: None,
-            },
+            timers: Timers::new(Instant::now(), setup.resync),
             pins: Pins::New,
             listener,
             until,
-            channels: Channels { events, from_tasks, from_informers, from_scalers, from_pods },
+            channels: Channels { events, from_tasks, from_informers, from_scalers, from_parents, from_pods },
             tasks: Tasks::default(),
             fatal: None,
         }
@@ -212,6 +219,7 @@ impl Reconciler {
                 Some(event) = self.channels.from_tasks.recv() => self.happened(event),
                 Some(event) = self.channels.from_informers.recv() => self.informed(event),
                 Some(event) = self.channels.from_scalers.recv() => self.scaled(event),
+                Some(event) = self.channels.from_parents.recv() => self.parent_changed(event),
                 Some(event) = self.channels.from_pods.recv() => self.pods_told(event),
                 () = stop.cancelled(), if !stopped => {}
                 () = tokio::time::sleep_until(wake.into()) => {}
@@ -232,6 +240,8 @@ impl Reconciler {
                 self.informed(event);
             } else if let Ok(event) = self.channels.from_scalers.try_recv() {
                 self.scaled(event);
+            } else if let Ok(event) = self.channels.from_parents.try_recv() {
+                self.parent_changed(event);
             } else if let Ok(event) = self.channels.from_pods.try_recv() {
                 self.pods_told(event);
             } else {
@@ -283,6 +293,7 @@ impl Reconciler {
     fn turn(&mut self) {
         let now = Instant::now();
         let looked = self.on_time(now);
+        self.carry_out_orders();
         self.engine.advance(now);
         self.ask_about_failures();
         self.free_stuck(now);
@@ -341,6 +352,7 @@ impl Reconciler {
         }
         if self.timers.resync <= now {
             self.timers.resync = now + self.resync.mul_f64(0.9 + 0.2 * super::random());
+            self.engine.clock(now, jiff::Timestamp::now());
             looked = Some(self.engine.mark_all());
         }
         if self.timers.audit <= now {
@@ -372,6 +384,7 @@ impl Reconciler {
                     self.engine.resolved(&id, &release, content);
                 }
             }
+            Event::LookedBack(token, past) => self.looked_back(&token, past),
             Event::Kinds(Ok(kinds)) => self.discovered(kinds),
             Event::Kinds(Err(error)) => {
                 tracing::warn!("discovery failed: {error}");
@@ -499,6 +512,9 @@ impl Reconciler {
 
     fn discovered(&mut self, kinds: crate::cluster::Kinds) {
         self.watched.discovered(kinds, &mut self.engine);
+        if self.until == Until::Stopped {
+            self.watched.watch_parents(&self.namespace);
+        }
         let missing = self.watched.long_missing(Instant::now());
         if !missing.is_empty() {
             let cluster = self.hands.cluster.clone();

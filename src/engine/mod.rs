@@ -11,6 +11,7 @@
 //! **Invariant:** pure and synchronous. Time is an argument; nothing here can reach a cluster, a file or a
 //! clock. What is written to the cluster is decided here and nowhere else.
 
+mod asked;
 mod book;
 mod budget;
 mod catalog;
@@ -26,6 +27,7 @@ mod gate;
 mod ignore;
 mod live;
 mod node_steps;
+mod orders;
 mod others;
 mod outcome;
 mod overlay;
@@ -51,6 +53,7 @@ mod unlisted;
 mod words;
 
 pub use crate::object::{PART_OF, RELEASE};
+pub use asked::{Acknowledged, Asked, GivenOrder, HOLD, Hold, ORDER, PAUSED, Paused, Verb};
 pub use book::{Book, Claim, Good, Member, NotABook, Unit, object_word, parse_object_word};
 pub use budget::{
     Amount, Ask, Bound, Budget, Load, Narrowing, NotAnAmount, OnFailure, Priority, Scope, Shortage, Token,
@@ -75,6 +78,7 @@ pub use node_steps::{
     Host, NodeCounts, NodePod, NodeStep, OrdinalPod, Ordinals, PodState, Template, evictions, node_counts,
     stuck,
 };
+pub use orders::{Past, Undo};
 pub use others::SPENT;
 pub use outcome::{Failure, Outcome, Written, replaceable};
 pub use overlay::{HELD, NotAnOverlay, OVERLAY, Overlay, overlaid, own_unavailable};

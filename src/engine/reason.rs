@@ -32,6 +32,10 @@ pub enum Reason {
     Unit(ObjectId),
     /// The content failed here, and is not tried again before it changes.
     Rejected(Arc<str>),
+    /// A person has paused it.
+    Paused(Arc<str>),
+    /// A person keeps it as it is for a time.
+    OnHold(Arc<str>),
     /// The server refused it; the time until the next try, or none if only other content can help.
     Refused(Arc<str>, Option<Duration>),
     /// Somebody else's object.
@@ -105,6 +109,8 @@ impl fmt::Display for Reason {
             Self::Refused(why, _)
             | Self::Held(why)
             | Self::Rejected(why)
+            | Self::Paused(why)
+            | Self::OnHold(why)
             | Self::Prune(why)
             | Self::Kept(why) => f.write_str(why),
             Self::Confirm(why) => write!(f, "{why}; see `rhumb prune list`"),

@@ -145,8 +145,11 @@ impl Engine {
     pub fn next_rejections(&self, source: SourceId) -> Option<Vec<Rejection>> {
         let state = &self.sources[source];
         let known = &state.inventory.as_ref()?.rejections;
-        let mut next: Vec<Rejection> =
-            known.iter().filter(|known| !self.is_void(source, known)).cloned().collect();
+        let mut next: Vec<Rejection> = known
+            .iter()
+            .filter(|known| !self.is_void(source, known) && !self.is_retried(source, known))
+            .cloned()
+            .collect();
         for rejecting in &state.rejecting {
             next.retain(|known| known.unit.members.keys().all(|id| !rejecting.unit.members.contains_key(id)));
             next.push(rejecting.clone());

@@ -307,6 +307,7 @@ impl Engine {
 
     /// Lets time pass: rollouts succeed and fail by it. To be called at the beginning of each turn.
     pub fn advance(&mut self, now: Instant) {
+        self.end_holds(now);
         let ids: Vec<ObjectId> = self.rollouts.rolls.keys().cloned().collect();
         let (mut done, mut failed) = (Vec::new(), Vec::new());
         for id in ids {

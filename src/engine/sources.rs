@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::prune::Judgement;
-use super::{Adopt, BlastRadius, Catalog, FileFacts, Narrowing, Prune, Rejection, Uid};
+use super::{Acknowledged, Adopt, BlastRadius, Catalog, FileFacts, Narrowing, Paused, Prune, Rejection, Uid};
 use crate::object::{Diagnostic, GroupKind, Hash, ObjectId, Revision};
 
 /// What the parent object of a source's inventory says.
@@ -20,6 +20,10 @@ pub struct Inventory {
     pub finished: BTreeMap<ObjectId, Hash>,
     /// Contents that failed here.
     pub rejections: Vec<Rejection>,
+    /// That nothing new of the whole source is released.
+    pub paused: Option<Paused>,
+    /// What became of that which people asked for.
+    pub acknowledged: Vec<Acknowledged>,
 }
 
 /// Whether a source writes.

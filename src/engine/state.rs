@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use super::decide::{Action, Decision, Sight, View, decide};
 use super::entry::{Accepted, Entry, Looked, SourceId, Topic, Verified};
+use super::orders::Orders;
 use super::rolls::Rollouts;
 use super::sources::{Inventory, Reading, Source};
 use super::{Adopt, Budget, Live, Reason, Substitute, Want};
@@ -49,6 +50,7 @@ pub struct Engine {
     pub(super) waiting: HashMap<Topic, BTreeSet<ObjectId>>,
     pub(super) waits: HashMap<ObjectId, Topic>,
     pub(super) rollouts: Rollouts,
+    pub(super) orders: Orders,
     /// Of each source: what is released together with a workload that restarts pods, and the first such workload.
     /// Made when it is needed, void when a content comes or goes.
     pub(super) restarting: BTreeMap<SourceId, BTreeMap<ObjectId, ObjectId>>,
@@ -307,8 +309,13 @@ impl Engine {
                 inventory.finished.entry(id.clone()).or_insert(*hash);
             }
         }
-        if self.sources[source].inventory.as_ref() != Some(&inventory) {
+        let known = self.sources[source].inventory.as_ref();
+        if known != Some(&inventory) {
+            if known.is_some_and(|known| known.paused != inventory.paused) {
+                self.mark_all();
+            }
             self.sources[source].inventory = Some(inventory);
+            self.told_by_parent(source);
             self.apply_rejections(source);
             self.sources[source].to_judge = true;
             self.touch(&Topic::Inventory(source));
@@ -403,6 +410,7 @@ impl Engine {
         let before = self.live.insert(known, Box::new(live));
         self.count_live(id, before.as_deref());
         self.follow_roll(id, before.as_deref());
+        self.track_asked(id);
         if changed {
             self.restarting.clear();
         }
@@ -423,6 +431,7 @@ impl Engine {
             entry.verified = None;
         }
         self.unwanted.remove(id);
+        self.track_asked(id);
         self.follow_roll(id, before.as_deref());
         self.changed(id);
     }
@@ -482,6 +491,7 @@ impl Engine {
         };
         let view = View { judgement: self.judgement(id, &view), ..view };
         let decision = decide(&view, now);
+        let decision = self.suspended(id, decision, now);
         let decision = self.observed(id, decision);
         let decision = self.budgeted(id, decision);
         self.remember(id, &decision);
@@ -510,9 +520,11 @@ impl Engine {
         if self.foresight == Foresight::Now {
             self.find_units(source);
         }
-        stays.or_else(|| self.gated(source, &desired)).or_else(|| match self.foresight {
-            Foresight::Now => self.unit_gate(source, &desired),
-            Foresight::AllDone => None,
+        stays.or_else(|| self.paused(id)).or_else(|| self.gated(source, &desired)).or_else(|| {
+            match self.foresight {
+                Foresight::Now => self.unit_gate(source, &desired),
+                Foresight::AllDone => None,
+            }
         })
     }
 

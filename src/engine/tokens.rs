@@ -51,7 +51,8 @@ impl Engine {
     /// Whether a workload has its claim, and only what is released together with it has not been written yet.
     fn waits_for_its_unit(&self, id: &ObjectId, decision: &Decision) -> bool {
         let Some(Reason::Needs(need, _)) = &decision.reason else { return false };
-        let refused = self.entry(need).is_some_and(|entry| entry.refused.is_some());
+        let refused =
+            self.is_suspended(need) || self.entry(need).is_some_and(|entry| entry.refused.is_some());
         let candidate = self.entry(id).and_then(|entry| entry.candidate());
         let granted = self.granted(id).map(|claim| claim.content);
         !refused && self.is_in_unit(need) && candidate.is_some_and(|want| Some(want.hash) == granted)

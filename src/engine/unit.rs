@@ -95,7 +95,8 @@ impl Engine {
     /// A change of a unit whose workload has not begun to roll waits for that: a configuration never lands hours
     /// before its workload.
     pub(super) fn unit_gate(&mut self, source: SourceId, desired: &Desired) -> Option<Reason> {
-        if self.is_recorded(source, desired) {
+        // What goes back waits for nobody: its workload comes after it.
+        if self.is_recorded(source, desired) || self.goes_back(&desired.id) {
             return None;
         }
         let first = self.restarting.get(&source)?.get(&desired.id)?.clone();
@@ -120,7 +121,12 @@ impl Engine {
     pub(super) fn comes_with(&self, source: SourceId, desired: &Desired, need: &ObjectId) -> bool {
         let first = |id: &ObjectId| self.restarting.get(&source)?.get(id);
         let together = first(&desired.id).is_some() && first(&desired.id) == first(need);
-        let refused = self.entry(need).is_none_or(|entry| entry.refused.is_some() || entry.want().is_none());
+        let refused = self.is_suspended(need)
+            || self.entry(need).is_none_or(|entry| entry.refused.is_some() || entry.want().is_none());
+        if self.goes_back(&desired.id) {
+            // On the way back too the configuration goes first, but nothing that is refused keeps a workload from it.
+            return self.entry(need).is_some_and(|entry| entry.refused.is_some());
+        }
         together && !refused && self.restarts_pods(&desired.id) && !self.is_recorded(source, desired)
     }
 

@@ -81,6 +81,11 @@ impl Objects {
         self.any(|repository| bounded(repository, id)?.find_commit(id))
     }
 
+    /// The commit whose id begins so, where it is the only object that does.
+    pub(super) fn commit_by_prefix(&self, prefix: &str) -> Result<Oid, git2::Error> {
+        self.any(|repository| Ok(repository.find_commit_by_prefix(prefix)?.id()))
+    }
+
     pub(super) fn tree(&self, id: Oid) -> Result<Tree<'_>, git2::Error> {
         self.any(|repository| bounded(repository, id)?.find_tree(id))
     }

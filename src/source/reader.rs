@@ -191,6 +191,27 @@ impl Reader {
         })
     }
 
+    /// The first parent of a revision; none where it has none, as the snapshot of a folder.
+    pub fn parent(&self, revision: &Revision) -> Result<Option<Revision>, Error> {
+        self.pass(|objects| {
+            let commit = self.find(objects, revision)?;
+            Ok(commit.parent_ids().next().map(|id| Revision::new(&id.to_string())))
+        })
+    }
+
+    /// The revision that a person means by the beginning of its id, of at least four digits; none where there is no
+    /// such commit, or more than one.
+    pub fn named(&self, prefix: &str) -> Result<Option<Revision>, Error> {
+        if !(4..=40).contains(&prefix.len()) || !prefix.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return Ok(None);
+        }
+        self.pass(|objects| match objects.commit_by_prefix(prefix) {
+            Ok(id) => Ok(Some(Revision::new(&id.to_string()))),
+            Err(error) if matches!(error.code(), ErrorCode::NotFound | ErrorCode::Ambiguous) => Ok(None),
+            Err(error) => Err(self.damaged(&error)),
+        })
+    }
+
     /// Reads one file's bytes. Unlike a pass, it uses handles again that were opened less than a second ago:
     /// what they give is right, as the id tells the content, and what they miss is looked for with fresh ones.
     pub fn read(&self, blob: Blob) -> Result<Vec<u8>, Error> {

@@ -20,6 +20,7 @@ mod kills;
 mod kinds;
 mod lifecycle;
 mod network;
+mod orders;
 mod outages;
 mod owners;
 mod prune;

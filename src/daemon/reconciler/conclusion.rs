@@ -46,6 +46,8 @@ impl Reconciler {
             | Reason::NotAdopted
             | Reason::Held(_)
             | Reason::Rejected(_)
+            | Reason::Paused(_)
+            | Reason::OnHold(_)
             | Reason::Fight(..)
             | Reason::Incomplete(_)
             | Reason::Confirm(_)

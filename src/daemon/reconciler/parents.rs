@@ -51,6 +51,9 @@ impl Reconciler {
                 }
                 self.watched.hold(inventory.kinds.iter().cloned(), &mut self.engine);
                 self.show_inventory(source);
+                if self.ledgers[source].parent != Known::Absent {
+                    self.follow_parent(source);
+                }
             }
             // Only a person can help, and nobody waits for one here.
             Err(error) if error.class() == Class::Config && self.until != Until::Stopped => {

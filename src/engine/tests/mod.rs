@@ -6,6 +6,7 @@ mod config_hash;
 mod decisions;
 mod ignore;
 mod node_steps;
+mod orders;
 mod overlay;
 mod pods;
 mod prune;

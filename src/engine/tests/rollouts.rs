@@ -268,3 +268,12 @@ fn claims_of_another_daemon_count_until_their_workload_has_rested() {
     assert_eq!(shown(&rig, &workload("web")), release(&web(2), "r2"));
     assert!(rig.world.book.claims.contains_key(&other), "it is not ours to take back");
 }
+
+#[test]
+fn on_the_way_back_too_the_configuration_goes_first() {
+    let mut rig = at_rest(3);
+    rig.world.bad.insert(web(2).hash);
+    rig.read(reading("r2", &both(2)));
+    rig.settle();
+    assert_eq!(rig.world.log[2..], [changed(config("env")), changed(workload("web"))]);
+}

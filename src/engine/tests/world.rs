@@ -87,6 +87,8 @@ pub(super) struct Thing {
     pub(super) shown: Shown,
     /// Its controller says that its rollout has failed.
     pub(super) failed: bool,
+    /// What people ask of it.
+    pub(super) asked: Option<Box<Asked>>,
 }
 
 /// What the audit log of the world shows of us.
@@ -109,6 +111,9 @@ pub(super) struct World {
     pub(super) book: Book,
     /// What the parent says of contents that failed.
     pub(super) rejections: Vec<Rejection>,
+    /// What the parent says of that which people asked for.
+    pub(super) acknowledged: Vec<Acknowledged>,
+    pub(super) paused: Option<Paused>,
     /// Contents whose pods never get ready.
     pub(super) bad: BTreeSet<Hash>,
 }
@@ -151,6 +156,7 @@ impl World {
             finished: false,
             deleting: false,
             keep: Keep::No,
+            asked: thing.asked.clone(),
         }
     }
 
@@ -207,6 +213,7 @@ impl World {
             shown: Shown::from(apply.form.overlay),
             phase,
             failed: false,
+            asked: known.as_ref().and_then(|thing| thing.asked.clone()),
         };
         self.log.push(if known.is_some() { Wrote::Changed(id.clone()) } else { Wrote::Created(id.clone()) });
         let live = Self::live(id, &thing);
@@ -237,6 +244,8 @@ pub(super) struct Rig {
     pub(super) now: Instant,
     /// Contents that older revisions can still give.
     pub(super) history: BTreeMap<Hash, Shared>,
+    /// All revisions, each with what it says.
+    pub(super) commits: Vec<(Revision, BTreeMap<Arc<str>, Shared>)>,
 }
 
 impl Rig {
@@ -246,6 +255,7 @@ impl Rig {
             world: World::default(),
             now: Instant::now(),
             history: BTreeMap::new(),
+            commits: Vec::new(),
         };
         rig.engine = rig.fresh(most);
         rig
@@ -268,7 +278,15 @@ impl Rig {
         ));
         let kinds = ["ConfigMap", "Deployment.apps"].map(GroupKind::parse);
         let rejections = self.world.rejections.clone();
-        engine.inventory(0, Inventory { kinds: kinds.clone().into(), rejections, ..Inventory::default() });
+        let inventory = Inventory {
+            kinds: kinds.clone().into(),
+            rejections,
+            acknowledged: self.world.acknowledged.clone(),
+            paused: self.world.paused.clone(),
+            ..Inventory::default()
+        };
+        engine.inventory(0, inventory);
+        engine.clock(self.now, jiff::Timestamp::UNIX_EPOCH);
         for kind in &kinds {
             engine.served(Gvk::new(&kind.group, "v1", &kind.kind), Served::Yes);
             engine.list_started(kind);
@@ -289,7 +307,38 @@ impl Rig {
                 self.history.insert(shared.hash, shared.clone());
             }
         }
+        let revision = reading.revision.clone().unwrap_or_else(|| Revision::new(""));
+        let mut files = self.commits.last().map(|(_, files)| files.clone()).unwrap_or_default();
+        for (file, facts) in &reading.files {
+            match facts.iter().flat_map(|facts| &facts.objects).next() {
+                Some(shared) => drop(files.insert(file.clone(), shared.clone())),
+                None => drop(files.remove(file)),
+            }
+        }
+        if self.commits.last().is_none_or(|(last, _)| *last != revision) {
+            self.commits.push((revision, files));
+        }
         self.engine.read(0, reading);
+    }
+
+    /// What a way back leads to, as git tells it.
+    fn past(&self, undo: &Undo) -> Result<Past, String> {
+        let place = |name: &str| self.commits.iter().position(|(revision, _)| revision.as_str() == name);
+        let before = || place(undo.from.as_str())?.checked_sub(1);
+        let place = undo.to.as_ref().map_or_else(before, |to| place(to));
+        let (revision, files) = &self.commits[place.ok_or("there is no such revision")?];
+        let named = files.values().filter(|content| undo.objects.contains(&content.id));
+        let contents = named.map(|content| (content.id.clone(), content.clone())).collect();
+        Ok(Past { revision: revision.clone(), contents })
+    }
+
+    /// Carries out what people have ordered, as the loop does at the beginning of each turn.
+    pub(super) fn carry_out(&mut self) {
+        self.engine.carry_out_orders();
+        for undo in self.engine.undos().cloned().collect::<Vec<_>>() {
+            let past = self.past(&undo);
+            self.engine.looked_back(&undo.token, past);
+        }
     }
 
     /// Delivers the oldest events.
@@ -325,10 +374,15 @@ impl Rig {
             self.engine.book(book);
         }
         for source in 0..self.engine.sources().len() {
-            if let Some(rejections) = self.engine.next_rejections(source) {
-                let inventory = self.engine.source(source).inventory.clone().unwrap_or_default();
-                self.world.rejections.clone_from(&rejections);
-                self.engine.inventory(source, Inventory { rejections, ..inventory });
+            let rejections = self.engine.next_rejections(source);
+            let acknowledged = self.engine.next_acknowledged(source);
+            if rejections.is_some() || acknowledged.is_some() {
+                let mut inventory = self.engine.source(source).inventory.clone().unwrap_or_default();
+                inventory.rejections = rejections.unwrap_or(inventory.rejections);
+                inventory.acknowledged = acknowledged.unwrap_or(inventory.acknowledged);
+                self.world.rejections.clone_from(&inventory.rejections);
+                self.world.acknowledged.clone_from(&inventory.acknowledged);
+                self.engine.inventory(source, inventory);
             }
         }
     }
@@ -394,6 +448,7 @@ impl Rig {
             self.deliver(usize::MAX);
             self.finish_rollouts();
             self.deliver(usize::MAX);
+            self.carry_out();
             self.engine.advance(self.now);
             self.keep_book();
             self.engine.settle();
@@ -413,10 +468,14 @@ impl Rig {
         if !self.world.events.is_empty() {
             return self.deliver(1);
         }
+        self.carry_out();
         self.engine.advance(self.now);
         let (book, rejections) = (self.world.book.clone(), self.world.rejections.clone());
+        let acknowledged = self.world.acknowledged.clone();
         self.keep_book();
-        if (&book, &rejections) != (&self.world.book, &self.world.rejections) {
+        if (&book, &rejections, &acknowledged)
+            != (&self.world.book, &self.world.rejections, &self.world.acknowledged)
+        {
             return;
         }
         self.engine.settle();

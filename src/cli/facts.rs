@@ -1,0 +1,133 @@
+//! What the cluster tells of one managed object beside itself: what its source's parent and the rollout budget say.
+
+use jiff::Timestamp;
+
+use super::CommandError;
+use super::rollout_words::{Stand, stand};
+use super::target::{Desk, Target};
+use crate::cluster::applyset_id;
+use crate::daemon;
+use crate::engine::{Book, HOLD, Hold, PAUSED, Paused, Rejection, Way, is_workload};
+use crate::object::ObjectId;
+
+/// The facts about one object, as texts of the cluster.
+pub(super) struct Facts {
+    id: ObjectId,
+    applyset: String,
+    stand: Option<Stand>,
+    paused: Option<(String, Paused)>,
+    hold: Option<Hold>,
+    rejection: Option<Rejection>,
+    /// Why its deletion waits for a person.
+    pending: Option<String>,
+    book: Book,
+    /// The content that it shows, as its annotation has it.
+    shown: String,
+}
+
+impl Facts {
+    /// Reads what is not known yet.
+    pub(super) async fn read(desk: &Desk, target: &Target) -> Result<Self, CommandError> {
+        let book = book(desk).await?;
+        let parent = &target.parent;
+        let own = Paused::parse(target.annotation(PAUSED)).map(|paused| ("it".to_owned(), paused));
+        let whole = parent.annotations.get(PAUSED).and_then(|text| Paused::parse(text));
+        let whole = whole.map(|paused| (format!("source {}", target.source), paused));
+        let rejections = daemon::rejections(parent);
+        let pending = daemon::pending_prunes(parent).into_iter().find(|pending| pending.id == target.id);
+        let ends = |hold: &Hold| hold.until.is_some_and(|until| until > Timestamp::now());
+        Ok(Self {
+            id: target.id.clone(),
+            applyset: applyset_id(&desk.system, &target.source),
+            stand: is_workload(&target.id).then(|| stand(&target.object).1),
+            paused: own.or(whole),
+            hold: Hold::parse(target.annotation(HOLD)).filter(ends),
+            rejection: rejections.into_iter().find(|one| one.unit.members.contains_key(&target.id)),
+            pending: pending.map(|pending| pending.reason),
+            book,
+            shown: target.release().map(|release| release.hash.to_string()).unwrap_or_default(),
+        })
+    }
+
+    /// The phase, in one word.
+    pub(super) fn phase(&self) -> &'static str {
+        let rolls =
+            self.book.claims.contains_key(&self.id) || self.stand.is_some_and(|stand| stand != Stand::Done);
+        match &self.rejection {
+            _ if self.hold.is_some() => "Held",
+            Some(rejection) if rejection.way == Way::Held => "Quarantined",
+            Some(rejection) if !rolls && !self.is_rejected(rejection) => "RolledBack",
+            _ if rolls => "RollingOut",
+            _ if self.pending.is_some() => "PruneWaiting",
+            Some(_) => "Waiting",
+            None if self.paused.is_some() => "Paused",
+            None if self.unit().is_some() => "Waiting",
+            None => "Settled",
+        }
+    }
+
+    /// Whether the rejected content is still there.
+    fn is_rejected(&self, rejection: &Rejection) -> bool {
+        let content = rejection.unit.members.get(&self.id).and_then(|member| member.content);
+        content.is_some_and(|content| content.to_string() == self.shown)
+    }
+
+    fn unit(&self) -> Option<&crate::engine::Unit> {
+        let ours = self.book.units.iter().filter(|unit| *unit.applyset == *self.applyset);
+        ours.into_iter().find(|unit| unit.members.contains_key(&self.id))
+    }
+
+    /// What keeps it from the newest revision, as far as the cluster tells.
+    pub(super) fn waits(&self) -> Vec<String> {
+        let because = |reason: &str| if reason.is_empty() { String::new() } else { format!(": {reason}") };
+        let mut lines = Vec::new();
+        if let Some(hold) = &self.hold {
+            let until = hold.until.map(|until| until.to_string()).unwrap_or_default();
+            lines.push(format!("on hold until {until}{}", because(&hold.reason)));
+        }
+        if let Some((what, paused)) = &self.paused {
+            lines.push(format!("{what} is paused{}", because(&paused.reason)));
+        }
+        if let Some(rejection) = &self.rejection {
+            let stays = match rejection.way {
+                Way::Back => "it stays at the content before until the content changes in git",
+                Way::Held => "it is held as it is",
+            };
+            lines.push(format!("{}; {stays}, or `rhumb rollout retry`", rejection.cause));
+        }
+        if let Some(pending) = &self.pending {
+            lines.push(format!("its deletion waits: {pending}"));
+        }
+        if let Some(unit) = self.unit() {
+            let others: Vec<String> =
+                unit.members.keys().filter(|id| **id != self.id).map(ToString::to_string).collect();
+            if !others.is_empty() {
+                let revision = unit.revision.short();
+                lines.push(format!("revision {revision} is released together with {}", others.join(", ")));
+            }
+        }
+        lines
+    }
+
+    /// What the rollout budget says, in one line.
+    pub(super) fn budget(&self) -> String {
+        let own = if self.book.claims.contains_key(&self.id) { ", this one among them" } else { "" };
+        format!("{}{own}", budget_words(&self.book))
+    }
+}
+
+/// The rollout budget of the cluster.
+pub(super) async fn book(desk: &Desk) -> Result<Book, CommandError> {
+    let budget = desk.cluster.budget(&desk.system).await?;
+    Ok(budget.and_then(|budget| Book::parse(&budget.text).ok()).unwrap_or_default())
+}
+
+/// How much of it is taken.
+pub(super) fn budget_words(book: &Book) -> String {
+    let pods: u32 = book.claims.values().map(|claim| claim.pods).sum();
+    let workloads = match book.claims.len() {
+        1 => "1 workload".to_owned(),
+        count => format!("{count} workloads"),
+    };
+    format!("rollout budget: {workloads} with at most {pods} pods away")
+}

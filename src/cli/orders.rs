@@ -1,0 +1,215 @@
+//! What people order: written as annotations with their own rights, and waited for until it is acknowledged.
+
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+
+use super::object_name::ObjectName;
+use super::target::{Desk, Target};
+use super::{CommandError, Exit, Terminal};
+use crate::cluster::{Parent, Spot};
+use crate::daemon;
+use crate::engine::{HOLD, Hold, ORDER, PAUSED, Paused, is_workload};
+use crate::object::Class;
+
+/// For so long an acknowledgement is waited for.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The parent is looked at so often meanwhile.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// The annotation with which kubectl restarts a workload.
+const RESTARTED: &str = "kubectl.kubernetes.io/restartedAt";
+
+/// A state that lasts until it is taken away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    Paused,
+    OnHold,
+}
+
+impl State {
+    fn key(self) -> &'static str {
+        match self {
+            Self::Paused => PAUSED,
+            Self::OnHold => HOLD,
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Self::Paused => "is not paused",
+            Self::OnHold => "is not on hold",
+        }
+    }
+
+    fn token(self, text: &str) -> Option<String> {
+        match self {
+            Self::Paused => Some(Paused::parse(text)?.token.to_string()),
+            Self::OnHold => Some(Hold::parse(text)?.token.to_string()),
+        }
+    }
+}
+
+/// Whose annotation it is.
+pub(super) enum Subject {
+    Object(Box<Target>),
+    /// A source, by its name, with its parent.
+    Source(String, Parent),
+}
+
+impl Subject {
+    /// An object, or `source/shop`.
+    pub(super) async fn find(desk: &Desk, name: &ObjectName) -> Result<Self, CommandError> {
+        if name.kind == "source" && name.namespace.is_none() {
+            let parent = desk.parent(&name.name).await?;
+            return Ok(Self::Source(name.name.clone(), parent));
+        }
+        Ok(Self::Object(Box::new(desk.target(name).await?)))
+    }
+
+    fn source(&self) -> &str {
+        match self {
+            Self::Object(target) => &target.source,
+            Self::Source(name, _) => name,
+        }
+    }
+
+    fn annotation(&self, key: &str) -> &str {
+        match self {
+            Self::Object(target) => target.annotation(key),
+            Self::Source(_, parent) => parent.annotations.get(key).map_or("", String::as_str),
+        }
+    }
+
+    async fn annotate(&self, desk: &Desk, key: &str, value: Option<&str>) -> Result<(), CommandError> {
+        match self {
+            Self::Object(target) => {
+                desk.cluster.annotate(&target.kind, &target.id, Spot::Object, key, value).await?;
+            }
+            Self::Source(name, _) => desk.cluster.annotate_parent(&desk.system, name, key, value).await?,
+        }
+        Ok(())
+    }
+}
+
+impl std::fmt::Display for Subject {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Object(target) => target.id.fmt(f),
+            Self::Source(name, _) => write!(f, "source {name}"),
+        }
+    }
+}
+
+/// What an intent is known by: the time, and a random part.
+fn token() -> String {
+    let random = RandomState::new().build_hasher().finish() & 0xffff;
+    format!("{}-{random:04x}", Timestamp::now().as_millisecond())
+}
+
+/// Gives an order, and tells what came of it.
+pub(super) async fn order(
+    desk: &Desk,
+    name: &ObjectName,
+    words: &str,
+    terminal: &Terminal,
+) -> Result<Exit, CommandError> {
+    let subject = Subject::find(desk, name).await?;
+    let Subject::Object(_) = subject else {
+        return Err(CommandError::usage("only pause and resume take a source").hint("name an object"));
+    };
+    let token = token();
+    subject.annotate(desk, ORDER, Some(&format!("{token} {words}"))).await?;
+    acknowledged(desk, &subject, &token, terminal).await
+}
+
+/// Sets a state: the words behind its token.
+pub(super) async fn set(
+    desk: &Desk,
+    name: &ObjectName,
+    state: State,
+    words: &str,
+    terminal: &Terminal,
+) -> Result<Exit, CommandError> {
+    let subject = Subject::find(desk, name).await?;
+    if let (State::OnHold, Subject::Source(..)) = (state, &subject) {
+        return Err(CommandError::usage("a source cannot be held").hint("`rhumb rollout pause` pauses it"));
+    }
+    let token = token();
+    let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
+    subject.annotate(desk, state.key(), Some(format!("{token} {words}").trim())).await?;
+    acknowledged(desk, &subject, &token, terminal).await
+}
+
+/// Ends a state.
+pub(super) async fn end(
+    desk: &Desk,
+    name: &ObjectName,
+    state: State,
+    terminal: &Terminal,
+) -> Result<Exit, CommandError> {
+    let subject = Subject::find(desk, name).await?;
+    let Some(token) = state.token(subject.annotation(state.key())) else {
+        terminal.print(&format!("nothing to do: {subject} {}\n", state.words()))?;
+        return Ok(Exit::Differs);
+    };
+    let parent = desk.parent(subject.source()).await?;
+    subject.annotate(desk, state.key(), None).await?;
+    if !daemon::acknowledged(&parent).iter().any(|one| *one.token == *token) {
+        terminal.print(&format!("ended before rhumb took note of it: {subject}\n"))?;
+        return Ok(Exit::Done);
+    }
+    acknowledged(desk, &subject, &token, terminal).await
+}
+
+/// Replaces a workload's pods, as `kubectl rollout restart` does it.
+pub(super) async fn restart(
+    desk: &Desk,
+    name: &ObjectName,
+    terminal: &Terminal,
+) -> Result<Exit, CommandError> {
+    let target = desk.target(name).await?;
+    if !is_workload(&target.id) {
+        let message = format!("{} cannot be restarted", target.id);
+        return Err(CommandError::usage(message).hint("name a Deployment, StatefulSet or DaemonSet"));
+    }
+    let now = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    desk.cluster.annotate(&target.kind, &target.id, Spot::Template, RESTARTED, Some(&now)).await?;
+    terminal.print(&format!("restarted: {}\n", target.id))?;
+    Ok(Exit::Done)
+}
+
+/// What the parent says of a token: of a state that was ended, no longer that it lasts.
+fn outcome(parent: &Parent, token: &str, lasts: bool) -> Option<String> {
+    let all = daemon::acknowledged(parent);
+    let found = all.iter().find(|one| *one.token == *token)?;
+    let begun = ["paused: ", "held: "].iter().any(|word| found.outcome.starts_with(word));
+    (lasts || !begun).then(|| found.outcome.to_string())
+}
+
+/// Waits until the source's parent says what came of an intent.
+async fn acknowledged(
+    desk: &Desk,
+    subject: &Subject,
+    token: &str,
+    terminal: &Terminal,
+) -> Result<Exit, CommandError> {
+    let lasts = [ORDER, PAUSED, HOLD].iter().all(|key| !subject.annotation(key).starts_with(token));
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let parent = desk.parent(subject.source()).await?;
+        if let Some(outcome) = outcome(&parent, token, lasts) {
+            let idle = ["nothing ", "not "].iter().any(|word| outcome.starts_with(word));
+            terminal.print(&format!("{outcome}\n"))?;
+            return Ok(if idle { Exit::Differs } else { Exit::Done });
+        }
+        if Instant::now() >= deadline {
+            let message = format!("it stands on {subject}, but rhumb has not acknowledged it within 5 s");
+            return Err(CommandError::new(Class::Transient, message)
+                .exit(Exit::TimedOut)
+                .hint("it is carried out as soon as `rhumb run` follows the source; see whether that runs"));
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}

@@ -1,0 +1,149 @@
+//! `rhumb rollout`, `rhumb hold` and `rhumb release`.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::args::{Global, HoldArgs, RolloutCommand, StatusArgs};
+use super::facts::Facts;
+use super::object_name::ObjectName;
+use super::orders::{self, State};
+use super::rollout_words::{Stand, stand};
+use super::target::Desk;
+use super::{CommandError, Exit, Terminal, facts, history, session, settings};
+use crate::cluster::{Lookup, applyset_id};
+use crate::config::Name;
+use crate::engine::is_workload;
+use crate::object::{GroupKind, ObjectId, PART_OF, text_at};
+
+/// What is watched is looked at so often.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// Opens the desk that the flags mean.
+pub(super) async fn desk(global: &Global) -> Result<Desk, CommandError> {
+    Desk::open(&settings::connection(global), global.namespace.as_ref().map(Name::as_str)).await
+}
+
+/// Carries the command out.
+pub(super) fn carry_out(
+    command: &RolloutCommand,
+    global: &Global,
+    terminal: &Terminal,
+) -> Result<Exit, CommandError> {
+    session::runtime()?.block_on(async {
+        let desk = desk(global).await?;
+        match command {
+            RolloutCommand::Status(args) => status(&desk, args, terminal).await,
+            RolloutCommand::History(args) => history::print(&desk, &args.object, terminal).await,
+            RolloutCommand::Undo(args) => {
+                let to = args.to_revision.as_deref().unwrap_or_default();
+                orders::order(&desk, &args.object, format!("undo {to}").trim(), terminal).await
+            }
+            RolloutCommand::Retry(args) => orders::order(&desk, &args.object, "retry", terminal).await,
+            RolloutCommand::Abort(args) => orders::order(&desk, &args.object, "abort", terminal).await,
+            RolloutCommand::Pause(args) => {
+                orders::set(&desk, &args.object, State::Paused, &args.reason, terminal).await
+            }
+            RolloutCommand::Resume(args) => orders::end(&desk, &args.object, State::Paused, terminal).await,
+            RolloutCommand::Restart(args) => orders::restart(&desk, &args.object, terminal).await,
+        }
+    })
+}
+
+/// `rhumb hold`.
+pub(super) fn hold(args: &HoldArgs, global: &Global, terminal: &Terminal) -> Result<Exit, CommandError> {
+    let length = SignedDuration::try_from(args.time.get()).ok();
+    let until = length.and_then(|length| Timestamp::now().checked_add(length).ok());
+    let Some(until) = until else { return Err(CommandError::usage("--for is too long")) };
+    let words = format!("until={} {}", until.strftime("%Y-%m-%dT%H:%M:%SZ"), args.reason);
+    session::runtime()?.block_on(async {
+        orders::set(&desk(global).await?, &args.object, State::OnHold, &words, terminal).await
+    })
+}
+
+/// `rhumb release`.
+pub(super) fn release(name: &ObjectName, global: &Global, terminal: &Terminal) -> Result<Exit, CommandError> {
+    session::runtime()?
+        .block_on(async { orders::end(&desk(global).await?, name, State::OnHold, terminal).await })
+}
+
+async fn status(desk: &Desk, args: &StatusArgs, terminal: &Terminal) -> Result<Exit, CommandError> {
+    let mut printed = String::new();
+    loop {
+        let (text, exit) = match &args.object {
+            Some(name) => one(desk, name).await?,
+            None => all(desk).await?,
+        };
+        if text != printed {
+            terminal.print(&text)?;
+            printed = text;
+        }
+        if !args.watch || exit != Progress::GoesOn {
+            return Ok(if exit == Progress::Over { Exit::Done } else { Exit::Differs });
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+/// Whether there is anything left to watch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Progress {
+    Over,
+    GoesOn,
+    Failed,
+}
+
+async fn one(desk: &Desk, name: &ObjectName) -> Result<(String, Progress), CommandError> {
+    let target = desk.target(name).await?;
+    if !is_workload(&target.id) {
+        return Err(CommandError::usage(format!("{} is not rolled out", target.id))
+            .hint("name a Deployment, StatefulSet or DaemonSet; `rhumb why` takes any object"));
+    }
+    let facts = Facts::read(desk, &target).await?;
+    let (words, stand) = stand(&target.object);
+    let waits = facts.waits().into_iter().chain([facts.budget()]).map(|line| format!("\n  {line}"));
+    let text = format!("{words}{}\n", waits.collect::<Vec<_>>().concat());
+    let progress = match stand {
+        Stand::Done => Progress::Over,
+        Stand::GoesOn => Progress::GoesOn,
+        Stand::Failed => Progress::Failed,
+    };
+    Ok((text, progress))
+}
+
+/// All workloads of all sources that are not rolled out.
+async fn all(desk: &Desk) -> Result<(String, Progress), CommandError> {
+    let mut lines = Vec::new();
+    let mut stands = Vec::new();
+    for (source, _) in desk.cluster.parents(&desk.system).await? {
+        let set = applyset_id(&desk.system, &source);
+        for kind in ["Deployment", "StatefulSet", "DaemonSet"] {
+            let group_kind = GroupKind::new("apps", kind);
+            let Lookup::Served(kind) = desk.kinds.preferred(&group_kind) else { continue };
+            for mut object in desk.cluster.objects(&kind, None, &format!("{PART_OF}={set}")).await? {
+                // Items of a list do not name their kind.
+                object["kind"] = (&*group_kind.kind).into();
+                let (words, stand) = stand(&object);
+                if stand == Stand::Done {
+                    continue;
+                }
+                let text = |key| text_at(&object, &["metadata", key]);
+                let id = ObjectId::new(&group_kind, Some(text("namespace")), text("name"));
+                lines.push(format!("{}: {words}\n", ObjectName::of(&id)));
+                stands.push(stand);
+            }
+        }
+    }
+    if lines.is_empty() {
+        lines.push("no workload is being rolled out\n".to_owned());
+    }
+    lines.push(format!("{}\n", facts::budget_words(&facts::book(desk).await?)));
+    let progress = if stands.contains(&Stand::GoesOn) {
+        Progress::GoesOn
+    } else if stands.is_empty() {
+        Progress::Over
+    } else {
+        Progress::Failed
+    };
+    Ok((lines.concat(), progress))
+}

@@ -1,0 +1,111 @@
+//! The objects and sources that commands about running things speak of, as the cluster shows them.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::object_name::ObjectName;
+use super::{CommandError, session};
+use crate::cluster::{Cluster, Kind, Kinds, Lookup, Parent, applyset_id};
+use crate::config::Config;
+use crate::engine::Release;
+use crate::object::{Class, ObjectId, PART_OF, RELEASE, text_at};
+
+/// A cluster, and what it is looked at for.
+pub(super) struct Desk {
+    pub(super) cluster: Cluster,
+    pub(super) kinds: Kinds,
+    /// The namespace of the parents.
+    pub(super) system: String,
+    /// The namespace of objects that name none.
+    namespace: String,
+}
+
+/// One managed object with its source.
+pub(super) struct Target {
+    pub(super) id: ObjectId,
+    pub(super) kind: Arc<Kind>,
+    pub(super) object: Value,
+    pub(super) source: String,
+    pub(super) parent: Parent,
+}
+
+impl Target {
+    /// An annotation, empty where there is none.
+    pub(super) fn annotation(&self, key: &str) -> &str {
+        text_at(&self.object, &["metadata", "annotations", key])
+    }
+
+    /// What is in force.
+    pub(super) fn release(&self) -> Option<Release> {
+        Release::parse(self.annotation(RELEASE))
+    }
+}
+
+impl Desk {
+    /// Connects, and asks what the server has. Objects that name no namespace are looked for in this one, else in
+    /// that of the context.
+    pub(super) async fn open(config: &Config, namespace: Option<&str>) -> Result<Self, CommandError> {
+        let cluster = session::connect(config).await?;
+        let kinds = cluster.discover().await?;
+        let namespace = namespace.unwrap_or_else(|| cluster.default_namespace()).to_owned();
+        Ok(Self { kinds, system: config.namespace.clone(), namespace, cluster })
+    }
+
+    /// The kind that a word means, with or without its group, in the singular or the plural.
+    fn kind(&self, word: &str) -> Result<Arc<Kind>, CommandError> {
+        let served = |group_kind| match self.kinds.preferred(group_kind) {
+            Lookup::Served(kind) => Some(kind),
+            Lookup::Unserved { .. } | Lookup::Unknown => None,
+        };
+        let (plain, group) = word.split_once('.').map_or((word, None), |(kind, group)| (kind, Some(group)));
+        let meant = |kind: &Arc<Kind>| {
+            let named = kind.gvk.kind.eq_ignore_ascii_case(plain) || &*kind.plural == plain;
+            named && group.is_none_or(|group| *kind.gvk.group == *group)
+        };
+        let mut found: Vec<Arc<Kind>> =
+            self.kinds.scopes().filter_map(|(kind, _)| served(kind)).filter(meant).collect();
+        found.sort_by_key(|kind| kind.gvk.group.len());
+        match &found[..] {
+            [] => Err(CommandError::usage(format!("the server has no kind {word}"))
+                .hint("`kubectl api-resources` lists them")),
+            // The core's own kinds need no group.
+            [only] => Ok(only.clone()),
+            [core, ..] if core.gvk.group.is_empty() => Ok(core.clone()),
+            [..] => Err(CommandError::usage(format!("{word} is a kind of more than one group"))
+                .hint("write its group behind it: certificate.cert-manager.io")),
+        }
+    }
+
+    /// Looks up an object by its name, and the source that manages it.
+    pub(super) async fn target(&self, name: &ObjectName) -> Result<Target, CommandError> {
+        let kind = self.kind(&name.kind)?;
+        let namespace = match kind.scope {
+            crate::cluster::Scope::Cluster => None,
+            crate::cluster::Scope::Namespaced => Some(name.namespace.as_deref().unwrap_or(&self.namespace)),
+        };
+        let id = ObjectId::new(&kind.gvk.group_kind(), namespace, &name.name);
+        let Some(object) = self.cluster.get(&kind, &id).await? else {
+            return Err(CommandError::new(Class::Config, format!("there is no {id}"))
+                .hint("name its namespace with -n, or before it: shop/deployment.apps/web"));
+        };
+        let set = text_at(&object, &["metadata", "labels", PART_OF]).to_owned();
+        let parents = self.cluster.parents(&self.system).await?;
+        let parent = parents.into_iter().find(|(name, _)| applyset_id(&self.system, name) == set);
+        let Some((source, parent)) = parent else {
+            let message = format!("{id} is in no source whose ConfigMap is in namespace {}", self.system);
+            return Err(CommandError::new(Class::Config, message).hint(
+                "only what rhumb manages takes its orders; name another namespace with --system-namespace",
+            ));
+        };
+        Ok(Target { id, kind, object, source, parent })
+    }
+
+    /// Reads the parent of a source.
+    pub(super) async fn parent(&self, source: &str) -> Result<Parent, CommandError> {
+        self.cluster.parent(&self.system, source).await?.ok_or_else(|| {
+            let message = format!("there is no source {source}: no ConfigMap {}/{source}", self.system);
+            CommandError::new(Class::Config, message)
+        })
+    }
+}

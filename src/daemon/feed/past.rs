@@ -1,0 +1,82 @@
+//! Contents of older revisions.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::super::reading::{Dialect, Read};
+use crate::engine::{Past, Release, Shared, Undo};
+use crate::manifest::Scopes;
+use crate::object::{Hash, ObjectId, Revision};
+use crate::source::{Error, MAX_FILE, Reader};
+
+/// All that a revision says of some objects.
+fn contents(
+    reader: &Reader,
+    dialect: &Dialect,
+    mut scopes: Scopes,
+    revision: &Revision,
+    ids: BTreeSet<&ObjectId>,
+) -> Result<BTreeMap<ObjectId, Vec<Shared>>, Error> {
+    let mut found: BTreeMap<ObjectId, Vec<Shared>> = BTreeMap::new();
+    for file in reader.snapshot(revision)?.files.iter().filter(|file| file.size <= MAX_FILE) {
+        let Ok(bytes) = reader.read(file.blob) else { continue };
+        let Read { facts, .. } = dialect.read(&file.path, &bytes, file.blob.into(), &mut scopes);
+        for object in facts.objects.into_iter().filter(|object| ids.contains(&object.id)) {
+            found.entry(object.id.clone()).or_default().push(object);
+        }
+    }
+    Ok(found)
+}
+
+/// Looks up contents in an older revision; none for what cannot be had.
+pub(super) fn resolve(
+    reader: &Reader,
+    dialect: &Dialect,
+    scopes: Scopes,
+    revision: &Revision,
+    wanted: Vec<(ObjectId, Hash)>,
+) -> Vec<(ObjectId, Release, Option<Shared>)> {
+    let ids = wanted.iter().map(|(id, _)| id).collect();
+    let found = contents(reader, dialect, scopes, revision, ids).unwrap_or_else(|error| {
+        tracing::warn!(%revision, "an older revision cannot be read: {error}");
+        BTreeMap::new()
+    });
+    let lookup = |(id, hash): (ObjectId, Hash)| {
+        let content = found.get(&id).and_then(|all| all.iter().find(|desired| desired.is_release(hash)));
+        let content = content.cloned();
+        (id, Release { hash, revision: revision.clone() }, content)
+    };
+    wanted.into_iter().map(lookup).collect()
+}
+
+/// Looks up where a way back leads to, or says why it leads nowhere.
+pub(super) fn look_back(
+    reader: &Reader,
+    dialect: &Dialect,
+    scopes: Scopes,
+    undo: &Undo,
+) -> Result<Past, String> {
+    let revision = target(reader, undo)?;
+    let unreadable = |error: Error| format!("revision {} cannot be read: {error}", revision.short());
+    let found = contents(reader, dialect, scopes, &revision, undo.objects.iter().collect());
+    let mut contents = BTreeMap::new();
+    for (id, all) in found.map_err(unreadable)? {
+        match <[Shared; 1]>::try_from(all) {
+            Ok([content]) => drop(contents.insert(id, content)),
+            Err(_) => return Err(format!("revision {} names {id} more than once", revision.short())),
+        }
+    }
+    Ok(Past { revision, contents })
+}
+
+fn target(reader: &Reader, undo: &Undo) -> Result<Revision, String> {
+    if let Some(name) = &undo.to {
+        let found = reader.named(name).map_err(|error| error.to_string())?;
+        return found.ok_or_else(|| format!("no revision is called {name}, or more than one"));
+    }
+    let from = undo.from.short();
+    match reader.parent(&undo.from) {
+        Ok(Some(parent)) => Ok(parent),
+        Ok(None) => Err(format!("revision {from}, which brought it, has none before it")),
+        Err(error) => Err(format!("revision {from}, which brought it, cannot be read: {error}")),
+    }
+}

@@ -1,0 +1,283 @@
+//! What people order on the command line, while rhumb runs and while it does not.
+
+use jiff::Timestamp;
+use serde_json::json;
+
+use crate::support::{Daemon, Repo, Site, eventually, until, yaml};
+
+/// A Deployment that uses the `ConfigMap` env.
+fn web(image: &str, annotations: &str) -> String {
+    let text = yaml::workload("Deployment", "web", 2, image, annotations);
+    format!("{text}        envFrom: [{{configMapRef: {{name: env}}}}]\n")
+}
+
+/// A repository whose first commit has both.
+fn first() -> Repo {
+    Repo::new(&[("web.yaml", web("nginx:1", "{}")), ("env.yaml", yaml::config_map("env", "a", "one"))])
+}
+
+/// Its second commit changes both.
+fn second(repo: &Repo) -> String {
+    repo.write("env.yaml", &yaml::config_map("env", "a", "two"));
+    repo.change("web.yaml", &web("nginx:2", "{}"))
+}
+
+fn daemon(site: &Site<'_>, repo: &Repo) -> Daemon {
+    site.configured(&site.configuration(repo.path(), "budget: {soak: 0s, deadline: 3s}"))
+}
+
+#[track_caller]
+fn await_image(site: &Site<'_>, image: &str) {
+    eventually(&format!("web runs {image}"), crate::support::SOON, || {
+        match site.value("Deployment", "web", "/spec/template/spec/containers/0/image") {
+            shown if shown == json!(image) => Ok(()),
+            shown => Err(shown),
+        }
+    });
+}
+
+#[track_caller]
+fn at_rest(site: &Site<'_>, image: &str) {
+    await_image(site, image);
+    site.await_rollout("web");
+    site.await_free_budget();
+}
+
+fn short(commit: &str) -> &str {
+    &commit[..12]
+}
+
+#[test]
+fn an_undo_takes_back_what_came_together_and_stays_until_the_content_changes() {
+    let site = Site::new("orders-undo");
+    let repo = first();
+    let old = repo.head();
+    let _daemon = daemon(&site, &repo);
+    at_rest(&site, "nginx:1");
+    let new = second(&repo);
+    at_rest(&site, "nginx:2");
+    let undone = format!(
+        "undone: revision {} of Deployment orders-undo/web (2 objects) goes back to {}",
+        short(&new),
+        short(&old)
+    );
+    site.rhumb(&["rollout", "undo", "deploy/web"]).ends(0).says(&[&undone]);
+    at_rest(&site, "nginx:1");
+    site.await_data("env", "a", "one");
+    // A commit that has nothing to do with it changes nothing about it.
+    repo.change("other.yaml", &yaml::config_map("other", "a", "b"));
+    site.await_object("ConfigMap", "other");
+    let why = site.rhumb(&["why", "deployment/web"]).ends(0);
+    why.says(&["phase", "RolledBack"]);
+    why.says(&["undone by hand; it stays at the content before until the content changes in git"]);
+    why.says(&["brought by revision", &old]);
+    site.rhumb(&["rollout", "history", "deploy/web"]).ends(0).says(&[short(&new), "undone by hand"]);
+    site.rhumb(&["rollout", "history", "deploy/web"]).ends(0).says(&[short(&old), "in force"]);
+    assert_eq!(site.data("env", "a"), "one");
+    // Another content ends it.
+    repo.change("web.yaml", &web("nginx:3", "{}"));
+    at_rest(&site, "nginx:3");
+    site.await_data("env", "a", "two");
+    // By the beginning of its name any commit can be gone back to, and a retry takes that back.
+    let run = site.rhumb(&["rollout", "undo", "deploy/web", "--to-revision", &old[..8]]);
+    run.ends(0).says(&["goes back to", short(&old)]);
+    at_rest(&site, "nginx:1");
+    site.rhumb(&["rollout", "retry", "deploy/web"]).ends(0).says(&["retried: "]);
+    at_rest(&site, "nginx:3");
+}
+
+#[test]
+fn a_failed_rollout_is_tried_again_when_a_person_says_so() {
+    let site = Site::new("orders-retry");
+    let repo = first();
+    let _daemon = daemon(&site, &repo);
+    at_rest(&site, "nginx:1");
+    repo.change("web.yaml", &web("nginx:broken", "{}"));
+    await_image(&site, "nginx:broken");
+    at_rest(&site, "nginx:1");
+    site.rhumb(&["why", "deploy/web"]).ends(0).says(&["failed", "nginx:broken"]);
+    site.rhumb(&["rollout", "retry", "deploy/web"]).ends(0).says(&["retried: 1 object"]);
+    await_image(&site, "nginx:broken");
+    at_rest(&site, "nginx:1");
+}
+
+#[test]
+fn an_abort_takes_a_rollout_back_in_the_middle() {
+    let site = Site::new("orders-abort");
+    let repo = first();
+    let configuration = site.configuration(repo.path(), "budget: {soak: 0s}");
+    let _daemon = site.configured(&configuration);
+    at_rest(&site, "nginx:1");
+    let bad = repo.change("web.yaml", &web("nginx:2", "{controlplane/never-ready: \"true\"}"));
+    await_image(&site, "nginx:2");
+    let status = site.rhumb(&["rollout", "status", "deploy/web"]).ends(1);
+    status.says(&["Waiting for deployment"]);
+    site.rhumb(&["rollout", "status"]).ends(1).says(&["orders-abort/deployment.apps/web: Waiting"]);
+    let aborted = format!("aborted: revision {}", short(&bad));
+    site.rhumb(&["rollout", "abort", "deploy/web"]).ends(0).says(&[&aborted]);
+    at_rest(&site, "nginx:1");
+    let told = "nothing to abort: no rollout of Deployment orders-abort/web is under way";
+    site.rhumb(&["rollout", "abort", "deploy/web"]).ends(1).says(&[told]);
+    let status = site.rhumb(&["rollout", "status", "deploy/web", "--watch"]).ends(0);
+    status.says(&["deployment \"web\" successfully rolled out"]);
+    status.says(&["rollout budget: 0 workloads"]);
+    status.says(&["aborted by hand"]);
+}
+
+#[test]
+fn what_is_paused_is_repaired_and_gets_nothing_new() {
+    let site = Site::new("orders-pause");
+    let repo = first();
+    let _daemon = daemon(&site, &repo);
+    at_rest(&site, "nginx:1");
+    let run = site.rhumb(&["rollout", "pause", "deploy/web", "--reason", "a long  weekend"]);
+    run.ends(0).says(&["paused: Deployment orders-pause/web"]);
+    repo.write("other.yaml", &yaml::config_map("other", "a", "b"));
+    repo.change("web.yaml", &web("nginx:2", "{}"));
+    site.await_object("ConfigMap", "other");
+    site.rhumb(&["why", "deploy/web"]).ends(0).says(&["it is paused: a long weekend"]);
+    let containers = json!([{"name": "main", "image": "nginx:foreign"}]);
+    let change = json!({"spec": {"template": {"spec": {"containers": containers}}}});
+    site.api.merge(&site.at("Deployment", "web"), "somebody", &change);
+    at_rest(&site, "nginx:1");
+    site.rhumb(&["rollout", "resume", "deploy/web"]).ends(0).says(&["resumed: Deployment"]);
+    at_rest(&site, "nginx:2");
+    // All of the source at once.
+    let source = format!("source/{}", site.name);
+    site.rhumb(&["rollout", "pause", &source]).ends(0).says(&["paused: source orders-pause"]);
+    repo.write("other.yaml", &yaml::config_map("other", "a", "c"));
+    repo.change("web.yaml", &web("nginx:3", "{}"));
+    site.rhumb(&["why", "cm/other"]).ends(0).says(&["source orders-pause is paused"]);
+    site.rhumb(&["rollout", "resume", &source]).ends(0).says(&["resumed: source orders-pause"]);
+    at_rest(&site, "nginx:3");
+    site.await_data("other", "a", "c");
+    let run = site.rhumb(&["rollout", "resume", &source]);
+    run.ends(1).says(&["nothing to do: source orders-pause is not paused"]);
+}
+
+#[test]
+fn a_hold_ends_by_itself() {
+    let site = Site::new("orders-hold");
+    let repo = first();
+    let _daemon = daemon(&site, &repo);
+    at_rest(&site, "nginx:1");
+    let run = site.rhumb(&["hold", "cm/env", "--for", "4s", "--reason", "trying something"]);
+    run.ends(0).says(&["held: ConfigMap orders-hold/env until"]);
+    let hold = site.value("ConfigMap", "env", "/metadata/annotations/rhumb.dev~1hold");
+    let end: Timestamp = hold.as_str().unwrap().split([' ', '=']).nth(2).unwrap().parse().unwrap();
+    let change = json!({"data": {"a": "tried"}});
+    site.api.merge(&site.at("ConfigMap", "env"), "somebody", &change);
+    site.await_data("env", "a", "one");
+    assert!(Timestamp::now() >= end, "it was repaired before {end}");
+    // And earlier where a person ends it.
+    site.rhumb(&["hold", "cm/env", "--for", "2h", "--reason", "again"]).ends(0);
+    site.rhumb(&["why", "cm/env"]).ends(0).says(&["on hold until", "again"]);
+    site.api.merge(&site.at("ConfigMap", "env"), "somebody", &change);
+    site.rhumb(&["release", "cm/env"]).ends(0).says(&["released: ConfigMap"]);
+    site.await_data("env", "a", "one");
+    let run = site.rhumb(&["release", "cm/env"]);
+    run.ends(1).says(&["nothing to do: ConfigMap orders-hold/env is not on hold"]);
+}
+
+#[test]
+fn an_order_with_nothing_to_do_says_so() {
+    let site = Site::new("orders-idle");
+    let repo = first();
+    let commit = repo.head();
+    let _daemon = daemon(&site, &repo);
+    at_rest(&site, "nginx:1");
+    let window = site.window();
+    let says = |order: &[&str], expected: &str| {
+        let command = [&["rollout"], order, &["deploy/web"]].concat();
+        site.rhumb(&command).ends(1).says(&[expected]);
+    };
+    says(&["retry"], "nothing to retry: nothing of Deployment orders-idle/web was rejected");
+    says(&["abort"], "nothing to abort: no rollout of Deployment orders-idle/web is under way");
+    let alone = format!("nothing to undo: revision {}, which brought it, has none before it", short(&commit));
+    says(&["undo"], &alone);
+    says(&["undo", "--to-revision", "0123abcd"], "nothing to undo: no revision is called 0123abcd");
+    says(&["undo", "--to-revision", "main"], "nothing to undo: no revision is called main");
+    let own = "is in revision";
+    says(&["undo", "--to-revision", &commit], own);
+    let run = site.rhumb(&["rollout", "abort", "deploy/nobody"]);
+    run.ends(2).says(&["there is no Deployment orders-idle/nobody"]);
+    // Only the command line has written to it.
+    let wrote = window.to("deployments", "web");
+    assert_eq!(wrote.len(), 6, "{wrote:#?}");
+}
+
+#[test]
+fn what_is_ordered_while_nobody_runs_is_carried_out_later() {
+    let site = Site::new("orders-later");
+    let repo = first();
+    let mut running = daemon(&site, &repo);
+    at_rest(&site, "nginx:1");
+    second(&repo);
+    at_rest(&site, "nginx:2");
+    running.stop();
+    let told = "rhumb has not acknowledged it within 5 s";
+    site.rhumb(&["rollout", "undo", "deploy/web"]).ends(5).says(&[told]);
+    site.rhumb(&["rollout", "status", "deploy/web"]).ends(0).says(&["successfully rolled out"]);
+    site.rhumb(&["rollout", "status"]).ends(0).says(&["no workload is being rolled out"]);
+    site.rhumb(&["why", "deploy/web"]).ends(0).says(&["phase", "Settled"]);
+    site.rhumb(&["rollout", "history", "deploy/web"]).ends(0).says(&["in force"]);
+    let _running = daemon(&site, &repo);
+    at_rest(&site, "nginx:1");
+    site.await_data("env", "a", "one");
+}
+
+#[test]
+fn a_restart_is_the_users_own_and_stays() {
+    let site = Site::new("orders-restart");
+    let repo = first();
+    let _daemon = daemon(&site, &repo);
+    at_rest(&site, "nginx:1");
+    site.rhumb(&["rollout", "restart", "deploy/web"]).ends(0).says(&["restarted: Deployment"]);
+    until("its pods were replaced", || {
+        site.value("Deployment", "web", "/metadata/annotations/deployment.kubernetes.io~1revision")
+            == json!("2")
+    });
+    at_rest(&site, "nginx:1");
+    let at = "/spec/template/metadata/annotations/kubectl.kubernetes.io~1restartedAt";
+    assert!(site.value("Deployment", "web", at).is_string());
+    let fields = site.value("Deployment", "web", "/metadata/managedFields");
+    let manager = |name: &str| fields.as_array().unwrap().iter().any(|entry| entry["manager"] == name);
+    assert!(manager("rhumb-cli") && manager("rhumb"), "{fields:#}");
+}
+
+#[test]
+fn whoever_may_not_order_is_told_so() {
+    let mut site = Site::new("orders-rights");
+    let repo = first();
+    let _daemon = daemon(&site, &repo);
+    at_rest(&site, "nginx:1");
+    site.limited();
+    let run = site.rhumb(&["rollout", "undo", "deploy/web"]).ends(3);
+    run.says(&["error: Deployment orders-rights/web", "cannot get resource \"deployments\""]);
+    run.says(&["hint: check the user's roles"]);
+    let rules = json!([
+        {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["get"]},
+        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list"]},
+    ]);
+    grant(&site, &rules);
+    let run = site.rhumb(&["rollout", "undo", "deploy/web"]).ends(3);
+    run.says(&["error: Deployment orders-rights/web", "cannot patch resource \"deployments\""]);
+    site.rhumb(&["why", "deploy/web"]).ends(0).says(&["phase", "Settled"]);
+}
+
+/// Lets the user of the place do something everywhere.
+fn grant(site: &Site<'_>, rules: &serde_json::Value) {
+    let api = "/apis/rbac.authorization.k8s.io/v1";
+    let role = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": {"name": site.user}, "rules": rules,
+    });
+    site.api.create(&format!("{api}/clusterroles"), "setup", &role);
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+        "metadata": {"name": site.user},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": site.user},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": site.user}],
+    });
+    site.api.create(&format!("{api}/clusterrolebindings"), "setup", &binding);
+}
