@@ -118,6 +118,7 @@ impl Lens {
             }),
             finished: tree.as_ref().is_some_and(|tree| health::finished(&self.group_kind, tree)),
             keep: owner::keep(meta),
+            reconcile: owner::reconcile(meta, ours),
             deleting: !meta.deletion_timestamp.0.is_empty(),
         }
     }

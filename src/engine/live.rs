@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::{Keep, Shown};
+use super::{Keep, Reconcile, Shown};
 use crate::health::Health;
 use crate::object::{Gvk, Hash, Revision};
 
@@ -143,6 +143,8 @@ pub struct Live {
     pub deleting: bool,
     /// What its annotations ask for when no source wants it any more.
     pub keep: Keep,
+    /// What somebody else's annotations on it ask for.
+    pub reconcile: Reconcile,
 }
 
 impl Live {

@@ -23,6 +23,7 @@ fn thing(rv: u64, wanted: &Desired) -> Thing {
         phase: RollPhase::Settled,
         shown: Shown::Plain,
         failed: false,
+        asks: Reconcile::Enabled,
     }
 }
 

@@ -232,6 +232,7 @@ fn a_count_that_an_autoscaler_may_own_is_not_sent_before_the_autoscalers_are_kno
         phase: RollPhase::Settled,
         shown: Shown::Plain,
         failed: false,
+        asks: Reconcile::Enabled,
     };
     rig.read(reading("r1", &[("a", Some(wanted))]));
     rig.engine.seen(&a, Live { replicas_ceded: true, ..World::live(&a, &thing) });
@@ -270,6 +271,7 @@ fn an_annotation_that_the_server_does_not_keep_is_sent_once() {
                 phase: RollPhase::Settled,
                 shown: Shown::Plain,
                 failed: false,
+                asks: Reconcile::Enabled,
             },
         )
     };

@@ -53,6 +53,7 @@ pub(super) fn desired(id: &ObjectId, content: u32, file: &str) -> Shared {
         after: Box::default(),
         defines: None,
         traits: Traits::default(),
+        ignores: None,
         origin: Origin { file: file.into(), line: 1, column: 1 },
         place: Place::default(),
     })
@@ -85,6 +86,8 @@ pub(super) struct Thing {
     pub(super) shown: Shown,
     /// Its controller says that its rollout has failed.
     pub(super) failed: bool,
+    /// What somebody else's annotation on it asks for.
+    pub(super) asks: Reconcile,
 }
 
 /// What the audit log of the world shows of us.
@@ -149,6 +152,7 @@ impl World {
             finished: false,
             deleting: false,
             keep: Keep::No,
+            reconcile: thing.asks,
         }
     }
 
@@ -205,6 +209,7 @@ impl World {
             shown: Shown::from(apply.form.overlay),
             phase,
             failed: false,
+            asks: known.as_ref().map_or(Reconcile::Enabled, |thing| thing.asks),
         };
         self.log.push(if known.is_some() { Wrote::Changed(id.clone()) } else { Wrote::Created(id.clone()) });
         let live = Self::live(id, &thing);
