@@ -270,7 +270,7 @@ fn show(value: &mut Value, live: Option<&Value>, steps: &[Step]) {
 fn counterpart<'a>(step: &Step, nth: usize, item: &Value, others: &'a [Value]) -> Option<&'a Value> {
     let found = match (step, item.get("name")) {
         (Step::Item(_), _) => others.iter().find(|other| step.leads_to(nth, other)),
-        (Step::Each, Some(name)) => others.iter().find(|other| other.get("name") == Some(name)),
+        (_, Some(name)) => others.iter().find(|other| other.get("name") == Some(name)),
         _ => others.get(nth),
     };
     found.filter(|found| !found.is_null())

@@ -208,6 +208,9 @@ fn only_what_we_own_alone_is_sent_to_an_object_that_is_there() {
     let without = json!({"selector": "x", "containers": container("a:1")});
     check(".spec.replicas", &[r#"{"f:spec": {"f:replicas": {}}}"#], without, Binds::No);
     check(".spec.containers[name=a].image", &[], spec(3, "a:2"), Binds::ToVersion);
+    // Somebody else's item came before it.
+    check(".spec.containers[0].image", &[], spec(3, "a:2"), Binds::ToVersion);
+    check("/spec/containers/0/image", &[], spec(3, "a:2"), Binds::ToVersion);
     let theirs =
         r#"{"f:spec": {"f:containers": {"k:{\"name\":\"a\"}": {".": {}, "f:image": {}, "f:name": {}}}}}"#;
     let bare = json!({"replicas": 3, "selector": "x", "containers": [{"name": "a", "tty": true}]});

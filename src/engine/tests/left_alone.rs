@@ -73,7 +73,7 @@ fn a_mark_on_the_object_counts_as_long_as_it_is_there() {
     rig.read(reading("r2", &[("a", Some(desired(&a, 2, "a")))]));
     rig.settle();
     assert_eq!(rig.world.log, []);
-    // Not even what was there before is defended, where the newest content cannot be used.
+    // A new process reads it off the object.
     rig.engine = rig.fresh(3);
     rig.read(reading("r2", &[("a", Some(desired(&a, 2, "a")))]));
     rig.settle();
@@ -81,6 +81,38 @@ fn a_mark_on_the_object_counts_as_long_as_it_is_there() {
     mark(&mut rig, &a, Reconcile::Enabled);
     rig.settle();
     assert_eq!(rig.world.log, [Wrote::Changed(a)]);
+}
+
+#[test]
+fn what_cannot_be_used_any_more_is_not_defended_either() {
+    let held = |a: &ObjectId| Reading {
+        revision: Some(crate::object::Revision::new("r2")),
+        files: vec![("a".into(), Some(held(a)))],
+        ..Reading::default()
+    };
+    let check = |asks: Reconcile, on_it: Reconcile, expected: &[Wrote]| {
+        let a = config("a");
+        let mut rig = Rig::new(3);
+        rig.read(reading("r1", &[("a", Some(plain(&a, 1, asks)))]));
+        rig.settle();
+        rig.world.log.clear();
+        rig.engine.read(0, held(&a));
+        mark(&mut rig, &a, on_it);
+        drift(&mut rig, &a);
+        rig.settle();
+        assert_eq!(rig.world.log, expected, "{asks:?} {on_it:?}");
+    };
+    check(Reconcile::Enabled, Reconcile::Enabled, &[Wrote::Changed(config("a"))]);
+    check(Reconcile::Enabled, Reconcile::Disabled, &[]);
+    check(Reconcile::OnlyCreate, Reconcile::Enabled, &[]);
+}
+
+/// A file whose object cannot be used.
+fn held(id: &ObjectId) -> FileFacts {
+    let wanted = desired(id, 2, "a");
+    let (gvk, origin) = (wanted.gvk.clone(), wanted.origin.clone());
+    let held = Held { id: id.clone(), gvk, origin, reason: "it is not usable".into() };
+    FileFacts { held: vec![Arc::new(held)], ..FileFacts::default() }
 }
 
 #[test]
