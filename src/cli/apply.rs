@@ -157,7 +157,7 @@ fn line(id: &ObjectId, told: &Told, palette: Palette) -> String {
         Told::Waiting(Reason::Kept(why)) => Outcome::Kept(why),
         Told::Waiting(reason) => {
             text = reason.to_string();
-            Outcome::Waiting(&text)
+            if reason.is_as_asked() { Outcome::Kept(&text) } else { Outcome::Waiting(&text) }
         }
         Told::Refused(reason) => {
             text = reason.to_string();

@@ -42,7 +42,7 @@ pub use parent::{Parent, applyset_id};
 pub use path::{Selector, Within};
 pub use pods::{Evicted, PodFollower, PodsEvent, PodsNews, Warned, pod_selector};
 pub use read::Looked;
-pub use reclaim::Reclaimed;
+pub use reclaim::{FieldOwners, Reclaimed};
 pub use rolling::of as rolling;
 pub use wire::{ScaleTarget, Scaler};
 pub use write::{Applied, Deleted, Force, Propagation};

@@ -2,7 +2,7 @@
 
 use super::interner::Interner;
 use super::wire::{Entry, Meta};
-use crate::engine::{Keep, Owner, RECONCILE};
+use crate::engine::{Keep, Owner, RECONCILE, Reconcile};
 use crate::object::PART_OF;
 
 const KUSTOMIZATION: [&str; 2] =
@@ -18,15 +18,17 @@ const KAPP: &str = "kapp.k14s.io/app";
 const KEEP: &str = "rhumb.dev/prune";
 const FLUX_KEEP: &str = "kustomize.toolkit.fluxcd.io/prune";
 const FLUX_RECONCILE: &str = "kustomize.toolkit.fluxcd.io/reconcile";
+const FLUX_SSA: &str = "kustomize.toolkit.fluxcd.io/ssa";
 const ARGO_OPTIONS: &str = "argocd.argoproj.io/sync-options";
 const ARGO_HOOK: &str = "argocd.argoproj.io/hook";
 
 /// Every label and annotation that marks an owner, or asks to be kept.
-pub(super) const MARKS: [&str; 19] = [
+pub(super) const MARKS: [&str; 20] = [
     KEEP,
     RECONCILE,
     FLUX_KEEP,
     FLUX_RECONCILE,
+    FLUX_SSA,
     ARGO_OPTIONS,
     ARGO_HOOK,
     PART_OF,
@@ -75,14 +77,15 @@ pub(super) fn keep(meta: &Meta<'_>) -> Keep {
         |key: &str, word: &str| meta.annotations.get(key).is_some_and(|t| t.eq_ignore_ascii_case(word));
     let flux = |key: &str| {
         let marks = [meta.labels.get(key), meta.annotations.get(key)];
-        marks.into_iter().flatten().any(|text| text.eq_ignore_ascii_case("disabled"))
+        let asks = if key == FLUX_SSA { "Ignore" } else { "disabled" };
+        marks.into_iter().flatten().any(|text| text.eq_ignore_ascii_case(asks))
     };
     let argo = |key: &str, word: &str| {
         let options = meta.annotations.get(key).unwrap_or_default();
         options.split(',').any(|option| option.trim().eq_ignore_ascii_case(word))
     };
     let ours = says(KEEP, "never") || says(RECONCILE, "disabled");
-    let flux = flux(FLUX_KEEP) || flux(FLUX_RECONCILE);
+    let flux = flux(FLUX_KEEP) || flux(FLUX_RECONCILE) || flux(FLUX_SSA);
     if ours || flux || argo(ARGO_OPTIONS, "Prune=false") || argo(ARGO_HOOK, "Skip") {
         Keep::Asked
     } else if argo(ARGO_OPTIONS, "Prune=confirm") {
@@ -91,6 +94,32 @@ pub(super) fn keep(meta: &Meta<'_>) -> Keep {
         Keep::First
     } else {
         Keep::No
+    }
+}
+
+/// What the object asks for by marks that somebody else put there. What we put there ourselves is the word of a
+/// manifest, and a newer one counts for more.
+///
+/// Only `disabled` counts: whether an object is only to be created is for its manifest to say, as Flux has it.
+pub(super) fn reconcile(meta: &Meta<'_>, ours: Option<&Entry<'_>>) -> Reconcile {
+    let says = |map: &str, key: &str, asks: fn(&str) -> bool| {
+        let marks = if map == "labels" { &meta.labels } else { &meta.annotations };
+        marks.get(key).is_some_and(asks) && !ours.is_some_and(|entry| entry.owns(&["metadata", map, key]))
+    };
+    let flux = |map: &str| {
+        says(map, FLUX_RECONCILE, |text| text.eq_ignore_ascii_case("disabled"))
+            || says(map, FLUX_SSA, |text| text.eq_ignore_ascii_case("Ignore"))
+    };
+    let skips = |text: &str| text.split(',').any(|hook| hook.trim() == "Skip");
+    let annotation = |key, asks| says("annotations", key, asks);
+    if annotation(RECONCILE, |text| text == "disabled")
+        || annotation(ARGO_HOOK, skips)
+        || flux("labels")
+        || flux("annotations")
+    {
+        Reconcile::Disabled
+    } else {
+        Reconcile::Enabled
     }
 }
 

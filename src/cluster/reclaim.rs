@@ -66,6 +66,25 @@ pub(super) fn migrated(entries: &[Value]) -> Option<Vec<Value>> {
     Some(kept)
 }
 
+/// Who owns which fields of an object, as FieldsV1 texts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FieldOwners {
+    /// Our own `Apply` entry.
+    pub ours: Option<String>,
+    /// Everybody else's, through whatever subresource.
+    pub others: Vec<String>,
+}
+
+impl FieldOwners {
+    /// Reads them off an object as the server shows it.
+    pub fn of(object: &Value) -> Self {
+        let entries = object["metadata"]["managedFields"].as_array().map_or(&[][..], Vec::as_slice);
+        let text = |entry: &Value| entry["fieldsV1"].to_string();
+        let (ours, others): (Vec<&Value>, Vec<&Value>) = entries.iter().partition(|entry| is_ours(entry));
+        Self { ours: ours.first().map(|entry| text(entry)), others: others.into_iter().map(text).collect() }
+    }
+}
+
 fn is_client_side(entry: &Value) -> bool {
     CLIENT_SIDE.contains(&text_at(entry, &["manager"]))
         && text_at(entry, &["operation"]) == "Update"

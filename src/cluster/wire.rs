@@ -123,6 +123,7 @@ impl Lens {
                 meta.annotations.get(PAUSED),
                 meta.annotations.get(HOLD),
             ),
+            reconcile: owner::reconcile(meta, ours),
             deleting: !meta.deletion_timestamp.0.is_empty(),
         }
     }

@@ -12,11 +12,11 @@ use crate::cluster::{
     Cluster, Deleted, Denial, Error, Fault, Force, Kind, Looked as Found, Propagation, Reclaimed, Retry,
 };
 use crate::engine::{
-    Action, Apply, Cover, Failure, Form, Guard, Looked, Lost, Outcome, Purpose, Release, Removal, Rule,
-    Shared, Verified, Written,
+    Action, Apply, Binds, Cover, Failure, Form, Guard, Looked, Lost, Outcome, Purpose, Release, Removal,
+    Rule, Rv, Shared, Verified, Written,
 };
 use crate::fields::{self, Coverage, Path};
-use crate::object::{ObjectId, Revision};
+use crate::object::{ObjectId, Revision, text_at};
 use crate::report::Told;
 
 /// What actions are carried out with. Cheap to clone.
@@ -30,17 +30,11 @@ impl Hands {
     /// Writes a content.
     pub(super) async fn apply(self, kind: Arc<Kind>, id: ObjectId, apply: Apply) -> Event {
         let force = if apply.guard == Guard::Absent { Force::No } else { Force::Yes };
-        let body = match self.body(&apply).await {
-            Ok(body) => body,
-            Err(error) => {
-                let failure = Failure::Unknown(error.to_string().into(), Duration::ZERO);
-                return Event::Done(id, Action::Apply(apply), Outcome::Failed(failure), None);
-            }
+        let (body, guard) = match self.prepared(&kind, &id, &apply).await {
+            Ok(prepared) => prepared,
+            Err(failure) => return Event::Done(id, Action::Apply(apply), Outcome::Failed(failure), None),
         };
-        let answer = match self.reclaim(&kind, &id, &apply).await {
-            Ok(guard) => self.cluster.apply(&kind, &id, &body, &guard, force).await,
-            Err(error) => Err(error),
-        };
+        let answer = self.cluster.apply(&kind, &id, &body, &guard, force).await;
         let (outcome, told) = match answer {
             Ok(applied) => {
                 for warning in &applied.warnings {
@@ -52,6 +46,31 @@ impl Hands {
             Err(error) => (Outcome::Failed(failure(&error)), None),
         };
         Event::Done(id, Action::Apply(apply), outcome, told)
+    }
+
+    /// What is sent, and what it must find.
+    async fn prepared(&self, kind: &Kind, id: &ObjectId, apply: &Apply) -> Result<(Value, Guard), Failure> {
+        let unreadable = |error: contents::Error| Failure::Unknown(error.to_string().into(), Duration::ZERO);
+        if apply.want.ignores.is_none() || apply.guard == Guard::Absent {
+            let body = self.body(apply).await.map_err(unreadable)?;
+            let guard = self.reclaim(kind, id, apply).await.map_err(|error| failure(&error))?;
+            return Ok((body, guard));
+        }
+        // Who owns what is read after fields were taken over, as those would be reset.
+        let guard = self.reclaim(kind, id, apply).await.map_err(|error| failure(&error))?;
+        let live = self.cluster.get(kind, id).await.map_err(|error| failure(&error))?;
+        let Some(live) = live else { return Err(Failure::Conflict(Duration::ZERO)) };
+        let version = text_at(&live, &["metadata", "resourceVersion"]).parse().ok().map(Rv);
+        let release = Release { hash: apply.form.hash(&apply.want), revision: apply.revision.clone() };
+        let (contents, want, form) = (self.contents.clone(), apply.want.clone(), apply.form);
+        let prepared = blocking(move || contents.body_for(&want, &release, form, &live)).await;
+        let (body, binds) = prepared.map_err(unreadable)?;
+        // What is repeated from one version would undo what somebody changes meanwhile.
+        let guard = match (guard, version, binds) {
+            (Guard::Uid(uid), Some(version), Binds::ToVersion) => Guard::Exact(uid, version),
+            (guard, ..) => guard,
+        };
+        Ok((body, guard))
     }
 
     /// An object that is taken over may have been made by client-side `kubectl apply`: what that owned must
@@ -119,7 +138,7 @@ impl Hands {
                 .into_iter()
                 .map(|question| {
                     let verified =
-                        self.contents.effective(&question.want).map(|content| question.answer(content));
+                        self.contents.defended(&question.want).map(|content| question.answer(content));
                     (question.id, verified.map_err(|error| Trouble(error.to_string().into())))
                 })
                 .collect()
@@ -131,7 +150,7 @@ impl Hands {
     pub(super) async fn inspect(self, kind: Arc<Kind>, question: Question) -> Event {
         let contents = self.contents.clone();
         let want = question.want.clone();
-        let content = blocking(move || contents.effective(&want)).await;
+        let content = blocking(move || contents.defended(&want)).await;
         let shown = self.cluster.get(&kind, &question.id).await;
         let verified = match (content, shown) {
             (Ok(content), Ok(Some(shown))) => {

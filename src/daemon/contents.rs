@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
 
-use crate::engine::{Desired, Form, Release, effective, stamped};
+use crate::cluster::FieldOwners;
+use crate::engine::{Binds, Desired, Form, Release, effective, left_to_others, stamped, without_ignored};
 use crate::manifest::{self, Item};
 use crate::object::{Hash, Object};
 use crate::source::{self, Blob, Disk, Reader};
@@ -73,20 +74,44 @@ impl Contents {
         matches!(self.places[want.place.source].bytes, Bytes::Disk(_))
     }
 
-    /// The effective content of a wanted object. Blocks on the disk.
+    /// The effective content of a wanted object, with what it leaves to others. Blocks on the disk.
     pub(super) fn effective(&self, want: &Desired) -> Result<Value, Error> {
         let file = || want.origin.file.clone();
         let place = &self.places[want.place.source];
         let parsed = self.items(place, want)?;
         let found = parsed.iter().find(|one| one.index == want.place.index);
         let content = found.map(|found| effective(&object(found, want), &place.applyset));
-        let content = content.filter(|content| Hash::of(content) == want.hash);
+        let hash = |content: &Value| match want.ignores {
+            Some(_) => Hash::of(&without_ignored(content.clone())),
+            None => Hash::of(content),
+        };
+        let content = content.filter(|content| hash(content) == want.hash);
         content.ok_or_else(|| Error::Changed { file: file(), line: want.origin.line })
     }
 
-    /// What is sent: the effective content with the release annotation. Blocks on the disk.
+    /// What is compared and defended of a wanted object. Blocks on the disk.
+    pub(super) fn defended(&self, want: &Desired) -> Result<Value, Error> {
+        self.effective(want).map(without_ignored)
+    }
+
+    /// What is sent where nothing is: the effective content with the release annotation. Blocks on the disk.
     pub(super) fn body(&self, want: &Desired, release: &Release, form: Form) -> Result<Value, Error> {
         Ok(stamped(self.effective(want)?, release, form))
+    }
+
+    /// What is sent to an object that is there, and whether that is good for this version of it only. Blocks on the
+    /// disk.
+    pub(super) fn body_for(
+        &self,
+        want: &Desired,
+        release: &Release,
+        form: Form,
+        live: &Value,
+    ) -> Result<(Value, Binds), Error> {
+        let owners = FieldOwners::of(live);
+        let others: Vec<&str> = owners.others.iter().map(String::as_str).collect();
+        let settled = left_to_others(self.effective(want)?, live, owners.ours.as_deref(), &others);
+        Ok((stamped(settled.content, release, form), settled.binds))
     }
 
     fn items(&self, place: &Place, want: &Desired) -> Result<Arc<Vec<Item>>, Error> {

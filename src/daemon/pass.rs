@@ -58,6 +58,9 @@ impl Pass {
                 Told::Waiting(Reason::Kept(why)) if self.incomplete.is_empty() => {
                     (Verdict::Unchanged, Some(why.to_string()))
                 }
+                Told::Waiting(reason @ Reason::LeftAlone(_)) => {
+                    (Verdict::Unchanged, Some(reason.to_string()))
+                }
                 Told::Waiting(reason) => (Verdict::Wait, Some(reason.to_string())),
                 Told::Refused(reason) => (Verdict::Refuse, Some(reason.to_string())),
             };

@@ -22,7 +22,7 @@ use crate::cluster::{
 use crate::engine::{
     Action, Apply, Budget, Cover, Decision, Engine, Form, GROUP_DOWN, Guard, Inventory, KindState, Looked,
     Lost, Plan, Planned, Purpose, Reason, Recreate, Release, Removal, Served, Shared, Source, SourceId,
-    Verdict, Verified, replaceable,
+    Verdict, Verified, replaceable, without_ignored,
 };
 use crate::fields::{self, Coverage};
 use crate::object::{Class, GroupKind, Gvk, ObjectId, Revision};
@@ -275,9 +275,13 @@ impl Preview {
         blocking(move || contents.body(&want, &release, form)).await.ok()
     }
 
+    async fn defended(&self, want: &Shared, form: Form) -> Option<Value> {
+        self.content(want, form).await.map(without_ignored)
+    }
+
     async fn compare(&self, id: &ObjectId, want: &Shared, form: Form) -> Verified {
         let shape = self.engine.shown(id).and_then(|live| live.ours.clone());
-        let content = self.content(want, form).await.unwrap_or_default();
+        let content = self.defended(want, form).await.unwrap_or_default();
         let cover = match fields::coverage(&content, shape.as_deref()) {
             Coverage::Whole => Cover::Whole,
             Coverage::OnlyEmpty(_) => Cover::Empty,
@@ -293,7 +297,7 @@ impl Preview {
             Some(kind) => self.cluster.get(&kind, id).await?,
             None => None,
         };
-        let content = self.content(want, form).await.unwrap_or_default();
+        let content = self.defended(want, form).await.unwrap_or_default();
         let paths = match fields::coverage(&content, shape.as_deref()) {
             Coverage::OnlyEmpty(paths) => paths,
             Coverage::Whole | Coverage::Lost(_) => Vec::new(),
@@ -341,7 +345,20 @@ impl Preview {
         }
     }
 
+    /// What is planned of an object, and which of its fields are not looked at.
     async fn planned(&self, id: &ObjectId, decision: &Decision) -> Option<Planned> {
+        let planned = self.planned_by(id, decision).await?;
+        let want = self.engine.entry(id).and_then(|entry| entry.want()).map(|(_, want)| want);
+        let ignored =
+            want.and_then(|want| want.ignores.as_deref()).map(|paths| format!("left to others: {paths}"));
+        let reason = match (planned.reason, ignored) {
+            (Some(reason), Some(ignored)) => Some(format!("{reason}; {ignored}")),
+            (reason, ignored) => reason.or(ignored),
+        };
+        Some(Planned { reason, ..planned })
+    }
+
+    async fn planned_by(&self, id: &ObjectId, decision: &Decision) -> Option<Planned> {
         let base = self.base(id)?;
         let reason = decision.reason.as_ref();
         match &decision.action {
@@ -355,6 +372,7 @@ impl Preview {
                 Some(Reason::Kept(why)) if self.engine.source(ONLY).incomplete.is_none() => {
                     Planned { reason: Some(why.to_string()), ..base }
                 }
+                Some(reason @ Reason::LeftAlone(_)) => Planned { reason: Some(reason.to_string()), ..base },
                 Some(reason) => {
                     let verdict = if reason.is_refusal() { Verdict::Refuse } else { Verdict::Wait };
                     Planned { verdict, reason: Some(reason.to_string()), ..base }
@@ -390,16 +408,21 @@ impl Preview {
         let Some(kind) = self.exactly(&apply.want.gvk) else { return base };
         let release = Release { hash: apply.form.hash(&apply.want), revision: apply.revision.clone() };
         let (contents, want, form) = (self.contents.clone(), apply.want.clone(), apply.form);
-        let body = match blocking(move || contents.body(&want, &release, form)).await {
-            Ok(body) => body,
-            Err(error) => {
-                return Planned { verdict: Verdict::Refuse, reason: Some(error.to_string()), ..base };
-            }
-        };
         let force = if apply.guard == Guard::Absent { Force::No } else { Force::Yes };
         let before = match apply.guard {
             Guard::Absent => Ok(None),
             Guard::Uid(_) | Guard::Exact(..) => self.cluster.get(&kind, &base.id).await,
+        };
+        let live = before.as_ref().ok().cloned().flatten();
+        let body = blocking(move || match live {
+            Some(live) => contents.body_for(&want, &release, form, &live).map(|(body, _)| body),
+            None => contents.body(&want, &release, form),
+        });
+        let body = match body.await {
+            Ok(body) => body,
+            Err(error) => {
+                return Planned { verdict: Verdict::Refuse, reason: Some(error.to_string()), ..base };
+            }
         };
         let after = self.cluster.dry_run(&kind, &base.id, &body, &apply.guard, force).await;
         match (before, after) {

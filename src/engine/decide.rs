@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use super::entry::{Accepted, Cover, Entry, Lost, Rule, SourceId};
 use super::prune::Judgement;
 use super::{
-    Adopt, Form, Live, Overlay, Owner, Reason, Recreate, Replicas, RollPhase, Rv, Shared, Shown, Uid, Want,
-    is_workload,
+    Adopt, Desired, Form, Live, Overlay, Owner, Reason, Reconcile, Recreate, Replicas, RollPhase, Rv, Shared,
+    Shown, Uid, Want, is_workload,
 };
 use crate::object::{Hash, ObjectId, Revision};
 
@@ -232,7 +232,28 @@ fn two_sources(wants: &[(SourceId, Want)]) -> Arc<str> {
     format!("{} sources want it: {}", wants.len(), places.join(" and ")).into()
 }
 
+/// Why nothing at all is done about an object, absent or there, that asks for that.
+///
+/// As Flux reads it: the manifest's word counts, and that of somebody else on the object.
+pub(super) fn left_alone(want: &Desired, live: Option<&Live>) -> Option<Reason> {
+    match (want.traits.reconcile, live) {
+        (Reconcile::OnlyCreate, Some(_)) => Some(Reason::LeftAlone(Reconcile::OnlyCreate)),
+        (Reconcile::Disabled, _) => Some(Reason::LeftAlone(Reconcile::Disabled)),
+        (_, Some(live)) if live.reconcile == Reconcile::Disabled => {
+            Some(Reason::LeftAlone(Reconcile::Disabled))
+        }
+        _ => None,
+    }
+}
+
 fn wanted(view: &View<'_>, source: SourceId, desired: &Shared, now: Instant) -> Decision {
+    let live = match view.sight {
+        Sight::Seen(live) => Some(live),
+        _ => None,
+    };
+    if let Some(reason) = left_alone(desired, live).filter(|_| !matches!(view.sight, Sight::NotSeen)) {
+        return Decision::wait(reason);
+    }
     match view.sight {
         Sight::Seen(live) => present(view, source, desired, live, now),
         Sight::Absent => absent(view, source, desired, now),
@@ -474,6 +495,7 @@ fn defend(view: &View<'_>, reason: Reason, now: Instant) -> Decision {
             Some(_) => Decision::wait(reason),
         },
         Sight::Seen(live) if live.deleting => Decision::wait(Reason::Terminating),
+        Sight::Seen(live) if left_alone(accepted, Some(live)).is_some() => Decision::wait(reason),
         Sight::Seen(live) => match (owner(view, live), &live.owner) {
             (Some(source), _) => verify(view, source, accepted, live, now).because(reason),
             (None, Owner::Controlled(owner) | Owner::Foreign(owner)) => {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::effective::effective;
+use super::ignore::{IGNORE_FIELDS, Reconcile, reconcile, without_ignored};
 use super::words::annotation;
 use super::{SourceId, Steps, Strategy};
 use crate::graph::{self, Labels, Selects};
@@ -28,6 +29,8 @@ pub struct Traits {
     pub recreate: Recreate,
     /// Is it a Job that goes away by itself when it has ended?
     pub ends: Ends,
+    /// May it be created, changed and repaired?
+    pub reconcile: Reconcile,
 }
 
 /// Whether an object may be deleted and created again where the API refuses to change it.
@@ -57,7 +60,7 @@ pub struct Desired {
     pub id: ObjectId,
     /// Its kind in the version that the manifest asks for.
     pub gvk: Gvk,
-    /// Hash of the effective content.
+    /// Hash of the effective content without the fields that it leaves to others.
     pub hash: Hash,
     /// The same without `spec.replicas`; none where the manifest sets none.
     pub ceded: Option<Hash>,
@@ -81,6 +84,8 @@ pub struct Desired {
     pub defines: Option<Box<GroupKind>>,
     /// What its annotations ask for.
     pub traits: Traits,
+    /// The fields that it leaves to others, as its annotation names them.
+    pub ignores: Option<Box<str>>,
     /// Where people find it.
     pub origin: Origin,
     /// Where its body is found.
@@ -94,6 +99,10 @@ impl Desired {
     /// Reads off an object what decisions need.
     pub fn of(object: &Object, place: Place, applyset: &str) -> Self {
         let content = effective(object, applyset);
+        let ignores = Some(annotation(&content, IGNORE_FIELDS)).filter(|text| !text.is_empty());
+        let ignores = ignores.map(Box::from);
+        let needs = graph::references(&object.id, &content).into_iter().collect();
+        let content = if ignores.is_some() { without_ignored(content) } else { content };
         let template = at(&content, &["spec", "template"]).filter(|_| is_workload(&object.id));
         let template = template.map(|template| rolled(template, &content));
         Self {
@@ -107,10 +116,15 @@ impl Desired {
             wave: wave(&content),
             selects: Selects::of(&object.id, &content),
             labels: Labels::of(&object.id, &content),
-            needs: graph::references(&object.id, &content).into_iter().collect(),
+            needs,
             after: graph::depends_on(&object.id, &content).into_iter().collect(),
             defines: defines(&object.id, &content).map(Box::new),
-            traits: Traits { recreate: recreate(&content), ends: ends(&object.id, &content) },
+            traits: Traits {
+                recreate: recreate(&content),
+                ends: ends(&object.id, &content),
+                reconcile: reconcile(&content),
+            },
+            ignores,
             origin: object.origin.clone(),
             place,
         }

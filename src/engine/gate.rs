@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::decide::{Action, Decision, Scaling, Sight, View};
+use super::decide::{Action, Decision, Scaling, Sight, View, left_alone};
 use super::entry::{Entry, SourceId, Topic};
 use super::prune::{Guard, Judgement, Pending, judge};
 use super::sources::Writes;
@@ -98,7 +98,7 @@ impl Engine {
             [] => None,
             [(_, Want::Object(desired))] => match self.shown(need) {
                 None => held("is not there yet"),
-                Some(_) if entry.candidate().is_none() => None,
+                Some(_) if entry.candidate().is_none() || self.is_left_alone(need) => None,
                 Some(_) => {
                     let refused = entry.refused.as_ref().filter(|refusal| refusal.content == desired.hash);
                     match refused {
@@ -124,6 +124,12 @@ impl Engine {
             None if self.is_wanted(before) => Some(Reason::Needs(before.clone(), "is not there yet".into())),
             None => Some(Reason::Needs(before.clone(), "no source names".into())),
         }
+    }
+
+    /// Whether nothing is done about an object, as its annotation asks.
+    pub(super) fn is_left_alone(&self, id: &ObjectId) -> bool {
+        let want = self.entry(id).and_then(Entry::want);
+        want.is_some_and(|(_, desired)| left_alone(desired, self.shown(id)).is_some())
     }
 
     fn is_wanted(&self, id: &ObjectId) -> bool {
@@ -266,6 +272,9 @@ impl Engine {
     pub(super) fn unfinished(&self, source: SourceId, id: &ObjectId) -> Option<String> {
         let entry = self.entries.get(id)?;
         if !entry.wants.iter().any(|(wanting, _)| *wanting == source) {
+            return None;
+        }
+        if self.is_left_alone(id) {
             return None;
         }
         if entry.candidate().is_some() && entry.want().is_some() {

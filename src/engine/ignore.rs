@@ -2,8 +2,9 @@
 
 use serde_json::Value;
 
+use super::OVERLAY;
 use super::words::annotation;
-use crate::fields::{Element, Path};
+use crate::fields::{self, Element, Path};
 use crate::object::{Diagnostic, Object};
 
 /// Annotation with the fields that are never sent and never repaired.
@@ -72,6 +73,53 @@ enum Step {
 /// ignored removes nothing.
 pub fn without_ignored(content: Value) -> Value {
     Ignored::of(&content).left_out(content)
+}
+
+/// The ignored fields of an object that is there, as they are sent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settled {
+    /// The content.
+    pub content: Value,
+    /// Whether it has values in it that are true only of the version they were read from.
+    pub binds: Binds,
+}
+
+/// Whether a write is good for one version only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Binds {
+    /// Any version of the object will do.
+    No,
+    /// It repeats what one version showed.
+    ToVersion,
+}
+
+/// Whether a path leads to where overlays write.
+fn is_laid_over(steps: &[Step]) -> bool {
+    let key = |nth: usize| match steps.get(nth) {
+        Some(Step::Key(key)) => key.as_str(),
+        _ => "",
+    };
+    let laid = ["strategy", "updateStrategy", "minReadySeconds", "progressDeadlineSeconds"];
+    key(0) == "spec" && laid.contains(&key(1))
+}
+
+/// Leaves to others, in a content for an object that is there, what it says to ignore: what our entry owns alone is
+/// sent as the cluster shows it, since what its only owner leaves out goes back to its default, and the rest is not
+/// sent. An object that is created gets them as its manifest has them, so this is not for those.
+pub fn left_to_others(content: Value, live: &Value, ours: Option<&str>, others: &[&str]) -> Settled {
+    let mut ignored = Ignored::of(&content);
+    if !annotation(live, OVERLAY).is_empty() {
+        // What is laid over a rollout is nobody's wish for these.
+        ignored.0.retain(|steps| !is_laid_over(steps));
+    }
+    if ignored.is_empty() {
+        return Settled { content, binds: Binds::No };
+    }
+    let bare = ignored.left_out(content.clone());
+    let alone = ours.map(|ours| fields::owned_alone(live, ours, others)).unwrap_or_default();
+    let content = ignored.as_shown(content, &alone);
+    let binds = if content == bare { Binds::No } else { Binds::ToVersion };
+    Settled { content, binds }
 }
 
 impl Ignored {
@@ -186,6 +234,17 @@ fn show(value: &mut Value, live: Option<&Value>, steps: &[Step]) {
                 (Some(inner), Some(shown)) if rest.is_empty() => *inner = shown.clone(),
                 (Some(inner), _) if !rest.is_empty() && shown.is_some() => show(inner, shown, rest),
                 (Some(_), None) => remove(value, steps),
+                // The manifest may have given it up in the same commit that ignores it.
+                (None, Some(shown)) if rest.is_empty() => {
+                    map.insert(key.clone(), shown.clone());
+                }
+                (None, Some(Value::Object(shown))) if matches!(rest, [Step::Key(_), ..]) => {
+                    let mut inner = Value::Object(serde_json::Map::new());
+                    show(&mut inner, Some(&Value::Object(shown.clone())), rest);
+                    if !is_empty(&inner) {
+                        map.insert(key.clone(), inner);
+                    }
+                }
                 _ => {}
             }
         }
@@ -209,11 +268,12 @@ fn show(value: &mut Value, live: Option<&Value>, steps: &[Step]) {
 
 /// The item of another list that is this one: by its keys or its name, else by position.
 fn counterpart<'a>(step: &Step, nth: usize, item: &Value, others: &'a [Value]) -> Option<&'a Value> {
-    match (step, item.get("name")) {
+    let found = match (step, item.get("name")) {
         (Step::Item(_), _) => others.iter().find(|other| step.leads_to(nth, other)),
-        (Step::Each, Some(name)) => others.iter().find(|other| other.get("name") == Some(name)),
+        (_, Some(name)) => others.iter().find(|other| other.get("name") == Some(name)),
         _ => others.get(nth),
-    }
+    };
+    found.filter(|found| !found.is_null())
 }
 
 /// Says what is wrong with the fields that an object leaves to others.

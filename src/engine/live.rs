@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::{Asked, Keep, Shown};
+use super::{Asked, Keep, Reconcile, Shown};
 use crate::health::Health;
 use crate::object::{Gvk, Hash, Revision};
 
@@ -145,6 +145,8 @@ pub struct Live {
     pub keep: Keep,
     /// What people ask of it.
     pub asked: Option<Box<Asked>>,
+    /// What somebody else's annotations on it ask for.
+    pub reconcile: Reconcile,
 }
 
 impl Live {

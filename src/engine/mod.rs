@@ -72,7 +72,9 @@ pub use desired::{Desired, Ends, Place, Recreate, Shared, Traits, is_workload};
 pub use effective::{Form, Replicas, effective, stamped};
 pub use entry::{Accepted, Cover, Entry, Looked, Lost, Refusal, Rule, SourceId, Topic, Verified};
 pub use free::StuckPod;
-pub use ignore::{IGNORE_FIELDS, Ignored, RECONCILE, Reconcile, reconcile, without_ignored};
+pub use ignore::{
+    Binds, IGNORE_FIELDS, Ignored, RECONCILE, Reconcile, Settled, left_to_others, reconcile, without_ignored,
+};
 pub use live::{Live, Manager, Owner, Release, RollPhase, Rolling, Rv, Uid};
 pub use node_steps::{
     Host, NodeCounts, NodePod, NodeStep, OrdinalPod, Ordinals, PodState, Template, evictions, node_counts,

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Shortage;
+use super::{Reconcile, Shortage};
 use crate::object::{Class, GroupKind, Gvk, ObjectId};
 
 /// Why an object is not changed now. Each reaches the user in these words.
@@ -62,6 +62,8 @@ pub enum Reason {
     Confirm(Arc<str>),
     /// It is not wanted any more, and stays.
     Kept(Arc<str>),
+    /// Its annotation asks to leave it alone: always, or once it is there.
+    LeftAlone(Reconcile),
     /// The source is only observed.
     Observed,
 }
@@ -73,6 +75,13 @@ impl Reason {
             self,
             Self::Refused(..) | Self::Owned(_) | Self::NotAdopted | Self::Held(_) | Self::Rejected(_)
         )
+    }
+}
+
+impl Reason {
+    /// Whether the object is as somebody asked for all the same: shown as at rest, not as waiting.
+    pub fn is_as_asked(&self) -> bool {
+        matches!(self, Self::Kept(_) | Self::LeftAlone(_))
     }
 }
 
@@ -113,6 +122,10 @@ impl fmt::Display for Reason {
             | Self::OnHold(why)
             | Self::Prune(why)
             | Self::Kept(why) => f.write_str(why),
+            Self::LeftAlone(Reconcile::OnlyCreate) => {
+                f.write_str("its annotation asks only to create it, and it is there")
+            }
+            Self::LeftAlone(_) => f.write_str("its annotation asks not to reconcile it"),
             Self::Confirm(why) => write!(f, "{why}; see `rhumb prune list`"),
             Self::Observed => f.write_str("the source is only observed"),
         }

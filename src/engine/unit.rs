@@ -33,7 +33,7 @@ impl Engine {
     /// Whether the newest revision of a source asks for something else than the cluster must show.
     fn differs(&self, source: SourceId, id: &ObjectId, entry: &Entry) -> bool {
         if let Some((wanting, _)) = entry.want() {
-            return wanting == source && entry.candidate().is_some();
+            return wanting == source && entry.candidate().is_some() && !self.is_left_alone(id);
         }
         let of_source = |live: &Live| self.source_of(live) == Some(source);
         entry.wants.is_empty() && self.live(id).is_some_and(of_source)
@@ -78,7 +78,7 @@ impl Engine {
         if unit.members.keys().any(rejected) {
             return true;
         }
-        unit.members.iter().all(|(id, member)| {
+        unit.members.iter().filter(|(id, _)| !self.is_left_alone(id)).all(|(id, member)| {
             let flying = self.rollouts.rolls.contains_key(id) || self.rollouts.asked.contains_key(id);
             let unreleased = self.entry(id).is_some_and(|entry| entry.candidate().is_some());
             let released = match (member.content, self.shown(id)) {
@@ -170,7 +170,9 @@ impl Engine {
 
     /// Whether the wanted content of a workload restarts pods, as far as the contents tell.
     fn restarts_pods(&self, id: &ObjectId) -> bool {
-        let Some(entry) = self.entry(id).filter(|_| is_workload(id)) else { return false };
+        let Some(entry) = self.entry(id).filter(|_| is_workload(id) && !self.is_left_alone(id)) else {
+            return false;
+        };
         let Some(candidate) = entry.candidate() else { return false };
         let same =
             matches!(&entry.accepted, Accepted::Known(accepted) if accepted.template == candidate.template);

@@ -18,7 +18,7 @@ const WORDS: [(&str, Form); 7] = [
     ("rhumb.dev/prune", Form::OneOf(&["never", "first"])),
     ("rhumb.dev/recreate", Form::OneOf(&["true", "false"])),
     ("rhumb.dev/depends-on", Form::Objects),
-    (RECONCILE, Form::OneOf(&["disabled"])),
+    (RECONCILE, Form::OneOf(&["disabled", "enabled"])),
     (RESTART_ON_CHANGE, Form::OneOf(&["true", "false"])),
     (IGNORE_FIELDS, Form::Fields),
 ];

@@ -15,12 +15,14 @@ mod empty;
 mod entry;
 mod mask;
 mod path;
+mod sole;
 
 pub use cover::{Coverage, coverage, owns, surplus, uncovered};
 pub use culprit::{Culprit, culprits};
 pub use empty::is_as_empty;
 pub use mask::{CHANGED, LAST_APPLIED, MASK, masked, masked_pair};
 pub use path::{Element, Path};
+pub use sole::owned_alone;
 
 #[cfg(test)]
 mod properties;

@@ -288,3 +288,24 @@ fn deep_and_large_input_is_read_in_bounded_time() {
     assert!(uncovered(&json!({"spec": {"list": items}}), Some(&entry)).is_empty());
     assert!(started.elapsed().as_secs() < 5, "{:?}", started.elapsed());
 }
+
+#[test]
+fn what_only_we_own_would_be_lost() {
+    let object = json!({"data": {"a": "1", "b": "2"}, "list": [{"name": "x", "v": 1}, {"name": "y", "v": 2}],
+        "set": ["p", "q"], "whole": {"c": {"d": 1}}, "default": 5});
+    let ours = r#"{"f:data": {".": {}, "f:a": {}, "f:b": {}}, "f:gone": {}, "f:whole": {}, "f:set": {"v:\"q\"": {}},
+        "f:list": {"k:{\"name\":\"y\"}": {".": {}, "f:name": {}, "f:v": {}}}}"#;
+    let check = |others: &[&str], expected: Value| assert_eq!(owned_alone(&object, ours, others), expected);
+    let all = json!({"data": {"a": "1", "b": "2"}, "list": [null, {"name": "y", "v": 2}],
+        "set": [null, "q"], "whole": {"c": {"d": 1}}});
+    check(&[], all.clone());
+    check(&["no entry"], all);
+    let theirs = r#"{"f:data": {"f:a": {}}, "f:whole": {"f:c": {}}, "f:set": {"v:\"q\"": {}},
+        "f:list": {"k:{\"name\":\"y\"}": {".": {}, "f:name": {}}}}"#;
+    check(&[theirs], json!({"data": {"b": "2"}, "list": [null, {"name": "y", "v": 2}]}));
+    check(
+        &[theirs, r#"{"f:data": {}, "f:list": {"k:{\"name\":\"y\"}": {"f:name": {}, "f:v": {}}}}"#],
+        Value::Null,
+    );
+    assert_eq!(owned_alone(&object, "{}", &[]), Value::Null);
+}

@@ -36,7 +36,7 @@ impl Told {
     /// Whether it is not as wanted. What is kept though nobody wants it is as it was asked for.
     pub fn is_open(&self) -> bool {
         match self {
-            Self::Waiting(reason) => !matches!(reason, Reason::Kept(_)),
+            Self::Waiting(reason) => !reason.is_as_asked(),
             Self::Refused(_) => true,
             Self::Created
             | Self::Configured
@@ -66,6 +66,7 @@ impl fmt::Display for Told {
             Self::Recreated => f.write_str("recreated"),
             Self::Unhealthy(health) => write!(f, "not healthy yet: {health}"),
             Self::Waiting(reason @ Reason::Kept(_)) => write!(f, "kept: {reason}"),
+            Self::Waiting(reason @ Reason::LeftAlone(_)) => write!(f, "left alone: {reason}"),
             Self::Waiting(reason) => write!(f, "waiting: {reason}"),
             Self::Refused(reason) => write!(f, "refused: {reason}"),
         }

@@ -14,6 +14,7 @@ mod failures;
 mod fights;
 mod files;
 mod foreign;
+mod ignored;
 mod incomplete;
 mod jobs;
 mod kills;

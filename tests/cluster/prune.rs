@@ -94,6 +94,37 @@ fn apply_leaves_what_a_guard_holds_and_says_so_by_its_exit_code() {
 }
 
 #[test]
+fn what_asks_for_a_confirmation_waits_for_one() {
+    let site = Site::new("confirm-asked");
+    let asking = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: asking\n  annotations: \
+                  {argocd.argoproj.io/sync-options: Prune=confirm}\ndata: {a: \"1\"}\n";
+    let mut files = many(30);
+    files.push(("asking.yaml".to_owned(), asking.to_owned()));
+    let repo = Repo::new(&files);
+    let _daemon = site.daemon(repo.path());
+    eventually("all are there", SOON, || match count(&site) {
+        31 => Ok(()),
+        other => Err(other.to_string()),
+    });
+    repo.remove("asking.yaml");
+    repo.remove("c000.yaml");
+    repo.commit("Remove");
+    // Its fellow goes, and it stays and is defended.
+    site.await_absence("ConfigMap", "c000");
+    site.api.merge(&site.at("ConfigMap", "asking"), "somebody", &json!({"data": {"a": "foreign"}}));
+    site.await_data("asking", "a", "1");
+    let names = eventually("its deletion is listed", SOON, || match listed(&site) {
+        names if names.len() == 1 => Ok(names),
+        names => Err(format!("{names:?}")),
+    });
+    assert_eq!(names, ["confirm-asked/configmap/asking"]);
+    let list = site.rhumb(&["prune", "list"]).ends(0);
+    list.says(&["confirm-asked/configmap/asking", "its annotation asks for a confirmation"]);
+    confirm(&site, &names);
+    site.await_absence("ConfigMap", "asking");
+}
+
+#[test]
 fn a_confirmation_names_what_waits() {
     let site = Site::new("confirm-unknown");
     let folder = Folder::new(&many(4));

@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use super::wire::live_of;
-use crate::engine::{Keep, Owner};
+use crate::engine::{Keep, Owner, Reconcile};
 
 const SET: &str = "applyset-x-v1";
 
@@ -125,4 +125,29 @@ fn who_asks_to_be_kept_is_kept() {
     check(json!({ "kustomize.toolkit.fluxcd.io/prune": "disabled" }), json!({}), Keep::Asked);
     check(json!({ "kustomize.toolkit.fluxcd.io/reconcile": "disabled" }), json!({}), Keep::Asked);
     check(json!({ "rhumb.dev/prune": "never" }), json!({}), Keep::No);
+}
+
+#[test]
+fn a_mark_by_somebody_else_says_whether_to_reconcile() {
+    let check = |map: &str, key: &str, word: &str, manager: &str, expected: Reconcile| {
+        let object = json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": { "name": "a", "namespace": "shop", "uid": "u", "resourceVersion": "7", map: { key: word },
+                "managedFields": [{ "manager": manager, "operation": "Apply", "fieldsType": "FieldsV1",
+                    "fieldsV1": { "f:metadata": { format!("f:{map}"): { format!("f:{key}"): {} } } } }] },
+        });
+        assert_eq!(live_of(&object.to_string()).unwrap().1.reconcile, expected, "{object}");
+    };
+    let says = |key, word, expected| check("annotations", key, word, "somebody", expected);
+    says("rhumb.dev/reconcile", "disabled", Reconcile::Disabled);
+    says("rhumb.dev/reconcile", "enabled", Reconcile::Enabled);
+    says("kustomize.toolkit.fluxcd.io/reconcile", "Disabled", Reconcile::Disabled);
+    says("kustomize.toolkit.fluxcd.io/ssa", "Ignore", Reconcile::Disabled);
+    says("kustomize.toolkit.fluxcd.io/ssa", "IfNotPresent", Reconcile::Enabled);
+    says("argocd.argoproj.io/hook", "PreSync,Skip", Reconcile::Disabled);
+    check("labels", "kustomize.toolkit.fluxcd.io/reconcile", "disabled", "somebody", Reconcile::Disabled);
+    check("labels", "rhumb.dev/reconcile", "disabled", "somebody", Reconcile::Enabled);
+    // What we wrote ourselves is what a manifest said then.
+    check("annotations", "rhumb.dev/reconcile", "disabled", "rhumb", Reconcile::Enabled);
+    check("labels", "kustomize.toolkit.fluxcd.io/ssa", "Ignore", "rhumb", Reconcile::Enabled);
 }

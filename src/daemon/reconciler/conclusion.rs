@@ -52,6 +52,7 @@ impl Reconciler {
             | Reason::Incomplete(_)
             | Reason::Confirm(_)
             | Reason::Kept(_)
+            | Reason::LeftAlone(_)
             | Reason::Observed => false,
         }
     }

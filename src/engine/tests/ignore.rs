@@ -3,7 +3,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::world::config;
-use crate::engine::{Ignored, Reconcile, misused, reconcile, without_ignored};
+use crate::engine::{Binds, Ignored, Reconcile, left_to_others, misused, reconcile, without_ignored};
 use crate::fields::{Element, Path};
 use crate::object::{Gvk, Object, Origin};
 
@@ -187,4 +187,55 @@ fn an_object_may_be_left_alone_in_the_words_of_others() {
     check("labels", "kustomize.toolkit.fluxcd.io/reconcile", "Disabled", Reconcile::Disabled);
     check("labels", "rhumb.dev/reconcile", "disabled", Reconcile::Enabled);
     assert_eq!(reconcile(&json!({})), Reconcile::Enabled);
+}
+
+#[test]
+fn only_what_we_own_alone_is_sent_to_an_object_that_is_there() {
+    const OURS: &str = r#"{"f:spec": {"f:replicas": {}, "f:paused": {}, "f:containers": {
+        "k:{\"name\":\"a\"}": {".": {}, "f:name": {}, "f:image": {}}}}}"#;
+    let check = |ignored: &str, others: &[&str], spec: Value, binds: Binds| {
+        let content = json!({"metadata": {"annotations": {"rhumb.dev/ignore-fields": ignored}}, "spec": {
+            "replicas": 3, "selector": "x", "containers": [{"name": "a", "image": "a:1", "tty": true}]}});
+        let live = json!({"spec": {"replicas": 7, "paused": false, "selector": "x", "strategy": "default",
+            "containers": [{"name": "z"}, {"name": "a", "image": "a:2", "tty": false}]}});
+        let settled = left_to_others(content, &live, Some(OURS), others);
+        assert_eq!((settled.content["spec"].clone(), settled.binds), (spec, binds), "{ignored}");
+    };
+    let container = |image: &str| json!([{"name": "a", "image": image, "tty": true}]);
+    let spec = |replicas: u32, image: &str| json!({"replicas": replicas, "selector": "x", "containers": container(image)});
+    check("", &[], spec(3, "a:1"), Binds::No);
+    check(".spec.replicas", &[], spec(7, "a:1"), Binds::ToVersion);
+    let without = json!({"selector": "x", "containers": container("a:1")});
+    check(".spec.replicas", &[r#"{"f:spec": {"f:replicas": {}}}"#], without, Binds::No);
+    check(".spec.containers[name=a].image", &[], spec(3, "a:2"), Binds::ToVersion);
+    // Somebody else's item came before it.
+    check(".spec.containers[0].image", &[], spec(3, "a:2"), Binds::ToVersion);
+    check("/spec/containers/0/image", &[], spec(3, "a:2"), Binds::ToVersion);
+    let theirs =
+        r#"{"f:spec": {"f:containers": {"k:{\"name\":\"a\"}": {".": {}, "f:image": {}, "f:name": {}}}}}"#;
+    let bare = json!({"replicas": 3, "selector": "x", "containers": [{"name": "a", "tty": true}]});
+    check(".spec.containers[name=a].image", &[theirs], bare, Binds::No);
+    // Nobody's: the server's default, which nothing resets.
+    let mut without = spec(3, "a:1");
+    without["containers"][0].as_object_mut().unwrap().remove("tty");
+    check(".spec.containers[name=a].tty", &[], without, Binds::No);
+    check(".spec.strategy", &[], spec(3, "a:1"), Binds::No);
+    // Ours from a content before this one, which left it to others and took it out at once.
+    let mut kept = spec(3, "a:1");
+    kept["paused"] = false.into();
+    check(".spec.paused", &[], kept, Binds::ToVersion);
+}
+
+#[test]
+fn what_is_laid_over_a_rollout_is_not_taken_for_what_others_want() {
+    let content = json!({"metadata": {"annotations": {"rhumb.dev/ignore-fields": ".spec.minReadySeconds"}},
+        "spec": {"minReadySeconds": 5}});
+    let ours = Some(r#"{"f:spec": {"f:minReadySeconds": {}}}"#);
+    let live = |annotations: Value| json!({"metadata": {"annotations": annotations}, "spec": {"minReadySeconds": 999}});
+    let sent = |annotations| {
+        left_to_others(content.clone(), &live(annotations), ours, &[]).content["spec"]["minReadySeconds"]
+            .clone()
+    };
+    assert_eq!(sent(json!({})), 999);
+    assert_eq!(sent(json!({"rhumb.dev/overlay": "surge=1 step=1"})), 5);
 }

@@ -5,6 +5,7 @@ mod budget;
 mod config_hash;
 mod decisions;
 mod ignore;
+mod left_alone;
 mod node_steps;
 mod orders;
 mod overlay;

@@ -24,6 +24,7 @@ fn thing(rv: u64, wanted: &Desired) -> Thing {
         shown: Shown::Plain,
         failed: false,
         asked: None,
+        asks: Reconcile::Enabled,
     }
 }
 

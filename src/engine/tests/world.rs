@@ -55,6 +55,7 @@ pub(super) fn desired(id: &ObjectId, content: u32, file: &str) -> Shared {
         after: Box::default(),
         defines: None,
         traits: Traits::default(),
+        ignores: None,
         origin: Origin { file: file.into(), line: 1, column: 1 },
         place: Place::default(),
     })
@@ -89,6 +90,8 @@ pub(super) struct Thing {
     pub(super) failed: bool,
     /// What people ask of it.
     pub(super) asked: Option<Box<Asked>>,
+    /// What somebody else's annotation on it asks for.
+    pub(super) asks: Reconcile,
 }
 
 /// What the audit log of the world shows of us.
@@ -157,6 +160,7 @@ impl World {
             deleting: false,
             keep: Keep::No,
             asked: thing.asked.clone(),
+            reconcile: thing.asks,
         }
     }
 
@@ -214,6 +218,7 @@ impl World {
             phase,
             failed: false,
             asked: known.as_ref().and_then(|thing| thing.asked.clone()),
+            asks: known.as_ref().map_or(Reconcile::Enabled, |thing| thing.asks),
         };
         self.log.push(if known.is_some() { Wrote::Changed(id.clone()) } else { Wrote::Created(id.clone()) });
         let live = Self::live(id, &thing);

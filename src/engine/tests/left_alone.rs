@@ -1,0 +1,191 @@
+//! Objects whose annotations ask to leave them alone.
+
+use std::sync::Arc;
+
+use super::world::{Rig, Wrote, config, desired, reading, workload};
+use crate::engine::*;
+use crate::object::ObjectId;
+
+/// A wanted object that asks for a treatment.
+fn asking(id: &ObjectId, content: u32, reconcile: Reconcile, change: impl FnOnce(&mut Desired)) -> Shared {
+    let mut wanted = (*desired(id, content, id.name())).clone();
+    wanted.traits.reconcile = reconcile;
+    change(&mut wanted);
+    Arc::new(wanted)
+}
+
+fn plain(id: &ObjectId, content: u32, reconcile: Reconcile) -> Shared {
+    asking(id, content, reconcile, |_| {})
+}
+
+/// Somebody else changes what we own of an object.
+fn drift(rig: &mut Rig, id: &ObjectId) {
+    let rv = rig.world.tick();
+    let thing = rig.world.things.get_mut(id).unwrap();
+    (thing.drifted, thing.rv, thing.shape) = (true, rv, rv);
+    rig.world.announce(id);
+}
+
+/// Somebody else puts an annotation on an object.
+fn mark(rig: &mut Rig, id: &ObjectId, asks: Reconcile) {
+    let rv = rig.world.tick();
+    let thing = rig.world.things.get_mut(id).unwrap();
+    (thing.asks, thing.rv) = (asks, rv);
+    rig.world.announce(id);
+}
+
+fn told(rig: &mut Rig, id: &ObjectId) -> Option<Reason> {
+    rig.decide(id).reason
+}
+
+#[test]
+fn what_is_disabled_is_neither_made_nor_changed_nor_repaired() {
+    let a = config("a");
+    let mut rig = Rig::new(3);
+    rig.read(reading("r1", &[("a", Some(plain(&a, 1, Reconcile::Disabled)))]));
+    rig.settle();
+    assert_eq!(rig.world.log, [], "it is not made");
+    assert_eq!(told(&mut rig, &a), Some(Reason::LeftAlone(Reconcile::Disabled)));
+    rig.read(reading("r2", &[("a", Some(plain(&a, 2, Reconcile::Enabled)))]));
+    rig.settle();
+    assert_eq!(rig.world.log, [Wrote::Created(a.clone())]);
+    rig.world.log.clear();
+    rig.read(reading("r3", &[("a", Some(plain(&a, 3, Reconcile::Disabled)))]));
+    rig.settle();
+    drift(&mut rig, &a);
+    rig.settle();
+    assert_eq!(rig.world.log, [], "it is neither changed nor repaired");
+    rig.read(reading("r4", &[("a", Some(plain(&a, 2, Reconcile::Enabled)))]));
+    rig.settle();
+    assert_eq!(rig.world.log, [Wrote::Changed(a)], "what drifted meanwhile is repaired");
+}
+
+#[test]
+fn a_mark_on_the_object_counts_as_long_as_it_is_there() {
+    let a = config("a");
+    let mut rig = Rig::new(3);
+    rig.read(reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
+    rig.settle();
+    rig.world.log.clear();
+    mark(&mut rig, &a, Reconcile::Disabled);
+    drift(&mut rig, &a);
+    rig.settle();
+    rig.read(reading("r2", &[("a", Some(desired(&a, 2, "a")))]));
+    rig.settle();
+    assert_eq!(rig.world.log, []);
+    // A new process reads it off the object.
+    rig.engine = rig.fresh(3);
+    rig.read(reading("r2", &[("a", Some(desired(&a, 2, "a")))]));
+    rig.settle();
+    assert_eq!(rig.world.log, []);
+    mark(&mut rig, &a, Reconcile::Enabled);
+    rig.settle();
+    assert_eq!(rig.world.log, [Wrote::Changed(a)]);
+}
+
+#[test]
+fn what_cannot_be_used_any_more_is_not_defended_either() {
+    let held = |a: &ObjectId| Reading {
+        revision: Some(crate::object::Revision::new("r2")),
+        files: vec![("a".into(), Some(held(a)))],
+        ..Reading::default()
+    };
+    let check = |asks: Reconcile, on_it: Reconcile, expected: &[Wrote]| {
+        let a = config("a");
+        let mut rig = Rig::new(3);
+        rig.read(reading("r1", &[("a", Some(plain(&a, 1, asks)))]));
+        rig.settle();
+        rig.world.log.clear();
+        rig.engine.read(0, held(&a));
+        mark(&mut rig, &a, on_it);
+        drift(&mut rig, &a);
+        rig.settle();
+        assert_eq!(rig.world.log, expected, "{asks:?} {on_it:?}");
+    };
+    check(Reconcile::Enabled, Reconcile::Enabled, &[Wrote::Changed(config("a"))]);
+    check(Reconcile::Enabled, Reconcile::Disabled, &[]);
+    check(Reconcile::OnlyCreate, Reconcile::Enabled, &[]);
+}
+
+/// A file whose object cannot be used.
+fn held(id: &ObjectId) -> FileFacts {
+    let wanted = desired(id, 2, "a");
+    let (gvk, origin) = (wanted.gvk.clone(), wanted.origin.clone());
+    let held = Held { id: id.clone(), gvk, origin, reason: "it is not usable".into() };
+    FileFacts { held: vec![Arc::new(held)], ..FileFacts::default() }
+}
+
+#[test]
+fn what_is_only_created_is_made_again_and_never_changed() {
+    let a = config("a");
+    let mut rig = Rig::new(3);
+    rig.read(reading("r1", &[("a", Some(plain(&a, 1, Reconcile::OnlyCreate)))]));
+    rig.settle();
+    assert_eq!(rig.world.log, [Wrote::Created(a.clone())]);
+    rig.world.log.clear();
+    drift(&mut rig, &a);
+    rig.settle();
+    rig.read(reading("r2", &[("a", Some(plain(&a, 2, Reconcile::OnlyCreate)))]));
+    rig.settle();
+    assert_eq!(rig.world.log, []);
+    assert_eq!(told(&mut rig, &a), Some(Reason::LeftAlone(Reconcile::OnlyCreate)));
+    rig.world.things.remove(&a);
+    rig.world.announce(&a);
+    rig.settle();
+    assert_eq!(rig.world.log, [Wrote::Created(a)]);
+}
+
+#[test]
+fn what_is_left_alone_holds_nobody_up_where_it_is_there() {
+    let (a, b) = (config("a"), workload("b"));
+    let second = |needs: &[ObjectId]| {
+        let needs = needs.into();
+        asking(&b, 1, Reconcile::Enabled, |wanted| (wanted.needs, wanted.wave) = (needs, 1))
+    };
+    // Its wave is over without it.
+    let mut rig = Rig::new(3);
+    rig.read(reading("r1", &[("a", Some(plain(&a, 1, Reconcile::Disabled))), ("b", Some(second(&[])))]));
+    rig.settle();
+    assert_eq!(rig.world.log, [Wrote::Created(b.clone())]);
+    // Whoever needs it waits for somebody to make it.
+    let mut rig = Rig::new(3);
+    let needs = second(std::slice::from_ref(&a));
+    rig.read(reading("r1", &[("a", Some(plain(&a, 1, Reconcile::Disabled))), ("b", Some(needs.clone()))]));
+    rig.settle();
+    assert_eq!(rig.world.log, []);
+    assert_eq!(told(&mut rig, &b), Some(Reason::Needs(a.clone(), "is not there yet".into())));
+    // And where it is there, its own change is not waited for.
+    let mut rig = Rig::new(3);
+    rig.read(reading("r1", &[("a", Some(plain(&a, 1, Reconcile::Enabled)))]));
+    rig.settle();
+    rig.world.log.clear();
+    rig.read(reading("r2", &[("a", Some(plain(&a, 2, Reconcile::Disabled))), ("b", Some(needs))]));
+    rig.settle();
+    assert_eq!(rig.world.log, [Wrote::Created(b)]);
+}
+
+#[test]
+fn a_workload_that_is_left_alone_holds_its_unit_up_for_nothing() {
+    let (a, b) = (config("a"), workload("b"));
+    let both = |content, reconcile| {
+        let web = asking(&b, content, reconcile, |wanted| wanted.needs = [a.clone()].into());
+        [("a", Some(desired(&a, content, "a"))), ("b", Some(web))]
+    };
+    let mut rig = Rig::new(3);
+    rig.read(reading("r1", &both(1, Reconcile::Enabled)));
+    rig.settle();
+    rig.world.log.clear();
+    rig.read(reading("r2", &both(2, Reconcile::Disabled)));
+    rig.settle();
+    assert_eq!(rig.world.log, [Wrote::Changed(a.clone())]);
+}
+
+#[test]
+fn it_is_no_refusal_and_is_at_rest() {
+    for asks in [Reconcile::Disabled, Reconcile::OnlyCreate] {
+        let reason = Reason::LeftAlone(asks);
+        assert!(reason.is_as_asked() && !reason.is_refusal(), "{reason}");
+    }
+    let words = Reason::LeftAlone(Reconcile::Disabled).to_string();
+    assert_eq!(words, "its annotation asks not to reconcile it");
+}

@@ -1,0 +1,216 @@
+//! Fields that are left to others, and objects that are left alone.
+
+use serde_json::{Value, json};
+
+use crate::support::{Repo, SOON, Site, eventually, yaml};
+
+/// A ConfigMap with annotations in flow style, and two keys.
+fn marked(name: &str, annotations: &str, a: &str, b: &str) -> String {
+    format!(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n  annotations: {{{annotations}}}\ndata:\n  \
+         a: \"{a}\"\n  b: \"{b}\"\n"
+    )
+}
+
+const IGNORE_A: &str = "rhumb.dev/ignore-fields: .data.a";
+
+/// Somebody else writes into a ConfigMap.
+fn theirs(site: &Site<'_>, name: &str, data: &Value) {
+    site.api.merge(&site.at("ConfigMap", name), "somebody", &json!({ "data": data }));
+}
+
+/// Waits until all that was written to ConfigMaps before has been seen and answered.
+fn pass(site: &Site<'_>, repo: &Repo, turn: &str) {
+    repo.change("other.yaml", &yaml::config_map("other", "a", turn));
+    site.await_data("other", "a", turn);
+    theirs(site, "other", &json!({"a": "drift"}));
+    site.await_data("other", "a", turn);
+}
+
+/// Puts an annotation on a ConfigMap, or takes it off.
+fn annotate(site: &Site<'_>, name: &str, key: &str, value: &Value) {
+    let change = json!({"metadata": {"annotations": {key: value}}});
+    site.api.merge(&site.at("ConfigMap", name), "kubectl-annotate", &change);
+}
+
+#[test]
+fn another_writer_keeps_an_ignored_field_and_all_else_is_repaired() {
+    let site = Site::new("ignored-field");
+    let repo = Repo::new(&[("map.yaml", marked("map", IGNORE_A, "ours", "1"))]);
+    let _daemon = site.daemon(repo.path());
+    // It is made as its manifest has it.
+    site.await_data("map", "a", "ours");
+    let window = site.window();
+    theirs(&site, "map", &json!({"a": "theirs"}));
+    pass(&site, &repo, "1");
+    assert!(window.to("configmaps", "map").is_empty(), "{:#?}", window.to("configmaps", "map"));
+    assert_eq!(site.data("map", "a"), "theirs");
+    // Another value in git is nobody's business either.
+    repo.change("map.yaml", &marked("map", IGNORE_A, "newer", "1"));
+    pass(&site, &repo, "2");
+    assert!(window.to("configmaps", "map").is_empty(), "{:#?}", window.to("configmaps", "map"));
+    site.diff(repo.path(), &[]).ends(0);
+    // A repair and a change leave it out.
+    theirs(&site, "map", &json!({"b": "drift"}));
+    site.await_data("map", "b", "1");
+    repo.change("map.yaml", &marked("map", IGNORE_A, "newer", "2"));
+    site.await_data("map", "b", "2");
+    assert_eq!(site.data("map", "a"), "theirs");
+    assert_eq!(window.to("configmaps", "map").len(), 2);
+    // It is theirs to take away, too.
+    theirs(&site, "map", &json!({"a": null}));
+    pass(&site, &repo, "3");
+    assert_eq!(window.to("configmaps", "map").len(), 2);
+    assert_eq!(site.data("map", "a"), "");
+    // Without the annotation it is as git has it.
+    repo.change("map.yaml", &marked("map", "", "newer", "2"));
+    site.await_data("map", "a", "newer");
+}
+
+#[test]
+fn a_field_that_is_ignored_from_now_on_is_not_reset() {
+    let site = Site::new("ignored-later");
+    let scaled = |annotations: &str, replicas: &str, image: &str| {
+        let text = yaml::deployment("web", 2, &format!("registry.example/web:{image}"));
+        let text = text
+            .replace("  name: web\nspec", &format!("  name: web\n  annotations: {{{annotations}}}\nspec"));
+        text.replace("  replicas: 2\n", replicas)
+    };
+    let ignores = "rhumb.dev/ignore-fields: /spec/replicas";
+    let repo = Repo::new(&[("web.yaml", scaled("", "  replicas: 3\n", "1"))]);
+    let _daemon = site.daemon(repo.path());
+    site.await_rollout("web");
+    let replicas = || site.value("Deployment", "web", "/spec/replicas");
+    let image = |tag: &str| {
+        let wanted = format!("registry.example/web:{tag}");
+        eventually("the image is there", SOON, || {
+            let image = site.value("Deployment", "web", "/spec/template/spec/containers/0/image");
+            if image == wanted.as_str() { Ok(()) } else { Err(image.to_string()) }
+        });
+    };
+    // The annotation comes, and the field goes from the manifest at once: of its only owner it would become 1.
+    repo.change("web.yaml", &scaled(ignores, "", "2"));
+    image("2");
+    assert_eq!(replicas(), 3);
+    repo.change("web.yaml", &scaled(ignores, "  replicas: 5\n", "3"));
+    image("3");
+    assert_eq!(replicas(), 3);
+    let scale = json!({"spec": {"replicas": 4}});
+    site.api.merge(&format!("{}/scale", site.at("Deployment", "web")), "scaler", &scale);
+    repo.change("web.yaml", &scaled(ignores, "  replicas: 5\n", "4"));
+    image("4");
+    assert_eq!(replicas(), 4);
+    let owners = site.value("Deployment", "web", "/metadata/managedFields");
+    let ours = owners.as_array().unwrap().iter().find(|entry| entry["manager"] == "rhumb").unwrap();
+    assert!(ours["fieldsV1"]["f:spec"]["f:replicas"].is_null(), "{ours}");
+    repo.change("web.yaml", &scaled("", "  replicas: 5\n", "4"));
+    eventually("git's count is there", SOON, || match replicas() {
+        count if count == 5 => Ok(()),
+        count => Err(count.to_string()),
+    });
+}
+
+#[test]
+fn what_was_applied_by_kubectl_keeps_its_ignored_fields_when_it_is_taken_over() {
+    let site = Site::new("ignored-adopted");
+    let repo = Repo::new(&[("map.yaml", marked("map", IGNORE_A, "ours", "1"))]);
+    let file = site.state.path().join("map.yaml");
+    std::fs::write(&file, marked("map", "", "theirs", "0")).unwrap();
+    site.kubectl(&["apply", "-f", file.to_str().unwrap()]);
+    site.apply(repo.path(), &[]).ends(0).says(&["configmap/map", "configured"]);
+    assert_eq!((site.data("map", "a"), site.data("map", "b")), ("theirs".to_owned(), "1".to_owned()));
+}
+
+#[test]
+fn a_diff_says_which_fields_it_does_not_look_at() {
+    let site = Site::new("ignored-shown");
+    let repo = Repo::new(&[("map.yaml", marked("map", IGNORE_A, "ours", "1"))]);
+    site.apply(repo.path(), &[]).ends(0);
+    theirs(&site, "map", &json!({"a": "theirs"}));
+    let told = |run: &Value| {
+        let objects = run["objects"].as_array().unwrap();
+        let map = objects.iter().find(|object| object.to_string().contains("map.yaml")).unwrap();
+        (map["action"].clone(), map["reason"].clone(), map["fields"].clone())
+    };
+    let same = site.diff(repo.path(), &["-o", "json"]).ends(0).json();
+    assert_eq!(told(&same), (json!("unchanged"), json!("left to others: .data.a"), json!([])));
+    repo.change("map.yaml", &marked("map", IGNORE_A, "newer", "2"));
+    let changed = site.diff(repo.path(), &["-o", "json"]).ends(1).json();
+    let (verdict, reason, fields) = told(&changed);
+    assert_eq!((verdict, reason), (json!("configure"), json!("left to others: .data.a")));
+    assert!(fields.to_string().contains("data.b") && !fields.to_string().contains("data.a"), "{fields}");
+    site.diff(repo.path(), &[]).ends(1).says(&["left to others: .data.a"]);
+}
+
+#[test]
+fn what_is_disabled_is_left_alone_until_it_is_enabled_again() {
+    let site = Site::new("left-alone");
+    let off = "rhumb.dev/reconcile: disabled";
+    let repo = Repo::new(&[
+        ("map.yaml", marked("map", "", "1", "1")),
+        ("flux.yaml", marked("flux", "", "1", "1")),
+        ("never.yaml", marked("never", "kustomize.toolkit.fluxcd.io/reconcile: disabled", "1", "1")),
+    ]);
+    let _daemon = site.daemon(repo.path());
+    site.await_data("map", "a", "1");
+    site.await_data("flux", "a", "1");
+    // By its manifest, and by a mark on the object.
+    annotate(&site, "flux", "kustomize.toolkit.fluxcd.io/reconcile", &json!("disabled"));
+    repo.change("map.yaml", &marked("map", off, "2", "2"));
+    pass(&site, &repo, "1");
+    let window = site.window();
+    theirs(&site, "map", &json!({"a": "drift"}));
+    theirs(&site, "flux", &json!({"a": "drift"}));
+    repo.change("flux.yaml", &marked("flux", "", "2", "2"));
+    pass(&site, &repo, "2");
+    for name in ["map", "flux", "never"] {
+        assert!(window.to("configmaps", name).is_empty(), "{:#?}", window.to("configmaps", name));
+    }
+    assert_eq!((site.data("map", "a"), site.data("map", "b")), ("drift".to_owned(), "1".to_owned()));
+    assert!(!site.has("ConfigMap", "never"));
+    let diff = site.diff(repo.path(), &[]).ends(0);
+    diff.says(&["all 3 are kept", "its annotation asks not to reconcile it"]);
+    // No source names it any more, and it stays.
+    repo.remove("flux.yaml");
+    repo.commit("Remove");
+    pass(&site, &repo, "3");
+    window.assert_no_deletes();
+    assert_eq!(site.data("flux", "a"), "drift");
+    repo.change("flux.yaml", &marked("flux", "", "3", "3"));
+    repo.change("map.yaml", &marked("map", "rhumb.dev/reconcile: enabled", "1", "1"));
+    site.await_data("map", "a", "1");
+    annotate(&site, "flux", "kustomize.toolkit.fluxcd.io/reconcile", &json!("enabled"));
+    site.await_data("flux", "a", "3");
+    repo.change("never.yaml", &marked("never", "", "1", "1"));
+    site.await_data("never", "a", "1");
+}
+
+#[test]
+fn a_pass_over_what_is_left_alone_ends_well_and_says_so() {
+    let site = Site::new("left-alone-pass");
+    let off = marked("map", "rhumb.dev/reconcile: disabled", "1", "1");
+    let repo = Repo::new(&[("map.yaml", off), ("other.yaml", yaml::config_map("other", "a", "1"))]);
+    let run = site.apply(repo.path(), &["--wait"]).ends(0);
+    run.says(&["configmap/map", "kept", "its annotation asks not to reconcile it"]);
+    assert!(site.has("ConfigMap", "other") && !site.has("ConfigMap", "map"));
+}
+
+#[test]
+fn what_is_only_to_be_created_is_made_again_and_never_changed() {
+    let site = Site::new("only-created");
+    let once = "kustomize.toolkit.fluxcd.io/ssa: IfNotPresent";
+    let repo = Repo::new(&[("map.yaml", marked("map", once, "1", "1"))]);
+    let _daemon = site.daemon(repo.path());
+    site.await_data("map", "a", "1");
+    let window = site.window();
+    theirs(&site, "map", &json!({"a": "theirs"}));
+    repo.change("map.yaml", &marked("map", once, "2", "2"));
+    pass(&site, &repo, "1");
+    assert!(window.to("configmaps", "map").is_empty(), "{:#?}", window.to("configmaps", "map"));
+    assert_eq!((site.data("map", "a"), site.data("map", "b")), ("theirs".to_owned(), "1".to_owned()));
+    site.api.delete(&site.at("ConfigMap", "map"));
+    site.await_data("map", "a", "2");
+    // Its mark on the object is our own: the manifest's word is the newer one.
+    repo.change("map.yaml", &marked("map", "", "3", "3"));
+    site.await_data("map", "a", "3");
+}
