@@ -18,6 +18,7 @@ use crate::object::ObjectId;
 
 /// What is known of the budget, and of what uses it.
 #[derive(Debug, Default)]
+#[cfg_attr(test, derive(Clone))]
 pub(super) struct Rollouts {
     pub(super) budget: Budget,
     pub(super) rolls: BTreeMap<ObjectId, Roll>,
@@ -53,8 +54,11 @@ pub(super) struct Roll {
     pub(super) reserved: u32,
     /// What is claimed for it; none for a rollout that somebody else began.
     pub(super) claim: Option<Claim>,
-    shown: Option<Rolling>,
-    /// When anything last changed.
+    /// Words of a failure that it had before our write: not a failure of what we wrote.
+    pub(super) blamed: Option<Arc<str>>,
+    /// The farthest that it has come: updated pods, and available ones beside so many.
+    best: Option<(u32, u32)>,
+    /// When it last came farther.
     moved: Option<Instant>,
     /// Since when it is whole.
     whole: Option<Instant>,
@@ -64,7 +68,17 @@ pub(super) struct Roll {
 
 impl Roll {
     pub(super) fn new(token: Token, reserved: u32, claim: Option<Claim>, written: Option<Rv>) -> Self {
-        Self { written, token, reserved, claim, shown: None, moved: None, whole: None, failed: None }
+        Self {
+            written,
+            token,
+            reserved,
+            claim,
+            blamed: None,
+            best: None,
+            moved: None,
+            whole: None,
+            failed: None,
+        }
     }
 }
 
@@ -315,8 +329,10 @@ impl Engine {
             _ => return Stand::Going(None),
         };
         let Some(rolling) = live.rolling else { return Stand::Done };
-        if roll.shown != Some(rolling) {
-            (roll.shown, roll.moved) = (Some(rolling), Some(now));
+        let (came, best) = ((rolling.updated, rolling.available), roll.best.unwrap_or_default());
+        // Pods that come and go are no progress; another template begins anew.
+        if roll.best.is_none() || came > best || came.0 < best.0 {
+            (roll.best, roll.moved) = (Some(came), Some(now));
         }
         let whole = match rolling.phase {
             RollPhase::Settled => true,
@@ -340,7 +356,9 @@ impl Engine {
         if roll.failed.is_some() {
             return Stand::Going(None);
         }
-        if live.health.status == crate::health::Status::Failed {
+        if live.health.status == crate::health::Status::Failed
+            && !self.is_told(id, roll, &live.health.message)
+        {
             return Stand::Failed(live.health.message.clone());
         }
         let deadline = *roll.moved.get_or_insert(now) + self.deadline(id);
@@ -349,6 +367,14 @@ impl Engine {
         }
         let minutes = self.deadline(id).as_secs().div_ceil(60);
         Stand::Failed(format!("no progress for {minutes} min: {}", super::gate::health_words(live)).into())
+    }
+
+    /// Whether a failure was told before the write that this is the rollout of: the controller of a Deployment leaves
+    /// the condition as it is until the way back has got somewhere.
+    fn is_told(&self, id: &ObjectId, roll: &Roll, words: &str) -> bool {
+        let rejected = self.entry(id).and_then(|entry| entry.instead.as_ref());
+        roll.blamed.as_deref() == Some(words)
+            || rejected.is_some_and(|instead| self.goes_back(id) && instead.cause.contains(words))
     }
 
     fn succeeded(&mut self, id: &ObjectId, roll: &Roll) {
@@ -417,5 +443,20 @@ impl Engine {
         let changed =
             |(id, now): &(&ObjectId, &Option<Shortage>)| before.get(*id).map(kind) != Some(kind(now));
         self.dirty.extend(self.rollouts.permits.iter().filter(changed).map(|(id, _)| id.clone()));
+    }
+}
+
+#[cfg(test)]
+impl Engine {
+    /// What is remembered of one workload's rollout, whatever the versions are.
+    pub(super) fn roll_words(&self, id: &ObjectId) -> String {
+        let rollouts = &self.rollouts;
+        let roll = rollouts.rolls.get(id).map(|roll| {
+            let shown = self.live(id).map(|live| roll.written.map(|written| live.rv >= written));
+            (shown, roll.token, roll.reserved, &roll.claim, &roll.blamed, roll.best, &roll.failed)
+        });
+        let (asked, over) = (rollouts.asked.get(id), rollouts.over.contains(id));
+        let (claiming, window) = (rollouts.claiming.contains(id), rollouts.window.min(4));
+        format!("{roll:?} {asked:?} {over} {claiming} {window}")
     }
 }

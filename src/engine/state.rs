@@ -36,6 +36,7 @@ pub(super) enum Foresight {
 
 /// All facts, and every transition.
 #[derive(Debug, Default)]
+#[cfg_attr(test, derive(Clone))]
 pub struct Engine {
     pub(super) sources: Vec<Source>,
     pub(super) applysets: Vec<Arc<str>>,

@@ -14,6 +14,7 @@ use super::entry::SourceId;
 use super::rolls::Roll;
 use super::state::{Engine, Foresight};
 use super::{Reason, is_workload};
+use crate::health::Status;
 use crate::object::{Hash, ObjectId};
 
 impl Engine {
@@ -181,7 +182,12 @@ impl Engine {
         if !flying {
             self.rollouts.starts.push_back((now, id.clone(), source));
         }
-        self.rollouts.rolls.insert(id.clone(), Roll::new(Token::Held, cost, claim, None));
+        let health = self.shown(id).map(|live| &live.health);
+        let blamed =
+            health.filter(|health| health.status == Status::Failed).map(|health| health.message.clone());
+        let mut roll = Roll::new(Token::Held, cost, claim, None);
+        roll.blamed = blamed;
+        self.rollouts.rolls.insert(id.clone(), roll);
         self.rollouts.stale = true;
     }
 

@@ -5,6 +5,7 @@ mod budget;
 mod config_hash;
 mod decisions;
 mod ignore;
+mod model;
 mod node_steps;
 mod overlay;
 mod prune;

@@ -21,7 +21,8 @@ fn thing(rv: u64, wanted: &Desired) -> Thing {
         shape: rv,
         foreign: false,
         phase: RollPhase::Settled,
-        failed: false,
+        failed: None,
+        numbers: None,
     }
 }
 

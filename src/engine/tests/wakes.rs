@@ -230,7 +230,8 @@ fn a_count_that_an_autoscaler_may_own_is_not_sent_before_the_autoscalers_are_kno
         shape: 1,
         foreign: false,
         phase: RollPhase::Settled,
-        failed: false,
+        failed: None,
+        numbers: None,
     };
     rig.read(reading("r1", &[("a", Some(wanted))]));
     rig.engine.seen(&a, Live { replicas_ceded: true, ..World::live(&a, &thing) });
@@ -267,7 +268,8 @@ fn an_annotation_that_the_server_does_not_keep_is_sent_once() {
                 shape: 1,
                 foreign: false,
                 phase: RollPhase::Settled,
-                failed: false,
+                failed: None,
+                numbers: None,
             },
         )
     };

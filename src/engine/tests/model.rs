@@ -1,0 +1,451 @@
+//! Every order in which a small rollout can go: three workloads of three pods, one of them with a configuration, two
+//! commits, the end of the process at any point, and views that arrive late.
+//!
+//! The budget is counted in the modelled cluster and never asked of the engine.
+
+use std::collections::hash_map::DefaultHasher;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::fmt::Write as _;
+use std::hash::{Hash as _, Hasher as _};
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::world::{Rig, config, desired, reading, workload};
+use crate::engine::*;
+use crate::object::{GroupKind, Hash, ObjectId};
+
+const NAMES: [&str; 3] = ["a", "b", "c"];
+
+/// One pod: its template, and whether it is available.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Pod(Hash, bool);
+
+/// What one run of the model is about.
+#[derive(Clone, Debug)]
+struct Case {
+    most: u32,
+    pods: u32,
+    /// The contents of `env`, `a`, `b`, `c` in each commit.
+    commits: Vec<[u32; 4]>,
+    /// Contents of workloads whose pods never get available.
+    bad: Vec<(&'static str, u32)>,
+    crashes: u32,
+}
+
+impl Case {
+    fn budget(&self) -> Budget {
+        Budget { max_unavailable: Amount::Pods(self.pods), ..super::world::budget(self.most) }
+    }
+
+    fn wanted(&self, commit: usize) -> Vec<Shared> {
+        let [env, contents @ ..] = self.commits[commit];
+        let strategy = json!({"spec": {"strategy": {"rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0}}}});
+        let workloads = NAMES.iter().zip(contents).map(|(name, content)| {
+            let mut one = (*desired(&workload(name), content, name)).clone();
+            one.strategy = Strategy::of(&GroupKind::new("apps", "Deployment"), &strategy);
+            if *name == "a" {
+                one.needs = [config("env")].into();
+            }
+            Arc::new(one)
+        });
+        std::iter::once(desired(&config("env"), env, "env")).chain(workloads).collect()
+    }
+}
+
+/// What can happen next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// The loop decides about one object.
+    Turn,
+    /// The budget object is written.
+    Claims,
+    /// The parent is written.
+    Parents,
+    /// Older contents are read.
+    Resolve,
+    /// The oldest event arrives.
+    Deliver,
+    /// The controller of a workload does one thing.
+    Controller(usize),
+    /// The next commit is read.
+    Commit,
+    /// The process dies, and another one starts.
+    Crash,
+}
+
+#[derive(Clone)]
+struct Model<'a> {
+    case: &'a Case,
+    rig: Rig,
+    pods: [[Pod; 3]; 3],
+    commit: usize,
+    crashes: u32,
+    idle: bool,
+}
+
+impl<'a> Model<'a> {
+    /// The first commit is at rest.
+    fn new(case: &'a Case) -> Self {
+        let mut rig = Rig::new(case.most);
+        rig.engine = rig.fresh_with(case.budget());
+        let wanted = case.wanted(0);
+        let pods = std::array::from_fn(|number| [Pod(wanted[number + 1].hash, true); 3]);
+        rig.world.bad =
+            case.bad.iter().map(|(name, content)| desired(&workload(name), *content, "").hash).collect();
+        let mut model = Self { case, rig, pods, commit: 0, crashes: 0, idle: false };
+        model.read();
+        model.rig.settle();
+        for name in NAMES {
+            if let Some(thing) = model.rig.world.things.get_mut(&workload(name)) {
+                let full = Rolling {
+                    replicas: 3,
+                    updated: 3,
+                    ready: 3,
+                    available: 3,
+                    may_lose: 1,
+                    ..Rolling::default()
+                };
+                thing.numbers = Some(full);
+            }
+        }
+        model.rig.world.events.clear();
+        model.restart();
+        model.rig.settle();
+        model.rig.world.log.clear();
+        model
+    }
+
+    fn read(&mut self) {
+        let revision = format!("r{}", self.commit);
+        let wanted = self.case.wanted(self.commit);
+        let files: Vec<(&str, Option<Shared>)> =
+            ["env", "a", "b", "c"].into_iter().zip(wanted).map(|(file, want)| (file, Some(want))).collect();
+        self.rig.read(reading(&revision, &files));
+    }
+
+    fn restart(&mut self) {
+        self.rig.world.events.clear();
+        self.rig.engine = self.rig.fresh_with(self.case.budget());
+        self.read();
+        self.rig.engine.mark_all();
+    }
+
+    fn wanted(&self, number: usize) -> Hash {
+        self.content(&workload(NAMES[number]))
+    }
+
+    fn content(&self, id: &ObjectId) -> Hash {
+        self.rig.world.things[id].release.as_ref().unwrap().hash
+    }
+
+    /// The next pod to be made available, or else to be replaced.
+    fn next_pod(&self, number: usize) -> Option<usize> {
+        let (wanted, pods) = (self.wanted(number), &self.pods[number]);
+        let away =
+            pods.iter().position(|pod| !pod.1 && !(pod.0 == wanted && self.rig.world.bad.contains(&pod.0)));
+        let stuck = pods.iter().any(|pod| !pod.1);
+        away.or_else(|| pods.iter().position(|pod| pod.0 != wanted).filter(|_| !stuck))
+    }
+
+    fn is_stuck(&self, number: usize) -> bool {
+        let wanted = self.wanted(number);
+        self.pods[number].iter().any(|pod| !pod.1 && pod.0 == wanted && self.rig.world.bad.contains(&pod.0))
+    }
+
+    fn numbers(&self, number: usize) -> Rolling {
+        let (wanted, pods) = (self.wanted(number), &self.pods[number]);
+        let count = |counts: &dyn Fn(&Pod) -> bool| pods.iter().filter(|pod| counts(pod)).count() as u32;
+        let (updated, available) = (count(&|pod| pod.0 == wanted), count(&|pod| pod.1));
+        let phase = match (updated, available) {
+            (3, 3) => RollPhase::Settled,
+            (3, _) => RollPhase::Recovering,
+            _ => RollPhase::Replacing,
+        };
+        Rolling { replicas: 3, updated, ready: available, available, may_lose: 1, phase }
+    }
+
+    /// Whether the controller has something to do, or to tell.
+    fn is_moving(&self, number: usize) -> bool {
+        let thing = &self.rig.world.things[&workload(NAMES[number])];
+        let told = thing.numbers.map(|numbers| Rolling { phase: thing.phase, ..numbers })
+            == Some(self.numbers(number));
+        let blamed = !self.is_stuck(number) || thing.failed == Some(self.wanted(number));
+        self.next_pod(number).is_some() || !told || !blamed
+    }
+
+    fn control(&mut self, number: usize) {
+        let wanted = self.wanted(number);
+        let next = self.next_pod(number);
+        if let Some(next) = next {
+            let pod = &mut self.pods[number][next];
+            *pod = if pod.0 == wanted { Pod(wanted, true) } else { Pod(wanted, false) };
+            self.pods[number].sort();
+        }
+        let (numbers, stuck) = (self.numbers(number), self.is_stuck(number));
+        let id = workload(NAMES[number]);
+        let rv = self.rig.world.tick();
+        let thing = self.rig.world.things.get_mut(&id).unwrap();
+        (thing.numbers, thing.phase, thing.rv) = (Some(numbers), numbers.phase, rv);
+        thing.failed = match next {
+            // It gets somewhere.
+            Some(_) => None,
+            None if stuck => Some(wanted),
+            None => thing.failed,
+        };
+        self.rig.world.announce(&id);
+    }
+
+    fn steps(&self) -> Vec<Step> {
+        let mut steps = Vec::new();
+        if !self.rig.world.events.is_empty() {
+            steps.push(Step::Deliver);
+        }
+        if !self.idle {
+            steps.push(Step::Turn);
+        }
+        if self.rig.engine.next_book().is_some() {
+            steps.push(Step::Claims);
+        }
+        if self.rig.engine.next_rejections(0).is_some() {
+            steps.push(Step::Parents);
+        }
+        if !self.rig.engine.unresolved().is_empty() {
+            steps.push(Step::Resolve);
+        }
+        steps.extend((0..3).filter(|number| self.is_moving(*number)).map(Step::Controller));
+        if self.commit + 1 < self.case.commits.len() {
+            steps.push(Step::Commit);
+        }
+        if self.crashes < self.case.crashes && !(self.commit == 0 || steps.is_empty()) {
+            steps.push(Step::Crash);
+        }
+        steps
+    }
+
+    fn take(&mut self, step: Step) {
+        self.idle = false;
+        match step {
+            Step::Deliver => self.rig.deliver(1),
+            Step::Turn => self.turn(),
+            Step::Claims => self.rig.keep_claims(),
+            Step::Parents => self.rig.keep_parents(),
+            Step::Resolve => self.rig.resolve(),
+            Step::Controller(number) => self.control(number),
+            Step::Commit => {
+                self.commit += 1;
+                self.read();
+            }
+            Step::Crash => {
+                self.crashes += 1;
+                self.restart();
+            }
+        }
+        // The loop begins each turn with this.
+        self.rig.engine.advance(self.rig.now);
+        self.rig.engine.settle();
+    }
+
+    /// One decision of the loop.
+    fn turn(&mut self) {
+        let mut dirty = self.rig.engine.take_dirty();
+        dirty.sort();
+        dirty.dedup();
+        let Some((first, rest)) = dirty.split_first() else {
+            self.idle = true;
+            return;
+        };
+        for id in rest {
+            self.rig.engine.mark(id);
+        }
+        let decision = self.rig.engine.decide(first, self.rig.now);
+        if let Action::Apply(apply) = &decision.action {
+            self.judge(apply);
+        }
+        self.rig.act(first, decision);
+    }
+
+    /// What was rejected is not applied again while the newest commit asks for exactly that.
+    fn judge(&self, apply: &Apply) {
+        let wanted: BTreeMap<ObjectId, Hash> =
+            self.case.wanted(self.commit).iter().map(|want| (want.id.clone(), want.hash)).collect();
+        for rejection in &self.rig.world.rejections {
+            let members = &rejection.unit.members;
+            let asked = members.iter().all(|(id, member)| wanted.get(id) == member.content.as_ref());
+            let content = members.get(&apply.want.id).and_then(|member| member.content);
+            assert!(
+                !asked || content != Some(apply.want.hash),
+                "{} was rejected: {:?}",
+                apply.want.id,
+                self.case
+            );
+        }
+    }
+
+    /// What must hold in every state.
+    fn check(&self) {
+        let away: usize = self.pods.iter().flatten().filter(|pod| !pod.1).count();
+        assert!(away <= self.case.pods as usize, "{away} pods are away: {:?}", self.case);
+        let replacing =
+            (0..3).filter(|number| self.pods[*number].iter().any(|pod| pod.0 != self.wanted(*number)));
+        let held = |number: &usize| {
+            let id = workload(NAMES[*number]);
+            let mut rejections = self.rig.world.rejections.iter();
+            rejections.any(|one| one.way == Way::Held && one.unit.members.contains_key(&id))
+        };
+        let replacing: Vec<&str> =
+            replacing.filter(|number| !held(number)).map(|number| NAMES[number]).collect();
+        assert!(replacing.len() <= self.case.most as usize, "{replacing:?} roll: {:?}", self.case);
+        let at = |commit: usize, id: &ObjectId| {
+            self.case.wanted(commit).iter().any(|want| want.id == *id && want.hash == self.content(id))
+        };
+        let whole = (0..self.case.commits.len())
+            .any(|commit| at(commit, &config("env")) && at(commit, &workload("a")));
+        let book = &self.rig.world.book;
+        let recorded = book.units.iter().any(|unit| unit.members.contains_key(&config("env")));
+        let claimed = book.claims.contains_key(&workload("a"));
+        let going_back =
+            self.rig.world.rejections.iter().any(|one| one.unit.members.contains_key(&config("env")));
+        assert!(whole || recorded || claimed || going_back, "the unit is torn: {:?}", self.case);
+    }
+
+    /// At rest, each unit is at the newest commit, or at the newest one that is good.
+    fn check_end(&self) {
+        let last = self.case.commits.len() - 1;
+        for name in NAMES {
+            let bad = |commit: usize| {
+                let content = self
+                    .case
+                    .wanted(commit)
+                    .iter()
+                    .find(|want| want.id == workload(name))
+                    .map(|want| want.hash);
+                content.is_some_and(|content| self.rig.world.bad.contains(&content))
+            };
+            let good = (0..=last).rev().filter(|commit| !bad(*commit));
+            let contents: Vec<Hash> = good
+                .flat_map(|commit| self.case.wanted(commit))
+                .filter(|want| want.id == workload(name))
+                .map(|want| want.hash)
+                .collect();
+            let expected = if bad(last) { &contents[..] } else { &contents[..1] };
+            assert!(
+                expected.contains(&self.content(&workload(name))),
+                "{name} ends elsewhere: {:?}",
+                self.case
+            );
+            let number = NAMES.iter().position(|other| *other == name).unwrap();
+            let whole = self.pods[number].iter().all(|pod| *pod == Pod(self.wanted(number), true));
+            assert!(whole, "{name} is not whole at the end: {:?}", self.case);
+        }
+        assert_eq!(self.rig.world.book, Book::default(), "{:?}", self.case);
+    }
+
+    /// What tells one state from another, whatever the versions are.
+    fn print(&self) -> u64 {
+        let mut text = String::new();
+        let world = &self.rig.world;
+        for (id, thing) in &world.things {
+            let live = self.rig.engine.live(id);
+            let entry = self.rig.engine.entry(id);
+            let _ = write!(
+                text,
+                "{id} {:?} {:?} {:?} {:?}|{:?} {}|",
+                thing.release,
+                thing.phase,
+                thing.numbers,
+                thing.failed,
+                live.map(|live| (&live.release, live.rolling, &live.health.message)),
+                live.is_some_and(|live| live.rv.0 == thing.rv),
+            );
+            let _ = write!(
+                text,
+                "{:?}",
+                entry.map(|entry| (
+                    &entry.accepted,
+                    entry.candidate().map(|want| want.hash),
+                    &entry.instead,
+                    entry.written.map(|(rv, _)| live.map(|live| live.rv >= rv)),
+                    entry.looked.is_some(),
+                    entry.verified.as_ref().map(|verified| verified.content),
+                ))
+            );
+            text.push_str(&self.rig.engine.roll_words(id));
+        }
+        for (id, thing) in &world.events {
+            let _ = write!(
+                text,
+                "{id} {:?};",
+                thing.as_ref().map(|thing| (&thing.release, thing.phase, thing.numbers, thing.failed))
+            );
+        }
+        let dirty: BTreeSet<&ObjectId> = self.rig.engine.dirty.iter().collect();
+        let waits: BTreeMap<&ObjectId, String> =
+            self.rig.engine.waits.iter().map(|(id, topic)| (id, format!("{topic:?}"))).collect();
+        let _ = write!(text, "{dirty:?} {waits:?} {:?} {:?}", world.book, world.rejections);
+        let _ = write!(
+            text,
+            "{:?}{} {} {}",
+            self.pods.map(|pods| pods.map(|pod| (pod.0, pod.1))),
+            self.commit,
+            self.crashes,
+            self.idle
+        );
+        let mut hasher = DefaultHasher::new();
+        text.hash(&mut hasher);
+        hasher.finish()
+    }
+}
+
+/// Goes through all states that can be reached, and tells how many there are, and how many of them are ends.
+fn explore(case: &Case, most: usize) -> (usize, usize) {
+    let mut seen = HashSet::new();
+    let mut open = vec![(Model::new(case), Vec::new())];
+    let mut ends = 0;
+    while let Some((model, path)) = open.pop() {
+        if !seen.insert(model.print()) {
+            continue;
+        }
+        assert!(path.len() < 400, "it never comes to rest: {case:?}");
+        let steps = model.steps();
+        if steps.is_empty() {
+            ends += 1;
+            model.check_end();
+        }
+        for step in steps {
+            let mut next = model.clone();
+            let mut path: Vec<Step> = path.clone();
+            path.push(step);
+            let tried = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                next.take(step);
+                next.check();
+                next
+            }));
+            match tried {
+                Ok(next) => open.push((next, path)),
+                Err(why) => {
+                    eprintln!("after {path:?}");
+                    std::panic::resume_unwind(why);
+                }
+            }
+        }
+        if seen.len() >= most {
+            return (seen.len(), ends);
+        }
+    }
+    (seen.len(), ends)
+}
+
+#[test]
+fn try_it() {
+    let two = vec![[1, 1, 1, 1], [2, 2, 2, 2]];
+    let serial = Case { most: 1, pods: 1, commits: two.clone(), bad: vec![], crashes: 0 };
+    let bad = vec![("a", 2)];
+    for case in [
+        Case { pods: 2, bad: bad.clone(), ..serial.clone() },
+        Case { bad: bad.clone(), crashes: 1, ..serial.clone() },
+    ] {
+        let began = std::time::Instant::now();
+        eprintln!("{:?} in {:?} {case:?}", explore(&case, 20000), began.elapsed());
+    }
+}
