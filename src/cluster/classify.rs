@@ -110,6 +110,9 @@ fn of_status(code: u16, retry_after: Option<u64>, status: &Status, on: &On) -> F
         404 => missing(status, on),
         409 => conflict(causes, status, on),
         410 => Fault::Expired,
+        429 if causes.iter().any(|cause| cause.reason == "DisruptionBudget") => {
+            Fault::Disruption { message: disruption(status, causes) }
+        }
         429 => {
             let seconds = retry_after.or(asked.filter(|seconds| *seconds > 0));
             Fault::TooMany { after: seconds.map(|s| Duration::from_secs(s).min(LONGEST_WAIT)) }
@@ -122,6 +125,12 @@ fn of_status(code: u16, retry_after: Option<u64>, status: &Status, on: &On) -> F
         504 if causes.iter().any(|cause| cause.reason == "ResourceVersionTooLarge") => Fault::Expired,
         _ => Fault::Server { code, message: spoken(status, on, "the server failed") },
     }
+}
+
+/// "Cannot evict pod as it would violate the pod's disruption budget." does not name it; the cause does.
+fn disruption(status: &Status, causes: &[StatusCause]) -> String {
+    let budget = causes.iter().find(|cause| cause.reason == "DisruptionBudget" && !cause.message.is_empty());
+    cut(budget.map_or(&status.message, |cause| &cause.message)).into_owned()
 }
 
 /// Server-side apply answers a field that the schema does not know with a 500.

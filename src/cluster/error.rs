@@ -148,6 +148,12 @@ pub enum Fault {
     /// The credentials are not accepted.
     #[error("the server does not accept the credentials (401)")]
     Unauthorized,
+    /// A `PodDisruptionBudget` keeps a pod from being evicted now.
+    #[error("{message}")]
+    Disruption {
+        /// The server's words, which name the budget.
+        message: String,
+    },
     /// The server is asked too much.
     #[error("the server asks to slow down (429)")]
     TooMany {
@@ -270,7 +276,8 @@ impl Fault {
             | Self::Immutable { .. }
             | Self::Webhook { .. } => Class::Invalid,
             Self::Denied { .. } | Self::Unauthorized => Class::Forbidden,
-            Self::TooMany { .. }
+            Self::Disruption { .. }
+            | Self::TooMany { .. }
             | Self::Expired
             | Self::Server { .. }
             | Self::Timeout { .. }
@@ -293,6 +300,7 @@ impl Fault {
             | Self::Denied { by: Denial::Rbac | Denial::Quota | Denial::Admission, .. } => Retry::Slowly,
             Self::Denied { by: Denial::Terminating, .. }
             | Self::Unauthorized
+            | Self::Disruption { .. }
             | Self::TooMany { .. }
             | Self::Expired
             | Self::Server { .. }

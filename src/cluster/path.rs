@@ -1,5 +1,6 @@
 //! URLs of the Kubernetes API.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -13,16 +14,42 @@ pub enum Selector {
     All,
     /// The members of these sets, by label.
     PartOf(BTreeSet<Arc<str>>),
+    /// Some objects of one namespace.
+    Within(Arc<Within>),
+}
+
+/// Some objects of one namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Within {
+    /// The namespace.
+    pub namespace: Arc<str>,
+    /// A label selector, as in a URL; none for all labels.
+    pub labels: Option<Arc<str>>,
+    /// A field selector, as in a URL; none for all.
+    pub fields: Option<Arc<str>>,
 }
 
 impl Selector {
-    /// The label selector; none for all.
-    pub(super) fn text(&self) -> Option<String> {
+    /// The namespace; none for the whole cluster.
+    pub(super) fn namespace(&self) -> Option<&str> {
         match self {
-            Self::All => None,
+            Self::All | Self::PartOf(_) => None,
+            Self::Within(within) => Some(&within.namespace),
+        }
+    }
+
+    /// The parameters of a list or a watch.
+    pub(super) fn parameters(&self) -> Vec<(&'static str, Cow<'_, str>)> {
+        match self {
+            Self::All => Vec::new(),
             Self::PartOf(sets) => {
                 let sets: Vec<&str> = sets.iter().map(|set| &**set).collect();
-                Some(format!("{PART_OF} in ({})", sets.join(",")))
+                vec![("labelSelector", format!("{PART_OF} in ({})", sets.join(",")).into())]
+            }
+            Self::Within(within) => {
+                let labels = within.labels.as_deref().map(|labels| ("labelSelector", labels.into()));
+                let fields = within.fields.as_deref().map(|fields| ("fieldSelector", fields.into()));
+                labels.into_iter().chain(fields).collect()
             }
         }
     }

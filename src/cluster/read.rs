@@ -114,7 +114,7 @@ impl Cluster {
         let lens = Lens::new(kind, self.interner(), Form::Metadata);
         let mut next: Option<String> = None;
         loop {
-            let url = page_url(path::collection(kind, namespace), None, next.as_deref());
+            let url = page_url(path::collection(kind, namespace), &Selector::All, next.as_deref());
             let answer = self.ask(Ask::read(url, on.clone()).accept(METADATA_LIST)).await?;
             let page: Page<'_> =
                 serde_json::from_str(answer.text(&on)?).map_err(|error| unreadable(&on, &error))?;
@@ -181,7 +181,7 @@ impl Cluster {
         lens: &P,
     ) -> Result<(Vec<Projected<P::Record>>, PageMeta), Error> {
         let on = On::Kind(kind.gvk.group_kind());
-        let url = page_url(path::collection(kind, None), selector.text().as_deref(), next);
+        let url = page_url(path::collection(kind, selector.namespace()), selector, next);
         let answer = self.ask(Ask::read(url, on.clone())).await?;
         let page: Page<'_> =
             serde_json::from_str(answer.text(&on)?).map_err(|error| unreadable(&on, &error))?;
@@ -190,9 +190,10 @@ impl Cluster {
     }
 }
 
-fn page_url(collection: String, selector: Option<&str>, next: Option<&str>) -> String {
+fn page_url(collection: String, selector: &Selector, next: Option<&str>) -> String {
     let mut parameters = vec![("limit", PAGE)];
-    parameters.extend(selector.map(|selector| ("labelSelector", selector)));
+    let selected = selector.parameters();
+    parameters.extend(selected.iter().map(|(name, value)| (*name, &**value)));
     parameters.extend(next.map(|token| ("continue", token)));
     path::query(collection, &parameters)
 }

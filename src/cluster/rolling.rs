@@ -11,7 +11,7 @@ pub(super) const REVISION_ANNOTATION: &str = "deployment.kubernetes.io/revision"
 const FIRST_STATUS: i64 = 5;
 
 /// What of a spec is looked at.
-pub(super) const SPEC_KEYS: [&str; 4] = ["paused", "replicas", "strategy", "updateStrategy"];
+pub(super) const SPEC_KEYS: [&str; 5] = ["ordinals", "paused", "replicas", "strategy", "updateStrategy"];
 
 /// Reads the rolling update of a Deployment, StatefulSet or DaemonSet; none for any other kind.
 ///
@@ -96,6 +96,8 @@ fn stateful_set(object: &Value) -> Rolling {
     let revision = |key: &str| text_at(object, &["status", key]);
     let moving = revision("currentRevision") != revision("updateRevision");
     let partition = count(object, &["spec", "updateStrategy", "rollingUpdate", "partition"]).unwrap_or(0);
+    let numbers =
+        Rolling { partition, first: count(object, &["spec", "ordinals", "start"]).unwrap_or(0), ..numbers };
     // Pods below the partition keep the older template on purpose, and OnDelete moves none by itself.
     let asked = if is_on_delete(object) { 0 } else { replicas.saturating_sub(partition) };
     let phase = if never_seen(object) {

@@ -100,9 +100,9 @@ impl Cluster {
                 parameters.extend([("sendInitialEvents", "true"), ("resourceVersionMatch", "NotOlderThan")]);
             }
         }
-        let selected = selector.text();
-        parameters.extend(selected.as_deref().map(|text| ("labelSelector", text)));
-        let url = path::query(path::collection(kind, None), &parameters);
+        let selected = selector.parameters();
+        parameters.extend(selected.iter().map(|(name, value)| (*name, &**value)));
+        let url = path::query(path::collection(kind, selector.namespace()), &parameters);
         let (lines, server) = self.stream(url, &on).await?;
         let lines = Box::pin(lines);
         // Until its list has ended, a watch that says nothing is a server that does not know this form.

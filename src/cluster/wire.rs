@@ -413,12 +413,14 @@ impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
 }
 
 /// Reads a field of any JSON type; what does not fit is the default.
-fn lax<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(deserializer: D) -> Result<T, D::Error> {
+pub(super) fn lax<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
+    deserializer: D,
+) -> Result<T, D::Error> {
     Ok(part(Some(<&'de RawValue>::deserialize(deserializer)?)))
 }
 
 /// Reads a part of any JSON type; what does not fit is the default.
-fn part<'a, T: Deserialize<'a> + Default>(raw: Option<&'a RawValue>) -> T {
+pub(super) fn part<'a, T: Deserialize<'a> + Default>(raw: Option<&'a RawValue>) -> T {
     raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
 }
 

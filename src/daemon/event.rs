@@ -30,6 +30,12 @@ pub(super) enum Event {
     Parent(SourceId, Result<Option<Parent>, crate::cluster::Error>),
     /// The budget object was read or written.
     Budget(Result<Option<BudgetObject>, crate::cluster::Error>),
+    /// By which labels the pods of a workload are found; none where that cannot be told.
+    Selector(ObjectId, Option<String>),
+    /// What the cluster says about a rollout that failed.
+    Warned(ObjectId, Vec<String>),
+    /// A pod that held up a StatefulSet was deleted, or was not.
+    Freed(ObjectId),
     /// A look answered.
     Looked(BTreeMap<ObjectId, Result<Looked, Trouble>>),
     /// Contents were compared.

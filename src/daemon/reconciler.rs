@@ -4,6 +4,7 @@ mod claims;
 mod conclusion;
 mod dispatch;
 mod parents;
+mod pods;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::claims::Keeper;
 use self::dispatch::Batch;
+use self::pods::Followers;
 use super::act::Hands;
 use super::contents::{Bytes, Contents};
 use super::event::Event;
@@ -24,7 +26,7 @@ use super::pass::{Ending, Pass};
 use super::reading::{Dialect, Names};
 use super::setup::{Files, Setup};
 use super::tasks::{Fatal, Tasks};
-use crate::cluster::{InformerEvent, News, Scaler, applyset_id};
+use crate::cluster::{InformerEvent, News, PodsEvent, Scaler, applyset_id};
 use crate::engine::{Engine, Judgement, Live, Reading, Reason, Source, SourceId, Writes};
 use crate::object::{GroupKind, ObjectId};
 use crate::queue::Queue;
@@ -72,6 +74,7 @@ pub struct Reconciler {
     places: Vec<String>,
     ledgers: Vec<Ledger>,
     keeper: Keeper,
+    followers: Followers,
     feeds: Vec<Option<mpsc::Sender<Order>>>,
     pending_feeds: Vec<(SourceId, Files, Dialect)>,
     unknown: BTreeSet<GroupKind>,
@@ -106,6 +109,7 @@ struct Channels {
     from_tasks: mpsc::Receiver<Event>,
     from_informers: mpsc::Receiver<InformerEvent<Live>>,
     from_scalers: mpsc::Receiver<InformerEvent<Scaler>>,
+    from_pods: mpsc::Receiver<PodsEvent>,
 }
 
 impl Reconciler {
@@ -114,6 +118,7 @@ impl Reconciler {
         let (events, from_tasks) = mpsc::channel(BACKLOG);
         let (to_informers, from_informers) = mpsc::channel(BACKLOG);
         let (to_scalers, from_scalers) = mpsc::channel(BACKLOG);
+        let (to_pods, from_pods) = mpsc::channel(BACKLOG);
         let mut engine = Engine::new(setup.budget);
         let mut pending_feeds = Vec::new();
         let mut shelves = Vec::new();
@@ -146,6 +151,7 @@ impl Reconciler {
             ledgers: places.iter().map(|_| Ledger::default()).collect(),
             feeds: places.iter().map(|_| None).collect(),
             keeper: Keeper::default(),
+            followers: Followers::new(to_pods),
             hands: Hands { cluster: setup.cluster, contents: Contents::new(shelves) },
             engine,
             queue: Queue::default(),
@@ -174,7 +180,7 @@ impl Reconciler {
             pins: Pins::New,
             listener,
             until,
-            channels: Channels { events, from_tasks, from_informers, from_scalers },
+            channels: Channels { events, from_tasks, from_informers, from_scalers, from_pods },
             tasks: Tasks::default(),
             fatal: None,
         }
@@ -206,6 +212,7 @@ impl Reconciler {
                 Some(event) = self.channels.from_tasks.recv() => self.happened(event),
                 Some(event) = self.channels.from_informers.recv() => self.informed(event),
                 Some(event) = self.channels.from_scalers.recv() => self.scaled(event),
+                Some(event) = self.channels.from_pods.recv() => self.pods_told(event),
                 () = stop.cancelled(), if !stopped => {}
                 () = tokio::time::sleep_until(wake.into()) => {}
             }
@@ -225,6 +232,8 @@ impl Reconciler {
                 self.informed(event);
             } else if let Ok(event) = self.channels.from_scalers.try_recv() {
                 self.scaled(event);
+            } else if let Ok(event) = self.channels.from_pods.try_recv() {
+                self.pods_told(event);
             } else {
                 return;
             }
@@ -275,6 +284,8 @@ impl Reconciler {
         let now = Instant::now();
         let looked = self.on_time(now);
         self.engine.advance(now);
+        self.ask_about_failures();
+        self.free_stuck(now);
         self.engine.settle();
         // Before the inventories, so that nothing is tidied while there is something to write.
         self.enqueue();
@@ -294,6 +305,7 @@ impl Reconciler {
         self.ask(batch);
         self.keep_inventories();
         self.keep_budget();
+        self.follow_pods();
         self.pin();
         if let Some(objects) = looked {
             let ms = format_args!("{:.1}", now.elapsed().as_secs_f64() * 1e3);
@@ -372,6 +384,9 @@ impl Reconciler {
             Event::Absent(Err(error)) => tracing::debug!("whether a kind is gone cannot be told: {error}"),
             Event::Parent(source, parent) => self.parent_answered(source, parent),
             Event::Budget(answer) => self.budget_answered(answer),
+            Event::Selector(id, selector) => self.selector_found(&id, selector.as_deref()),
+            Event::Freed(id) => self.engine.mark(&id),
+            Event::Warned(id, events) => self.engine.told_more(&id, &events),
             Event::Looked(all) => {
                 for (id, looked) in all {
                     match looked {

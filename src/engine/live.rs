@@ -90,6 +90,10 @@ pub struct Rolling {
     pub available: u32,
     /// Pods that its own strategy may take down at a time.
     pub may_lose: u32,
+    /// Of a StatefulSet: the first ordinal.
+    pub first: u32,
+    /// Of a StatefulSet: so many pods keep an older template on purpose.
+    pub partition: u32,
     /// Where its controller stands.
     pub phase: RollPhase,
 }

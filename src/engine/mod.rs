@@ -21,6 +21,7 @@ mod decide;
 mod desired;
 mod effective;
 mod entry;
+mod free;
 mod gate;
 mod ignore;
 mod live;
@@ -28,6 +29,7 @@ mod node_steps;
 mod outcome;
 mod overlay;
 mod plan;
+mod pods;
 mod policy;
 mod prune;
 mod reason;
@@ -63,6 +65,7 @@ pub use decide::{
 pub use desired::{Desired, Ends, Place, Recreate, Shared, Traits, is_workload};
 pub use effective::{Replicas, effective, stamped};
 pub use entry::{Accepted, Cover, Entry, Looked, Lost, Refusal, Rule, SourceId, Topic, Verified};
+pub use free::StuckPod;
 pub use ignore::{IGNORE_FIELDS, Ignored, RECONCILE, Reconcile, reconcile, without_ignored};
 pub use live::{Live, Manager, Owner, Release, RollPhase, Rolling, Rv, Uid};
 pub use node_steps::{
@@ -72,6 +75,10 @@ pub use node_steps::{
 pub use outcome::{Failure, Outcome, Written, replaceable};
 pub use overlay::{NotAnOverlay, OVERLAY, Overlay, overlaid, own_unavailable};
 pub use plan::{Plan, Planned, Verdict};
+pub use pods::{
+    Ended, Failing, PASSING, PodFacts, RESTARTS, Readiness, Refused, Trouble, UNSCHEDULABLE, Unschedulable,
+    WorkloadPods, failing, patience, ripens,
+};
 pub use policy::{Adopt, BlastRadius, NotABlastRadius, Prune};
 pub use prune::{Guard as PruneGuard, Judgement, Keep, Pending, judge, precious};
 pub use reason::Reason;

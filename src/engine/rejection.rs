@@ -255,6 +255,28 @@ impl Engine {
         rejecting.push(rejection);
     }
 
+    /// Whether a workload whose rollout failed is put back by itself: until then it keeps its token, as its pods are
+    /// of two templates.
+    pub(super) fn will_go_back(&self, id: &ObjectId) -> bool {
+        let Some((source, _)) = self.entry(id).and_then(|entry| entry.wants.first()) else { return false };
+        let inventory = self.sources[*source].inventory.as_ref();
+        let known = inventory.into_iter().flat_map(|inventory| &inventory.rejections);
+        let rejected = self.sources[*source].rejecting.iter().chain(known);
+        let rejected = rejected.into_iter().find(|rejection| rejection.unit.members.contains_key(id));
+        let (way, member) = if let Some(rejection) = rejected {
+            (rejection.way, &rejection.unit.members[id])
+        } else {
+            let unit =
+                self.rollouts.book.as_ref().and_then(|book| book.unit_of(&self.applysets[*source], id));
+            let Some(member) = unit.and_then(|unit| unit.members.get(id)) else { return false };
+            (self.way(id), member)
+        };
+        let lost = self.entry(id).and_then(|entry| entry.instead.as_ref());
+        let lost = lost.is_some_and(|instead| matches!(instead.content, Substitute::Lost(_)));
+        let bad = member.content.is_some_and(|content| self.shows(id, content));
+        way == Way::Back && bad && !lost && matches!(member.good, Good::Release(_))
+    }
+
     fn way(&self, id: &ObjectId) -> Way {
         let mut asked = self.narrowings(id).filter_map(|narrowing| narrowing.on_failure);
         let hold =
@@ -290,6 +312,13 @@ impl Engine {
             Some(desired) => Substitute::Known(desired.clone(), release.clone()),
             None => Substitute::Lost(release.clone()),
         };
+        if matches!(instead.content, Substitute::Lost(_))
+            && let Some(roll) = self.rollouts.rolls.get_mut(id).filter(|roll| roll.failed.is_some())
+        {
+            // It stays as it is, and must not keep others from going on.
+            (roll.token, roll.reserved) = (super::budget::Token::None, 0);
+            self.rollouts.stale = true;
+        }
         let source = self.sources.iter().position(|source| source.instead.contains(id));
         if let Some(source) = source {
             self.instead_changed(source, id);

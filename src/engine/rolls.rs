@@ -12,9 +12,10 @@ use super::book::{Book, Claim};
 use super::budget::{Ask, Budget, Load, Shortage, Token};
 use super::decide::{Apply, Purpose};
 use super::entry::SourceId;
+use super::pods::{WorkloadPods, failing, ripens};
 use super::state::Engine;
-use super::{Live, Narrowing, RollPhase, Rolling, Rv, is_workload};
-use crate::object::ObjectId;
+use super::{Live, Narrowing, RollPhase, Rolling, Rv, Uid, is_workload};
+use crate::object::{ObjectId, duration_text};
 
 /// What is known of the budget, and of what uses it.
 #[derive(Debug, Default)]
@@ -40,6 +41,8 @@ pub(super) struct Rollouts {
     pub(super) book: Option<Book>,
     /// Workloads whose rollout is over, and whose claim has not been taken back yet.
     pub(super) over: BTreeSet<ObjectId>,
+    /// Workloads whose rollout has failed, and has not been told.
+    pub(super) to_tell: BTreeMap<ObjectId, Vec<Uid>>,
     /// Workloads whose claim is to be written.
     pub(super) claiming: BTreeSet<ObjectId>,
 }
@@ -62,7 +65,11 @@ pub(super) struct Roll {
     moved: Option<Instant>,
     /// Since when it is whole.
     whole: Option<Instant>,
-    /// Why it failed, and when.
+    /// Its pods, as last told.
+    pub(super) pods: Option<Box<WorkloadPods>>,
+    /// The pod that was to be deleted last to free it, in the version that was judged.
+    pub(super) freed: Option<(Uid, Rv)>,
+    /// Why it failed.
     pub(super) failed: Option<Arc<str>>,
 }
 
@@ -77,6 +84,8 @@ impl Roll {
             best: None,
             moved: None,
             whole: None,
+            pods: None,
+            freed: None,
             failed: None,
         }
     }
@@ -89,12 +98,15 @@ enum Stand {
     Going(Option<Instant>),
     /// It is whole, and has been for long enough.
     Done,
-    /// It failed.
-    Failed(Arc<str>),
+    /// It failed, and whose Events tell more.
+    Failed(Arc<str>, Vec<Uid>),
 }
 
 /// For so long what begins counts as begun in this minute.
 const MINUTE: Duration = Duration::from_mins(1);
+
+/// The pods of so many workloads are watched at once; each takes two or three watches.
+const FOLLOWED: usize = 64;
 
 impl Rollouts {
     pub(super) fn new(budget: Budget) -> Self {
@@ -282,7 +294,7 @@ impl Engine {
                     done.push((id, roll));
                     continue;
                 }
-                Stand::Failed(why) => failed.push((id.clone(), why)),
+                Stand::Failed(why, tellers) => failed.push((id.clone(), why, tellers)),
             }
             kept.insert(id, roll);
         }
@@ -290,8 +302,8 @@ impl Engine {
         for (id, roll) in done {
             self.succeeded(&id, &roll);
         }
-        for (id, why) in failed {
-            self.rollout_failed(&id, &why);
+        for (id, why, tellers) in failed {
+            self.rollout_failed(&id, &why, tellers);
         }
         let over = |(at, ..): &(Instant, ObjectId, SourceId)| now.duration_since(*at) >= MINUTE;
         while self.rollouts.starts.front().is_some_and(over) {
@@ -313,7 +325,7 @@ impl Engine {
         let stands = self.rollouts.rolls.iter().filter_map(|(id, roll)| {
             match self.stand(id, &mut roll.clone(), now) {
                 Stand::Going(due) => due,
-                Stand::Done | Stand::Failed(_) => Some(now),
+                Stand::Done | Stand::Failed(..) => Some(now),
             }
         });
         let starts = self.rollouts.starts.front().map(|(at, ..)| *at + MINUTE);
@@ -356,17 +368,25 @@ impl Engine {
         if roll.failed.is_some() {
             return Stand::Going(None);
         }
+        let pods = roll.pods.as_ref().filter(|pods| pods.rv >= written);
+        if let Some(failing) = pods.and_then(|pods| failing(pods, now)) {
+            let pod =
+                pods.and_then(|pods| pods.pods.iter().find(|pod| Some(&pod.name) == failing.pod.as_ref()));
+            let tellers = pod.map(|pod| pod.uid.clone()).into_iter().chain([live.uid.clone()]);
+            return Stand::Failed(failing.to_string().into(), tellers.collect());
+        }
         if live.health.status == crate::health::Status::Failed
             && !self.is_told(id, roll, &live.health.message)
         {
-            return Stand::Failed(live.health.message.clone());
+            return Stand::Failed(live.health.message.clone(), vec![live.uid.clone()]);
         }
         let deadline = *roll.moved.get_or_insert(now) + self.deadline(id);
         if now < deadline {
-            return Stand::Going(Some(deadline));
+            let ripe = pods.and_then(|pods| ripens(pods, now));
+            return Stand::Going(Some(ripe.map_or(deadline, |ripe| ripe.min(deadline))));
         }
-        let minutes = self.deadline(id).as_secs().div_ceil(60);
-        Stand::Failed(format!("no progress for {minutes} min: {}", super::gate::health_words(live)).into())
+        let (length, health) = (duration_text(self.deadline(id)), super::gate::health_words(live));
+        Stand::Failed(format!("no progress for {length}: {health}").into(), vec![live.uid.clone()])
     }
 
     /// Whether a failure was told before the write that this is the rollout of: the controller of a Deployment leaves
@@ -389,16 +409,53 @@ impl Engine {
         self.changed(id);
     }
 
-    fn rollout_failed(&mut self, id: &ObjectId, why: &Arc<str>) {
+    fn rollout_failed(&mut self, id: &ObjectId, why: &Arc<str>, tellers: Vec<Uid>) {
         self.rollouts.window = 1;
         self.rollouts.stale = true;
+        self.rollouts.to_tell.insert(id.clone(), tellers);
+        let returns = self.will_go_back(id);
         if let Some(roll) = self.rollouts.rolls.get_mut(id) {
-            // Other units go on; the pods that it has unavailable count all the same.
             roll.failed = Some(why.clone());
-            (roll.token, roll.reserved) = (Token::None, 0);
+            if !returns {
+                // Other units go on; the pods that it has unavailable count all the same.
+                (roll.token, roll.reserved) = (Token::None, 0);
+            }
         }
-        self.reject(id, why);
         self.changed(id);
+    }
+
+    /// Workloads whose rollout has just failed, each with the objects whose Events tell more: what those say is to be
+    /// handed to [`Engine::told_more`].
+    pub fn take_failed(&mut self) -> BTreeMap<ObjectId, Vec<Uid>> {
+        std::mem::take(&mut self.rollouts.to_tell)
+    }
+
+    /// A rollout has failed, and this is what the cluster says about it beside that: its unit is rejected.
+    pub fn told_more(&mut self, id: &ObjectId, events: &[String]) {
+        let failed = self.rollouts.rolls.get(id).and_then(|roll| roll.failed.clone());
+        let Some(why) = failed else { return };
+        let more: String = events.iter().map(|event| format!("; {event}")).collect();
+        self.reject(id, &format!("{why}{more}").into());
+        self.changed(id);
+    }
+
+    /// Workloads whose pods are to be watched, and in which incarnation: those that roll, the ones of ours first.
+    pub fn to_follow(&self) -> Vec<(ObjectId, Uid)> {
+        let going = self.rollouts.rolls.iter().filter(|(_, roll)| roll.failed.is_none());
+        let (ours, others): (Vec<_>, Vec<_>) = going.partition(|(_, roll)| roll.claim.is_some());
+        let all = ours.into_iter().chain(others).map(|(id, _)| id);
+        all.filter_map(|id| Some((id.clone(), self.shown(id)?.uid.clone()))).take(FOLLOWED).collect()
+    }
+
+    /// The pods of a workload, as they are now.
+    pub fn pods(&mut self, id: &ObjectId, pods: WorkloadPods) {
+        if let Some(roll) = self.rollouts.rolls.get_mut(id) {
+            if roll.pods.as_deref().is_none_or(|known| known.updated() != pods.updated()) {
+                // One more new pod is progress, also where the workload's own status tells it later.
+                roll.moved = None;
+            }
+            roll.pods = Some(Box::new(pods));
+        }
     }
 
     /// Whether a rollout of this workload is not over.
@@ -457,6 +514,6 @@ impl Engine {
         });
         let (asked, over) = (rollouts.asked.get(id), rollouts.over.contains(id));
         let (claiming, window) = (rollouts.claiming.contains(id), rollouts.window.min(4));
-        format!("{roll:?} {asked:?} {over} {claiming} {window}")
+        format!("{roll:?} {asked:?} {over} {claiming} {window} {}", rollouts.to_tell.contains_key(id))
     }
 }

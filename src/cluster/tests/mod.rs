@@ -6,6 +6,7 @@ mod double;
 mod informer;
 mod owner;
 mod parent;
+mod pods;
 mod reclaim;
 mod rolling;
 mod wire;

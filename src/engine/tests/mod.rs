@@ -8,6 +8,7 @@ mod ignore;
 mod model;
 mod node_steps;
 mod overlay;
+mod pods;
 mod prune;
 mod returns;
 mod rollouts;

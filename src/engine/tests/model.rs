@@ -64,6 +64,8 @@ enum Step {
     Parents,
     /// Older contents are read.
     Resolve,
+    /// What the cluster says about failures is read.
+    Told,
     /// The oldest event arrives.
     Deliver,
     /// The controller of a workload does one thing.
@@ -162,7 +164,15 @@ impl<'a> Model<'a> {
             (3, _) => RollPhase::Recovering,
             _ => RollPhase::Replacing,
         };
-        Rolling { replicas: 3, updated, ready: available, available, may_lose: 1, phase }
+        Rolling {
+            replicas: 3,
+            updated,
+            ready: available,
+            available,
+            may_lose: 1,
+            phase,
+            ..Rolling::default()
+        }
     }
 
     /// Whether the controller has something to do, or to tell.
@@ -213,6 +223,9 @@ impl<'a> Model<'a> {
         if !self.rig.engine.unresolved().is_empty() {
             steps.push(Step::Resolve);
         }
+        if !self.rig.engine.rollouts.to_tell.is_empty() {
+            steps.push(Step::Told);
+        }
         steps.extend((0..3).filter(|number| self.is_moving(*number)).map(Step::Controller));
         if self.commit + 1 < self.case.commits.len() {
             steps.push(Step::Commit);
@@ -231,6 +244,7 @@ impl<'a> Model<'a> {
             Step::Claims => self.rig.keep_claims(),
             Step::Parents => self.rig.keep_parents(),
             Step::Resolve => self.rig.resolve(),
+            Step::Told => self.rig.tell_failures(),
             Step::Controller(number) => self.control(number),
             Step::Commit => {
                 self.commit += 1;

@@ -307,9 +307,17 @@ impl Rig {
 
     /// Writes the budget object and the parent, as the loop does at the end of each turn.
     pub(super) fn keep_book(&mut self) {
+        self.tell_failures();
         self.resolve();
         self.keep_claims();
         self.keep_parents();
+    }
+
+    /// Nothing more is known about what failed.
+    pub(super) fn tell_failures(&mut self) {
+        for id in self.engine.take_failed().into_keys() {
+            self.engine.told_more(&id, &[]);
+        }
     }
 
     /// Writes the budget object.

@@ -1,0 +1,446 @@
+//! From the server's JSON text to the few facts of pods, their workload and its revisions.
+//!
+//! Decoding is total, as in `wire`; what is not looked at (environment, data of revisions) is skipped and never
+//! copied. Of a container's last words only its exit code and reason are told: its output may hold anything.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::super::wire::{Project, Projected, Text, lax, part, version};
+use crate::engine::{Readiness, Rv, Uid, patience};
+use crate::object::{GroupKind, ObjectId};
+
+/// Longer messages are cut.
+const LONGEST: usize = 400;
+
+/// Makes records of one type.
+pub(super) struct Narrow<R> {
+    kind: GroupKind,
+    record: PhantomData<fn() -> R>,
+}
+
+impl<R> Narrow<R> {
+    /// A lens for a kind.
+    pub(super) fn new(kind: GroupKind) -> Self {
+        Self { kind, record: PhantomData }
+    }
+}
+
+impl<R> Clone for Narrow<R> {
+    fn clone(&self) -> Self {
+        Self::new(self.kind.clone())
+    }
+}
+
+/// A record that is made from an object.
+pub(super) trait Record: Sized + Send + 'static {
+    /// Reads the object.
+    fn of(parts: &Parts<'_>) -> Self;
+}
+
+impl<R: Record> Project for Narrow<R> {
+    type Record = R;
+
+    fn project(&self, text: &str) -> Option<Projected<R>> {
+        let parts: Parts<'_> = serde_json::from_str(text).ok()?;
+        let head = &parts.metadata;
+        let namespace = (!head.namespace.0.is_empty()).then_some(&*head.namespace.0);
+        let named = !head.name.0.is_empty();
+        let id = named.then(|| ObjectId::new(&self.kind, namespace, &head.name.0))?;
+        Some(Projected { id, rv: version(&head.resource_version.0), record: R::of(&parts) })
+    }
+}
+
+/// The parts of an object that are looked at.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct Parts<'a> {
+    #[serde(borrow, deserialize_with = "lax")]
+    metadata: Head<'a>,
+    #[serde(borrow)]
+    spec: Option<&'a RawValue>,
+    #[serde(borrow)]
+    status: Option<&'a RawValue>,
+    /// Of a `ControllerRevision`.
+    #[serde(deserialize_with = "lax")]
+    revision: u64,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Head<'a> {
+    #[serde(borrow, deserialize_with = "lax")]
+    name: Text<'a>,
+    #[serde(borrow, deserialize_with = "lax")]
+    namespace: Text<'a>,
+    #[serde(borrow, deserialize_with = "lax")]
+    uid: Text<'a>,
+    #[serde(borrow, deserialize_with = "lax")]
+    resource_version: Text<'a>,
+    #[serde(deserialize_with = "lax")]
+    generation: i64,
+    #[serde(borrow, deserialize_with = "lax")]
+    creation_timestamp: Text<'a>,
+    #[serde(borrow, deserialize_with = "lax")]
+    deletion_timestamp: Text<'a>,
+    #[serde(borrow, deserialize_with = "lax")]
+    labels: Marks<'a>,
+    #[serde(borrow, deserialize_with = "lax")]
+    annotations: Marks<'a>,
+    #[serde(borrow, deserialize_with = "lax")]
+    owner_references: Vec<Reference<'a>>,
+}
+
+/// The labels and annotations that are looked at.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Marks<'a> {
+    #[serde(borrow, rename = "pod-template-hash", deserialize_with = "lax")]
+    template_hash: Text<'a>,
+    #[serde(borrow, rename = "controller-revision-hash", deserialize_with = "lax")]
+    revision_hash: Text<'a>,
+    #[serde(borrow, rename = "deployment.kubernetes.io/revision", deserialize_with = "lax")]
+    deployment_revision: Text<'a>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Reference<'a> {
+    #[serde(borrow, deserialize_with = "lax")]
+    uid: Text<'a>,
+    #[serde(deserialize_with = "lax")]
+    controller: bool,
+}
+
+impl Head<'_> {
+    fn uid(&self) -> Uid {
+        Uid((&*self.uid.0).into())
+    }
+
+    fn owner(&self) -> Option<Uid> {
+        let owner = self.owner_references.iter().find(|owner| owner.controller)?;
+        Some(Uid((&*owner.uid.0).into()))
+    }
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Condition<'a> {
+    #[serde(borrow, rename = "type", deserialize_with = "lax")]
+    what: Text<'a>,
+    #[serde(borrow, deserialize_with = "lax")]
+    status: Text<'a>,
+    #[serde(borrow, deserialize_with = "lax")]
+    reason: Text<'a>,
+    #[serde(borrow, deserialize_with = "lax")]
+    message: Text<'a>,
+    #[serde(borrow, rename = "lastTransitionTime", deserialize_with = "lax")]
+    since: Text<'a>,
+}
+
+fn condition<'a>(all: &'a [Condition<'_>], what: &str, status: &str) -> Option<&'a Condition<'a>> {
+    all.iter().find(|one| one.what.0 == what && one.status.0 == status)
+}
+
+/// One pod, without what only time tells.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct PodRecord {
+    pub(super) uid: Uid,
+    pub(super) rv: Rv,
+    pub(super) owner: Option<Uid>,
+    /// Of a pod that a StatefulSet or a DaemonSet owns.
+    pub(super) revision: Option<Arc<str>>,
+    /// Seconds since 1970, by the server's clock.
+    pub(super) created: i64,
+    pub(super) node: Option<Arc<str>>,
+    pub(super) ready: Readiness,
+    /// Since when it is Ready, in the kubelet's words; empty while it is not.
+    pub(super) ready_at: Arc<str>,
+    pub(super) restarts: u32,
+    pub(super) restarted: Option<Arc<str>>,
+    /// Container, reason, message.
+    pub(super) trouble: Option<[Arc<str>; 3]>,
+    /// Reason and message.
+    pub(super) failed: Option<[Arc<str>; 2]>,
+    pub(super) over: bool,
+    pub(super) terminating: bool,
+    /// The scheduler's message.
+    pub(super) unschedulable: Option<Arc<str>>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct PodSpec<'a> {
+    #[serde(borrow, deserialize_with = "lax")]
+    node_name: Text<'a>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct PodStatus<'a> {
+    #[serde(borrow, deserialize_with = "lax")]
+    phase: Text<'a>,
+    #[serde(borrow, deserialize_with = "lax")]
+    reason: Text<'a>,
+    #[serde(borrow, deserialize_with = "lax")]
+    message: Text<'a>,
+    #[serde(borrow, deserialize_with = "lax")]
+    conditions: Vec<Condition<'a>>,
+    #[serde(borrow, deserialize_with = "lax")]
+    init_container_statuses: Vec<Container<'a>>,
+    #[serde(borrow, deserialize_with = "lax")]
+    container_statuses: Vec<Container<'a>>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Container<'a> {
+    #[serde(borrow, deserialize_with = "lax")]
+    name: Text<'a>,
+    #[serde(deserialize_with = "lax")]
+    restart_count: u32,
+    #[serde(borrow, deserialize_with = "lax")]
+    state: State<'a>,
+    #[serde(borrow, deserialize_with = "lax")]
+    last_state: State<'a>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct State<'a> {
+    #[serde(borrow, deserialize_with = "lax")]
+    waiting: Waiting<'a>,
+    #[serde(borrow, deserialize_with = "lax")]
+    terminated: Option<Terminated<'a>>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Waiting<'a> {
+    #[serde(borrow, deserialize_with = "lax")]
+    reason: Text<'a>,
+    #[serde(borrow, deserialize_with = "lax")]
+    message: Text<'a>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Terminated<'a> {
+    #[serde(deserialize_with = "lax")]
+    exit_code: i64,
+    #[serde(borrow, deserialize_with = "lax")]
+    reason: Text<'a>,
+}
+
+impl Terminated<'_> {
+    fn words(&self) -> String {
+        let reason = if self.reason.0.is_empty() { String::new() } else { format!(" ({})", self.reason.0) };
+        format!("exited with code {}{reason}", self.exit_code)
+    }
+}
+
+impl PodStatus<'_> {
+    fn containers(&self) -> impl Iterator<Item = &Container<'_>> {
+        self.init_container_statuses.iter().chain(&self.container_statuses)
+    }
+
+    /// The container that is worst off.
+    fn trouble(&self) -> Option<[Arc<str>; 3]> {
+        let troubled = self.containers().filter_map(|container| {
+            let waiting = &container.state.waiting;
+            Some((patience(&waiting.reason.0)?, container))
+        });
+        let (_, container) = troubled.min_by_key(|(patience, _): &(Duration, _)| *patience)?;
+        let waiting = &container.state.waiting;
+        let last = container.last_state.terminated.as_ref().map(|last| format!("it {}", last.words()));
+        let said = (!waiting.message.0.is_empty()).then(|| waiting.message.0.to_string());
+        let message: Vec<String> = said.into_iter().chain(last).collect();
+        Some([&*container.name.0, &*waiting.reason.0, &*message.join("; ")].map(spoken))
+    }
+
+    fn failed(&self) -> Option<[Arc<str>; 2]> {
+        if self.phase.0 != "Failed" {
+            return None;
+        }
+        let reason = if self.reason.0.is_empty() { "Failed" } else { &*self.reason.0 };
+        let mut ended = self.containers().filter_map(|one| Some((one, one.state.terminated.as_ref()?)));
+        let message = match ended.find(|(_, end)| end.exit_code != 0) {
+            Some((container, end)) if self.message.0.is_empty() => {
+                spoken(&format!("container {} {}", container.name.0, end.words()))
+            }
+            _ => spoken(&self.message.0),
+        };
+        Some([spoken(reason), message])
+    }
+}
+
+impl Record for PodRecord {
+    fn of(parts: &Parts<'_>) -> Self {
+        let head = &parts.metadata;
+        let spec: PodSpec<'_> = part(parts.spec);
+        let status: PodStatus<'_> = part(parts.status);
+        let terminating = !head.deletion_timestamp.0.is_empty();
+        let over = matches!(&*status.phase.0, "Succeeded" | "Failed");
+        let ready = condition(&status.conditions, "Ready", "True").filter(|_| !terminating && !over);
+        let worst = status.containers().max_by_key(|container| container.restart_count);
+        let worst = worst.filter(|container| container.restart_count > 0);
+        let unschedulable = condition(&status.conditions, "PodScheduled", "False");
+        Self {
+            uid: head.uid(),
+            rv: version(&head.resource_version.0),
+            owner: head.owner(),
+            revision: some(&head.labels.revision_hash),
+            created: seconds(&head.creation_timestamp.0),
+            node: some(&spec.node_name),
+            ready: if ready.is_some() { Readiness::Ready } else { Readiness::NotReady },
+            ready_at: ready.map_or_else(|| "".into(), |ready| (&*ready.since.0).into()),
+            restarts: worst.map_or(0, |container| container.restart_count),
+            restarted: worst.map(|container| spoken(&container.name.0)),
+            trouble: status.trouble(),
+            // A kubelet also calls a pod Failed that it ends because somebody deleted it.
+            failed: status.failed().filter(|_| !terminating),
+            over,
+            terminating,
+            // A pod that is gated on purpose has another reason.
+            unschedulable: unschedulable
+                .filter(|condition| condition.reason.0 == "Unschedulable")
+                .map(|condition| spoken(&condition.message.0)),
+        }
+    }
+}
+
+/// The workload itself.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct WorkloadRecord {
+    pub(super) uid: Uid,
+    pub(super) rv: Rv,
+    pub(super) generation: i64,
+    /// Whether the controller has seen this generation and acts on it.
+    pub(super) observed: bool,
+    /// Pods that it wants.
+    pub(super) desired: u32,
+    /// Deployment: pods of its newest ReplicaSet, as its controller counts them.
+    pub(super) updated: u32,
+    /// StatefulSet: the revision that it rolls to.
+    pub(super) update_revision: Option<Arc<str>>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct WorkloadSpec {
+    #[serde(deserialize_with = "lax")]
+    replicas: Option<u32>,
+    #[serde(deserialize_with = "lax")]
+    paused: bool,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct WorkloadStatus<'a> {
+    #[serde(deserialize_with = "lax")]
+    observed_generation: i64,
+    #[serde(deserialize_with = "lax")]
+    desired_number_scheduled: Option<u32>,
+    #[serde(deserialize_with = "lax")]
+    updated_replicas: u32,
+    #[serde(borrow, deserialize_with = "lax")]
+    update_revision: Text<'a>,
+}
+
+impl Record for WorkloadRecord {
+    fn of(parts: &Parts<'_>) -> Self {
+        let head = &parts.metadata;
+        let spec: WorkloadSpec = part(parts.spec);
+        let status: WorkloadStatus<'_> = part(parts.status);
+        let seen = status.observed_generation >= head.generation;
+        Self {
+            uid: head.uid(),
+            rv: version(&head.resource_version.0),
+            generation: head.generation,
+            observed: seen && !spec.paused && head.deletion_timestamp.0.is_empty(),
+            desired: status.desired_number_scheduled.or(spec.replicas).unwrap_or(1),
+            updated: status.updated_replicas,
+            update_revision: some(&status.update_revision),
+        }
+    }
+}
+
+/// One revision of a workload: a ReplicaSet or a `ControllerRevision`.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct RevisionRecord {
+    pub(super) uid: Uid,
+    pub(super) owner: Option<Uid>,
+    /// The highest is the newest.
+    pub(super) number: u64,
+    /// As the pods' label has it.
+    pub(super) hash: Option<Arc<str>>,
+    /// ReplicaSet: pods that it has.
+    pub(super) replicas: u32,
+    /// ReplicaSet: why it cannot create more.
+    pub(super) refused: Option<Arc<str>>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct SetStatus<'a> {
+    #[serde(deserialize_with = "lax")]
+    replicas: u32,
+    #[serde(borrow, deserialize_with = "lax")]
+    conditions: Vec<Condition<'a>>,
+}
+
+impl Record for RevisionRecord {
+    fn of(parts: &Parts<'_>) -> Self {
+        let head = &parts.metadata;
+        let status: SetStatus<'_> = part(parts.status);
+        let refused = condition(&status.conditions, "ReplicaFailure", "True");
+        let number = head.annotations.deployment_revision.0.parse().unwrap_or(parts.revision);
+        Self {
+            uid: head.uid(),
+            owner: head.owner(),
+            number,
+            hash: some(&head.labels.template_hash).or_else(|| some(&head.labels.revision_hash)),
+            replicas: status.replicas,
+            refused: refused
+                .filter(|condition| condition.reason.0 == "FailedCreate")
+                .map(|condition| spoken(&condition.message.0)),
+        }
+    }
+}
+
+fn some(text: &Text<'_>) -> Option<Arc<str>> {
+    (!text.0.is_empty()).then(|| (&*text.0).into())
+}
+
+/// Seconds since 1970; 0 for no time.
+pub(super) fn seconds(time: &str) -> i64 {
+    time.parse::<jiff::Timestamp>().map_or(0, jiff::Timestamp::as_second)
+}
+
+/// Words from the cluster for a terminal: one line, no control characters, not too long.
+pub(super) fn spoken(text: &str) -> Arc<str> {
+    let is_odd = |letter: char| {
+        letter.is_control()
+            || matches!(letter, '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    let mut line = String::new();
+    for word in text.split(|letter: char| letter.is_whitespace() || is_odd(letter)) {
+        if word.is_empty() {
+            continue;
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+        if line.len() > LONGEST {
+            line.truncate(line.floor_char_boundary(LONGEST));
+            line.push('…');
+            break;
+        }
+    }
+    line.into()
+}

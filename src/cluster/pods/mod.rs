@@ -1,0 +1,165 @@
+//! The pods of one workload, while it rolls: watching them, reading what is said of them, taking one away.
+//!
+//! A follower watches the workload itself, its pods by its selector, and the `ReplicaSets` of a Deployment. That an
+//! object has its labels makes no pod the workload's: only its owner's uid does. Which revision is the newest is
+//! known only while the controller has seen the newest spec, and is never taken from an older view.
+//!
+//! That pods cannot be created is told by a ReplicaSet's condition. The other controllers only say so in Events,
+//! which are read while pods are missing, and are the weaker witness: a controller that said much about an
+//! object is silenced for minutes by its own client. A rollout's deadline covers that.
+//!
+//! **Invariant:** judges nothing. Whether a pod fails is the engine's.
+
+mod evict;
+mod follow;
+mod lens;
+mod store;
+mod warnings;
+
+use std::collections::BTreeSet;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+pub use evict::Evicted;
+pub use warnings::Warned;
+
+use self::follow::Follow;
+use self::store::Controller;
+use super::call::Cluster;
+use super::error::{Error, Fault, On};
+use super::kinds::{Kind, Scope};
+use crate::engine::{Uid, WorkloadPods};
+use crate::object::{Gvk, ObjectId, at, text_at};
+
+/// Group, version, kind and plural of what every cluster serves.
+type Builtin = [&'static str; 4];
+const PODS: Builtin = ["", "v1", "Pod", "pods"];
+const EVENTS: Builtin = ["", "v1", "Event", "events"];
+const REPLICA_SETS: Builtin = ["apps", "v1", "ReplicaSet", "replicasets"];
+const CONTROLLER_REVISIONS: Builtin = ["apps", "v1", "ControllerRevision", "controllerrevisions"];
+
+fn kind([group, version, kind, plural]: &Builtin) -> Arc<Kind> {
+    Arc::new(Kind {
+        gvk: Gvk::new(group, version, kind),
+        plural: (*plural).into(),
+        scope: Scope::Namespaced,
+        verbs: BTreeSet::new(),
+    })
+}
+
+/// What a follower tells about its workload.
+#[derive(Debug)]
+pub struct PodsEvent {
+    /// The workload.
+    pub id: ObjectId,
+    /// What there is to tell.
+    pub news: PodsNews,
+}
+
+/// One piece of news about the pods of a workload.
+#[derive(Debug)]
+pub enum PodsNews {
+    /// All of them, as they are now; replaces what was told before.
+    Seen(WorkloadPods),
+    /// Something failed; it goes on by itself after the wait, and then tells all of them again.
+    Failed(Error, Duration),
+}
+
+/// A running follower. It stops when this is dropped, or when nobody listens any more.
+#[derive(Debug)]
+pub struct PodFollower {
+    task: JoinHandle<()>,
+}
+
+impl PodFollower {
+    /// Whether it has stopped.
+    pub fn is_finished(&self) -> bool {
+        self.task.is_finished()
+    }
+}
+
+impl Drop for PodFollower {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Cluster {
+    /// Tells the pods of one Deployment, StatefulSet or DaemonSet, whole, each time that something changes, until
+    /// it is dropped; none for any other kind. The selector is that of [`pod_selector`].
+    ///
+    /// Tells nothing while the workload is not there. A sink that is full makes it skip what is overtaken, never
+    /// the newest. Needs a running tokio runtime.
+    pub fn follow_pods(
+        &self,
+        workload: &Arc<Kind>,
+        id: &ObjectId,
+        uid: &Uid,
+        selector: &str,
+        sink: mpsc::Sender<PodsEvent>,
+    ) -> Option<PodFollower> {
+        let controller = controller(id)?;
+        let follow = Follow::new(self, controller, workload, id, (uid, selector), sink.clone())?;
+        let id = id.clone();
+        let task = async move {
+            if AssertUnwindSafe(follow.run()).catch_unwind().await.is_err() {
+                let bug = Error::new(On::Object(id.clone()), Fault::Bug);
+                let _ = sink.send(PodsEvent { id, news: PodsNews::Failed(bug, Duration::ZERO) }).await;
+            }
+        };
+        Some(PodFollower { task: tokio::spawn(task) })
+    }
+}
+
+fn controller(id: &ObjectId) -> Option<Controller> {
+    [
+        ("Deployment", Controller::Deployment),
+        ("StatefulSet", Controller::StatefulSet),
+        ("DaemonSet", Controller::DaemonSet),
+    ]
+    .into_iter()
+    .find_map(|(kind, controller)| id.is("apps", kind).then_some(controller))
+}
+
+/// Writes the `spec.selector` of a workload as the label selector of a URL; none where it has none, or one that
+/// cannot be read: such a selector would select too much.
+pub fn pod_selector(workload: &Value) -> Option<String> {
+    let selector = at(workload, &["spec", "selector"])?.as_object()?;
+    let mut terms = Vec::new();
+    if let Some(labels) = selector.get("matchLabels") {
+        for (key, value) in labels.as_object()? {
+            terms.push(format!("{key}={}", value.as_str()?));
+        }
+    }
+    if let Some(expressions) = selector.get("matchExpressions") {
+        for expression in expressions.as_array()? {
+            terms.push(term(expression)?);
+        }
+    }
+    (!terms.is_empty()).then(|| terms.join(","))
+}
+
+fn term(expression: &Value) -> Option<String> {
+    let key = Some(text_at(expression, &["key"])).filter(|key| !key.is_empty())?;
+    let values = || {
+        let values: Option<Vec<&str>> =
+            expression.get("values")?.as_array()?.iter().map(Value::as_str).collect();
+        values.filter(|values| !values.is_empty()).map(|values| values.join(","))
+    };
+    match text_at(expression, &["operator"]) {
+        "In" => Some(format!("{key} in ({})", values()?)),
+        "NotIn" => Some(format!("{key} notin ({})", values()?)),
+        "Exists" => Some(key.to_owned()),
+        "DoesNotExist" => Some(format!("!{key}")),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

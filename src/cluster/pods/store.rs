@@ -1,0 +1,375 @@
+//! What was seen of one workload's pods, and the whole that follows from it.
+//!
+//! Knows no server and no clock: news and times are arguments.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::super::informer::News;
+use super::lens::{PodRecord, RevisionRecord, WorkloadRecord};
+use super::warnings::Warning;
+use crate::engine::{Ended, PodFacts, Readiness, Refused, Trouble, Uid, Unschedulable, WorkloadPods};
+
+/// Which controller keeps the pods.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Controller {
+    /// Keeps `ReplicaSets`, which keep the pods.
+    Deployment,
+    /// Keeps its pods, and tells the newest revision in its status.
+    StatefulSet,
+    /// Keeps its pods, and numbers its revisions.
+    DaemonSet,
+}
+
+/// The objects that one informer has told.
+struct Told<R> {
+    objects: BTreeMap<Arc<str>, R>,
+    /// During a list: what it has not shown yet.
+    unseen: Option<BTreeSet<Arc<str>>>,
+    /// Whether a list has ended.
+    synced: bool,
+}
+
+impl<R> Default for Told<R> {
+    fn default() -> Self {
+        Self { objects: BTreeMap::new(), unseen: None, synced: false }
+    }
+}
+
+impl<R> Told<R> {
+    /// Takes one piece of news over. Returns what it ended.
+    fn take(&mut self, news: News<R>) -> Vec<(Arc<str>, R)> {
+        match news {
+            News::Started => self.unseen = Some(self.objects.keys().cloned().collect()),
+            News::Seen(id, record) => {
+                if let Some(unseen) = &mut self.unseen {
+                    unseen.remove(id.name());
+                }
+                let name: Arc<str> = id.name().into();
+                let before = self.objects.insert(name.clone(), record);
+                return before.map(|before| (name, before)).into_iter().collect();
+            }
+            News::Gone(id, _) => return self.objects.remove_entry(id.name()).into_iter().collect(),
+            News::Synced => {
+                self.synced = true;
+                let unseen = self.unseen.take().unwrap_or_default();
+                return unseen.iter().filter_map(|name| self.objects.remove_entry(name)).collect();
+            }
+            News::Failed(..) | News::Resumed => {}
+        }
+        Vec::new()
+    }
+}
+
+/// What only watching tells of a pod.
+#[derive(Clone, Debug)]
+struct Mark {
+    first: Instant,
+    /// Restarts from before it was watched.
+    old_restarts: u32,
+    steady: Option<Instant>,
+    trouble: Option<Instant>,
+    unschedulable: Option<Instant>,
+    /// When it ended in failure; none also where that was before it was watched.
+    failed: Option<Instant>,
+}
+
+/// One pod and what only watching tells of it.
+#[derive(Clone, Debug)]
+struct Seen {
+    record: PodRecord,
+    mark: Mark,
+}
+
+/// Whether an object comes with the first list, and so is older than the watch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Coming {
+    WithFirstList,
+    Later,
+}
+
+impl Seen {
+    fn first(record: PodRecord, coming: Coming, now: Instant) -> Self {
+        let is_old = coming == Coming::WithFirstList;
+        let mark = Mark {
+            first: now,
+            old_restarts: if is_old { record.restarts } else { 0 },
+            steady: (record.ready == Readiness::Ready).then_some(now),
+            trouble: record.trouble.is_some().then_some(now),
+            unschedulable: record.unschedulable.is_some().then_some(now),
+            failed: record.failed.as_ref().filter(|_| !is_old).map(|_| now),
+        };
+        Self { record, mark }
+    }
+
+    /// The same pod, seen again.
+    fn again(self, record: PodRecord, now: Instant) -> Self {
+        let (before, old) = (self.record, self.mark);
+        let is_ready = record.ready == Readiness::Ready;
+        // A time of its own tells a moment in which it was not Ready, even if that was not seen.
+        let went_on = before.restarts >= record.restarts && before.ready_at == record.ready_at;
+        let reason = |pod: &PodRecord| {
+            pod.trouble.as_ref().map(|[container, reason, _]| [container, reason].map(Arc::clone))
+        };
+        let same_trouble = reason(&before) == reason(&record);
+        let mark = Mark {
+            first: old.first,
+            old_restarts: old.old_restarts.min(record.restarts),
+            steady: is_ready.then(|| old.steady.filter(|_| went_on).unwrap_or(now)),
+            trouble: record.trouble.as_ref().map(|_| old.trouble.filter(|_| same_trouble).unwrap_or(now)),
+            unschedulable: record.unschedulable.as_ref().map(|_| old.unschedulable.unwrap_or(now)),
+            failed: if before.failed.is_some() { old.failed } else { record.failed.as_ref().map(|_| now) },
+        };
+        // What it failed of stays known while it is deleted for it.
+        let failed = record.failed.clone().or(before.failed);
+        Self { record: PodRecord { failed, ..record }, mark }
+    }
+
+    fn facts(&self, name: &Arc<str>, revision: Option<Arc<str>>) -> PodFacts {
+        let (pod, mark) = (&self.record, &self.mark);
+        let trouble = pod.trouble.clone().zip(mark.trouble);
+        let unschedulable = pod.unschedulable.clone().zip(mark.unschedulable);
+        PodFacts {
+            name: name.clone(),
+            uid: pod.uid.clone(),
+            rv: pod.rv,
+            revision,
+            node: pod.node.clone(),
+            ready: pod.ready,
+            steady_since: mark.steady,
+            restarts: pod.restarts,
+            new_restarts: pod.restarts.saturating_sub(mark.old_restarts),
+            restarted: pod.restarted.clone(),
+            trouble: trouble.map(|([container, reason, message], since)| Trouble {
+                container,
+                reason,
+                message,
+                since,
+            }),
+            ended: pod.failed.clone().map(|[reason, message]| Ended { reason, message, seen: mark.failed }),
+            over: pod.over,
+            terminating: pod.terminating,
+            unschedulable: unschedulable.map(|(message, since)| Unschedulable { message, since }),
+        }
+    }
+}
+
+/// Everything that was seen of one workload.
+pub(super) struct Store {
+    controller: Controller,
+    uid: Uid,
+    workload: Told<WorkloadRecord>,
+    sets: Told<RevisionRecord>,
+    pods: Told<Seen>,
+    warnings: Told<(Warning, Instant)>,
+    /// The newest revision at a generation, by a list that was asked for after that generation was observed.
+    listed: Option<(i64, Option<RevisionRecord>)>,
+    /// The generation and revision that the Deployment's own count has confirmed.
+    confirmed: Option<(i64, u64)>,
+    /// The newest revision that was told last.
+    newest: Option<Arc<str>>,
+    /// The last pod that ended in failure and is gone.
+    lost: Option<PodFacts>,
+    refused_since: Option<Instant>,
+}
+
+impl Store {
+    pub(super) fn new(controller: Controller, uid: Uid) -> Self {
+        Self {
+            controller,
+            uid,
+            workload: Told::default(),
+            sets: Told::default(),
+            pods: Told::default(),
+            warnings: Told::default(),
+            listed: None,
+            confirmed: None,
+            newest: None,
+            lost: None,
+            refused_since: None,
+        }
+    }
+
+    pub(super) fn workload(&mut self, news: News<WorkloadRecord>) {
+        self.workload.take(news);
+    }
+
+    pub(super) fn set(&mut self, news: News<RevisionRecord>) {
+        self.sets.take(news);
+    }
+
+    pub(super) fn warning(&mut self, news: News<Warning>, now: Instant) {
+        self.warnings.take(with(news, |_, warning| (warning, now)));
+    }
+
+    pub(super) fn pod(&mut self, news: News<PodRecord>, now: Instant) {
+        let coming = if self.pods.synced { Coming::Later } else { Coming::WithFirstList };
+        let known = &self.pods.objects;
+        let news = with(news, |name, record| match known.get(name) {
+            Some(seen) if seen.record.uid == record.uid => seen.clone().again(record, now),
+            _ => Seen::first(record, coming, now),
+        });
+        let there = if let News::Seen(_, seen) = &news { Some(seen.record.uid.clone()) } else { None };
+        for (name, seen) in self.pods.take(news) {
+            let is_gone = there.as_ref() != Some(&seen.record.uid);
+            let revision = self.revision(&seen.record);
+            if is_gone && seen.mark.failed.is_some() && revision.is_some() {
+                self.lost = Some(seen.facts(&name, revision));
+            }
+        }
+    }
+
+    /// The generation for which the newest revision must be looked up, if that is to be done.
+    pub(super) fn wanted(&self) -> Option<i64> {
+        let workload = self.current().filter(|workload| workload.observed)?;
+        let known = self.listed.as_ref().map(|(generation, _)| *generation);
+        let needed = self.controller != Controller::StatefulSet && known != Some(workload.generation);
+        needed.then_some(workload.generation)
+    }
+
+    /// Takes over what a list of all revisions has shown, asked for after the generation was observed.
+    pub(super) fn listed(&mut self, generation: i64, revisions: Vec<RevisionRecord>) {
+        let own = revisions.into_iter().filter(|revision| revision.owner.as_ref() == Some(&self.uid));
+        self.listed = Some((generation, own.max_by_key(|revision| revision.number)));
+    }
+
+    /// Whether pods are missing, so that the words of the controller matter.
+    pub(super) fn is_short(&self) -> bool {
+        let known = self.current().filter(|_| self.pods.synced);
+        known.is_some_and(|workload| {
+            let there = self.pods.objects.values().filter(|seen| self.is_own(&seen.record));
+            (there.filter(|seen| !seen.record.over).count() as u32) < workload.desired
+        })
+    }
+
+    /// The whole, as soon as everything was listed once and the workload is there.
+    pub(super) fn view(&mut self, now: Instant) -> Option<WorkloadPods> {
+        let sets = self.controller != Controller::Deployment || self.sets.synced;
+        if !(sets && self.pods.synced && self.workload.synced) {
+            return None;
+        }
+        let newest = self.find_newest();
+        if newest.is_some() && newest != self.newest {
+            // What was lost or refused was another revision's.
+            if self.newest.is_some() {
+                self.lost = None;
+                self.warnings.objects.clear();
+            }
+            self.newest.clone_from(&newest);
+        }
+        let message = self.refusal();
+        self.refused_since = message.as_ref().map(|_| self.refused_since.unwrap_or(now));
+        let refused = message.zip(self.refused_since).map(|(message, since)| Refused { message, since });
+        let rv = self.workload.objects.values().next()?.rv;
+        let mut pods: Vec<(i64, PodFacts)> = Vec::new();
+        for (name, seen) in &self.pods.objects {
+            if self.is_own(&seen.record) {
+                pods.push((seen.record.created, seen.facts(name, self.revision(&seen.record))));
+            }
+        }
+        pods.sort_by_key(|(created, _)| *created);
+        let lost = self.lost.clone().filter(|pod| newest.is_some() && pod.revision == newest).map(Box::new);
+        Some(WorkloadPods { rv, newest, pods: pods.into_iter().map(|(_, pod)| pod).collect(), lost, refused })
+    }
+
+    /// The workload, in the incarnation that is followed.
+    fn current(&self) -> Option<&WorkloadRecord> {
+        self.workload.objects.values().find(|workload| workload.uid == self.uid)
+    }
+
+    /// The ReplicaSet that keeps a pod, if it is one of this Deployment's.
+    fn set_of(&self, pod: &PodRecord) -> Option<&RevisionRecord> {
+        self.own_sets().find(|set| pod.owner.as_ref() == Some(&set.uid))
+    }
+
+    fn own_sets(&self) -> impl Iterator<Item = &RevisionRecord> {
+        self.sets.objects.values().filter(|set| set.owner.as_ref() == Some(&self.uid))
+    }
+
+    /// Labels may match the pods of others; ownership does not.
+    fn is_own(&self, pod: &PodRecord) -> bool {
+        match self.controller {
+            Controller::Deployment => self.set_of(pod).is_some(),
+            Controller::StatefulSet | Controller::DaemonSet => pod.owner.as_ref() == Some(&self.uid),
+        }
+    }
+
+    fn revision(&self, pod: &PodRecord) -> Option<Arc<str>> {
+        match self.controller {
+            Controller::Deployment => self.set_of(pod)?.hash.clone(),
+            Controller::StatefulSet | Controller::DaemonSet if self.is_own(pod) => pod.revision.clone(),
+            Controller::StatefulSet | Controller::DaemonSet => None,
+        }
+    }
+
+    fn find_newest(&mut self) -> Option<Arc<str>> {
+        let workload = self.current().filter(|workload| workload.observed)?.clone();
+        match self.controller {
+            Controller::StatefulSet => workload.update_revision,
+            Controller::DaemonSet => self.newest_listed(workload.generation)?.hash.clone(),
+            Controller::Deployment => self.newest_set(&workload)?.hash.clone(),
+        }
+    }
+
+    fn newest_listed(&self, generation: i64) -> Option<&RevisionRecord> {
+        let (at, revision) = self.listed.as_ref()?;
+        revision.as_ref().filter(|_| *at == generation)
+    }
+
+    /// The ReplicaSet that a Deployment rolls to.
+    ///
+    /// A list from after the generation was observed shows every ReplicaSet that was renumbered for it. But a
+    /// change that also scales is observed before its ReplicaSet is made: only then does the count of updated
+    /// pods belong to the newest one that there is.
+    fn newest_set(&mut self, workload: &WorkloadRecord) -> Option<RevisionRecord> {
+        let listed = self.newest_listed(workload.generation)?.number;
+        let best = self.own_sets().max_by_key(|set| set.number).filter(|set| set.number >= listed)?.clone();
+        let key = (workload.generation, best.number);
+        if self.confirmed != Some(key) {
+            if best.replicas != workload.updated {
+                return None;
+            }
+            self.confirmed = Some(key);
+        }
+        Some(best)
+    }
+
+    /// Why pods cannot be created, in the controller's words.
+    fn refusal(&mut self) -> Option<Arc<str>> {
+        if self.controller == Controller::Deployment {
+            let workload = self.current().filter(|workload| workload.observed)?.clone();
+            return self.newest_set(&workload)?.refused;
+        }
+        if !self.is_short() {
+            return None;
+        }
+        let own = || self.pods.objects.values().filter(|seen| self.is_own(&seen.record));
+        // A pod that was created later shows that it went on.
+        let went_on = |warning: &Warning, heard: Instant| {
+            own().any(|seen| {
+                let created = seen.record.created;
+                created > warning.at || (created == warning.at && seen.mark.first > heard)
+            })
+        };
+        let told = self.warnings.objects.values().filter(|(warning, heard)| {
+            warning.about == self.uid && &*warning.reason == "FailedCreate" && !went_on(warning, *heard)
+        });
+        told.max_by_key(|(warning, heard)| (warning.at, *heard)).map(|(warning, _)| warning.message.clone())
+    }
+}
+
+/// The same news with another record.
+fn with<A, B>(news: News<A>, make: impl FnOnce(&str, A) -> B) -> News<B> {
+    match news {
+        News::Seen(id, record) => {
+            let record = make(id.name(), record);
+            News::Seen(id, record)
+        }
+        News::Started => News::Started,
+        News::Gone(id, rv) => News::Gone(id, rv),
+        News::Synced => News::Synced,
+        News::Failed(error, wait) => News::Failed(error, wait),
+        News::Resumed => News::Resumed,
+    }
+}

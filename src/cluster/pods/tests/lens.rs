@@ -1,0 +1,134 @@
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::super::super::wire::Project as _;
+use super::super::lens::{Narrow, PodRecord, spoken};
+use super::super::pod_selector;
+use crate::engine::{Readiness, Uid};
+use crate::object::GroupKind;
+
+fn read(pod: &Value) -> PodRecord {
+    Narrow::new(GroupKind::new("", "Pod")).project(&pod.to_string()).unwrap().record
+}
+
+fn pod(status: Value) -> Value {
+    json!({
+        "metadata": {
+            "name": "web-1", "namespace": "shop", "uid": "u1", "resourceVersion": "7",
+            "creationTimestamp": "2026-01-02T03:04:05Z",
+            "labels": { "controller-revision-hash": "r1", "app": "web" },
+            "ownerReferences": [{ "uid": "other" }, { "uid": "set", "controller": true }],
+        },
+        "spec": { "nodeName": "node-1", "containers": [{ "env": [{ "name": "A", "value": "hidden" }] }] },
+        "status": status,
+    })
+}
+
+#[test]
+fn a_pod_is_read_as_far_as_it_can_be() {
+    let ready = json!({ "type": "Ready", "status": "True", "lastTransitionTime": "t" });
+    let whole = read(&pod(json!({ "phase": "Running", "conditions": [ready] })));
+    assert_eq!((whole.uid, whole.owner), (Uid("u1".into()), Some(Uid("set".into()))));
+    assert_eq!((whole.revision.as_deref(), whole.node.as_deref()), (Some("r1"), Some("node-1")));
+    assert_eq!((whole.created, whole.ready, &*whole.ready_at), (1_767_323_045, Readiness::Ready, "t"));
+    for odd in [json!(null), json!(7), json!("x"), json!([1]), json!({ "conditions": 3, "phase": ["x"] })] {
+        let mut tree = pod(odd.clone());
+        let read_odd = read(&tree);
+        assert_eq!(
+            (read_odd.ready, read_odd.trouble, read_odd.over),
+            (Readiness::NotReady, None, false),
+            "{odd}"
+        );
+        tree["spec"] = odd.clone();
+        tree["metadata"]["labels"] = odd.clone();
+        tree["metadata"]["ownerReferences"] = odd;
+        assert_eq!(read(&tree).uid, Uid("u1".into()));
+    }
+    let lens: Narrow<PodRecord> = Narrow::new(GroupKind::new("", "Pod"));
+    assert!(lens.project("{}").is_none() && lens.project("[").is_none());
+}
+
+#[test]
+fn what_containers_wait_for_is_read() {
+    let check = |containers: Value, expected: Option<[&str; 3]>| {
+        let record = read(&pod(json!({ "phase": "Pending", "containerStatuses": containers })));
+        assert_eq!(record.trouble, expected.map(|words| words.map(Arc::from)));
+    };
+    let waiting = |name: &str, reason: &str| json!({ "name": name, "state": { "waiting": { "reason": reason, "message": "says\nwhy" } } });
+    check(json!([]), None);
+    check(json!([waiting("a", "ContainerCreating")]), None);
+    check(json!([waiting("a", "ErrImagePull")]), Some(["a", "ErrImagePull", "says why"]));
+    // The one that cannot pass by itself says more.
+    check(
+        json!([waiting("a", "RunContainerError"), waiting("b", "InvalidImageName")]),
+        Some(["b", "InvalidImageName", "says why"]),
+    );
+    // How it ended is told, its last output is not.
+    let mut crashed = waiting("a", "CrashLoopBackOff");
+    crashed["lastState"] =
+        json!({ "terminated": { "exitCode": 2, "reason": "Error", "message": "password" } });
+    check(json!([crashed]), Some(["a", "CrashLoopBackOff", "says why; it exited with code 2 (Error)"]));
+}
+
+#[test]
+fn how_a_pod_ended_is_read() {
+    let check = |status: Value, expected: Option<[&str; 2]>| {
+        assert_eq!(read(&pod(status)).failed, expected.map(|words| words.map(Arc::from)));
+    };
+    let ended = |code: i64| json!([{ "name": "c", "state": { "terminated": { "exitCode": code } } }]);
+    check(json!({ "phase": "Succeeded", "reason": "Evicted" }), None);
+    check(
+        json!({ "phase": "Failed", "reason": "Evicted", "message": "no room", "containerStatuses": ended(137) }),
+        Some(["Evicted", "no room"]),
+    );
+    check(
+        json!({ "phase": "Failed", "containerStatuses": ended(3) }),
+        Some(["Failed", "container c exited with code 3"]),
+    );
+    check(json!({ "phase": "Failed" }), Some(["Failed", ""]));
+    // It was deleted, and its kubelet says how its container ended.
+    let mut deleted = pod(json!({ "phase": "Failed", "containerStatuses": ended(143) }));
+    deleted["metadata"]["deletionTimestamp"] = json!("2026-01-02T03:04:05Z");
+    assert_eq!((read(&deleted).failed, read(&deleted).over), (None, true));
+}
+
+#[test]
+fn words_of_the_cluster_are_one_short_line() {
+    let check = |text: &str, expected: &str| assert_eq!(&*spoken(text), expected);
+    check("", "");
+    check(" a \t\n b ", "a b");
+    check("red \u{1b}[31m, \u{202e}back", "red [31m, back");
+    check(&"x".repeat(400), &"x".repeat(400));
+    check(&"é".repeat(400), &format!("{}…", "é".repeat(200)));
+    assert!(spoken(&"word ".repeat(1000)).len() < 410);
+}
+
+#[test]
+fn a_selector_is_written_as_text_or_not_at_all() {
+    let check = |selector: Value, expected: Option<&str>| {
+        let workload = json!({ "spec": { "selector": selector } });
+        assert_eq!(pod_selector(&workload).as_deref(), expected, "{selector}");
+    };
+    check(json!({ "matchLabels": { "app": "web", "b": "" } }), Some("app=web,b="));
+    check(
+        json!({ "matchLabels": { "app": "web" }, "matchExpressions": [
+            { "key": "tier", "operator": "In", "values": ["a", "b"] },
+            { "key": "zone", "operator": "NotIn", "values": ["c"] },
+            { "key": "x/y", "operator": "Exists" },
+            { "key": "z", "operator": "DoesNotExist" },
+        ] }),
+        Some("app=web,tier in (a,b),zone notin (c),x/y,!z"),
+    );
+    // Each of these would select more than was meant.
+    check(json!({}), None);
+    check(json!({ "matchLabels": {} }), None);
+    check(json!({ "matchLabels": { "app": 1 } }), None);
+    check(
+        json!({ "matchLabels": { "app": "web" }, "matchExpressions": [{ "key": "a", "operator": "Gt" }] }),
+        None,
+    );
+    check(json!({ "matchExpressions": [{ "key": "a", "operator": "In", "values": [] }] }), None);
+    check(json!({ "matchExpressions": [{ "operator": "Exists" }] }), None);
+    assert_eq!(pod_selector(&json!({ "spec": {} })), None);
+}

@@ -1,0 +1,2 @@
+mod lens;
+mod store;

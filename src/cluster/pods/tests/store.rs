@@ -1,0 +1,320 @@
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::super::super::informer::News;
+use super::super::lens::{PodRecord, RevisionRecord, WorkloadRecord};
+use super::super::store::{Controller, Store};
+use super::super::warnings::Warning;
+use crate::engine::{Readiness, Rv, Uid, WorkloadPods};
+use crate::object::{GroupKind, ObjectId};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn id(name: &str) -> ObjectId {
+    ObjectId::new(&GroupKind::new("", "Any"), Some("shop"), name)
+}
+
+fn uid(text: &str) -> Uid {
+    Uid(text.into())
+}
+
+fn pod(owner: &str, revision: &str) -> PodRecord {
+    PodRecord {
+        uid: uid("pod"),
+        rv: Rv(1),
+        owner: Some(uid(owner)),
+        revision: Some(revision.into()),
+        created: 100,
+        node: None,
+        ready: Readiness::NotReady,
+        ready_at: "".into(),
+        restarts: 0,
+        restarted: None,
+        trouble: None,
+        failed: None,
+        over: false,
+        terminating: false,
+        unschedulable: None,
+    }
+}
+
+fn ready(at: &str, restarts: u32) -> PodRecord {
+    PodRecord { ready: Readiness::Ready, ready_at: at.into(), restarts, ..pod("own", "new") }
+}
+
+fn evicted() -> PodRecord {
+    PodRecord { failed: Some(["Evicted".into(), "no room".into()]), over: true, ..pod("own", "new") }
+}
+
+fn workload(generation: i64, observed: bool) -> WorkloadRecord {
+    WorkloadRecord {
+        uid: uid("own"),
+        rv: Rv(10),
+        generation,
+        observed,
+        desired: 1,
+        updated: 0,
+        update_revision: Some("new".into()),
+    }
+}
+
+/// A store of which everything is known, with these pods from the first list.
+fn store(controller: Controller, pods: &[(&str, PodRecord)], now: Instant) -> Store {
+    let mut store = Store::new(controller, uid("own"));
+    store.workload(News::Seen(id("web"), workload(1, true)));
+    store.workload(News::Synced);
+    store.set(News::Synced);
+    store.pod(News::Started, now);
+    for (name, pod) in pods {
+        store.pod(News::Seen(id(name), pod.clone()), now);
+    }
+    store.pod(News::Synced, now);
+    store
+}
+
+fn set(store: &mut Store, pods: &[(&str, PodRecord)], now: Instant) -> WorkloadPods {
+    for (name, pod) in pods {
+        store.pod(News::Seen(id(name), pod.clone()), now);
+    }
+    store.view(now).unwrap()
+}
+
+#[test]
+fn nothing_is_told_before_everything_is_known() {
+    let now = Instant::now();
+    let mut store = Store::new(Controller::Deployment, uid("own"));
+    store.workload(News::Seen(id("web"), workload(1, true)));
+    assert_eq!(store.view(now), None);
+    store.workload(News::Synced);
+    store.pod(News::Synced, now);
+    assert_eq!(store.view(now), None);
+    store.set(News::Synced);
+    assert!(store.view(now).is_some());
+    store.workload(News::Gone(id("web"), Rv(11)));
+    assert_eq!(store.view(now), None);
+}
+
+#[test]
+fn steady_is_what_was_ready_without_a_restart_between() {
+    let t = Instant::now();
+    let check = |next: PodRecord, expected: Option<Instant>| {
+        let mut store = store(Controller::StatefulSet, &[("web-0", ready("noon", 1))], t);
+        assert_eq!(store.view(t).unwrap().pods[0].steady_since, Some(t));
+        assert_eq!(set(&mut store, &[("web-0", next)], t + SECOND).pods[0].steady_since, expected);
+    };
+    check(ready("noon", 1), Some(t));
+    check(ready("noon", 2), Some(t + SECOND));
+    // It was not Ready for a moment that nobody saw.
+    check(ready("one", 1), Some(t + SECOND));
+    check(pod("own", "new"), None);
+    check(PodRecord { uid: uid("another"), ..ready("noon", 1) }, Some(t + SECOND));
+}
+
+#[test]
+fn restarts_from_before_are_told_apart() {
+    let t = Instant::now();
+    let mut store = store(Controller::StatefulSet, &[("web-0", ready("noon", 7))], t);
+    let restarts = |pods: WorkloadPods| -> Vec<(u32, u32)> {
+        pods.pods.iter().map(|pod| (pod.restarts, pod.new_restarts)).collect()
+    };
+    assert_eq!(restarts(store.view(t).unwrap()), [(7, 0)]);
+    let later = [("web-0", ready("noon", 9)), ("web-1", PodRecord { uid: uid("other"), ..ready("noon", 2) })];
+    assert_eq!(restarts(set(&mut store, &later, t)), [(9, 2), (2, 2)]);
+    // A pod that a later list shows first is not older than the watch.
+    store.pod(News::Started, t);
+    let listed = [("web-2", PodRecord { uid: uid("third"), ..ready("noon", 3) })];
+    assert_eq!(restarts(set(&mut store, &listed, t)), [(9, 2), (2, 2), (3, 3)]);
+    // The list has ended without the others.
+    store.pod(News::Synced, t);
+    assert_eq!(restarts(store.view(t).unwrap()), [(3, 3)]);
+}
+
+#[test]
+fn a_trouble_has_lasted_since_its_reason_was_seen() {
+    let t = Instant::now();
+    let troubled = |reason: &str, message: &str| PodRecord {
+        trouble: Some(["c", reason, message].map(Arc::from)),
+        ..pod("own", "new")
+    };
+    let mut store = store(Controller::StatefulSet, &[("web-0", troubled("RunContainerError", "1"))], t);
+    let mut since = |next: PodRecord, at: Instant| {
+        let pods = set(&mut store, &[("web-0", next)], at);
+        pods.pods[0].trouble.as_ref().map(|trouble| trouble.since)
+    };
+    assert_eq!(since(troubled("RunContainerError", "2"), t + SECOND), Some(t));
+    assert_eq!(since(troubled("CrashLoopBackOff", "2"), t + SECOND), Some(t + SECOND));
+    assert_eq!(since(pod("own", "new"), t + SECOND), None);
+    assert_eq!(since(troubled("CrashLoopBackOff", "2"), t + SECOND * 2), Some(t + SECOND * 2));
+}
+
+#[test]
+fn a_pod_that_ended_is_remembered_when_it_is_gone() {
+    let t = Instant::now();
+    let ended = |pods: &WorkloadPods| {
+        let of_pod = |pod: &crate::engine::PodFacts| pod.ended.as_ref().and_then(|ended| ended.seen);
+        (pods.pods.first().and_then(of_pod), pods.lost.as_deref().and_then(of_pod))
+    };
+    let gone = News::Gone(id("web-0"), Rv(9));
+    let mut left = store(Controller::StatefulSet, &[("web-0", evicted())], t);
+    assert_eq!(ended(&left.view(t).unwrap()), (None, None), "an earlier rollout left it");
+    assert_eq!(ended(&set(&mut left, &[("web-0", evicted())], t + SECOND)), (None, None));
+    left.pod(News::Gone(id("web-0"), Rv(9)), t);
+    assert_eq!(ended(&left.view(t).unwrap()), (None, None));
+
+    let mut store = store(Controller::StatefulSet, &[("web-0", ready("noon", 0))], t);
+    assert_eq!(ended(&set(&mut store, &[("web-0", evicted())], t + SECOND)), (Some(t + SECOND), None));
+    // Its controller deletes it for that.
+    let leaving = PodRecord { terminating: true, failed: None, ..evicted() };
+    assert_eq!(ended(&set(&mut store, &[("web-0", leaving)], t)), (Some(t + SECOND), None));
+    store.pod(gone, t);
+    assert_eq!(ended(&store.view(t).unwrap()), (None, Some(t + SECOND)));
+    let next = PodRecord { uid: uid("next"), ..pod("own", "new") };
+    assert_eq!(ended(&set(&mut store, &[("web-0", next)], t)), (None, Some(t + SECOND)));
+    // It was not of the next revision, nor is it when that one is taken back.
+    for revision in ["newer", "new"] {
+        let workload = WorkloadRecord { update_revision: Some(revision.into()), ..workload(2, true) };
+        store.workload(News::Seen(id("web"), workload));
+        assert_eq!(ended(&store.view(t).unwrap()), (None, None));
+    }
+}
+
+#[test]
+fn the_newest_revision_is_unknown_until_its_controller_has_seen_it() {
+    let t = Instant::now();
+    let mut store = store(Controller::StatefulSet, &[], t);
+    let mut newest = |record: WorkloadRecord| {
+        store.workload(News::Seen(id("web"), record));
+        store.view(t).unwrap().newest.map(|newest| newest.to_string())
+    };
+    assert_eq!(newest(workload(1, true)).as_deref(), Some("new"));
+    assert_eq!(newest(workload(2, false)), None);
+    assert_eq!(newest(WorkloadRecord { uid: uid("reborn"), ..workload(1, true) }), None);
+}
+
+fn revision(name: &str, owner: &str, number: u64, replicas: u32) -> RevisionRecord {
+    RevisionRecord {
+        uid: uid(name),
+        owner: Some(uid(owner)),
+        number,
+        hash: Some(name.into()),
+        replicas,
+        refused: None,
+    }
+}
+
+#[test]
+fn a_daemon_set_rolls_to_what_a_list_after_its_generation_shows() {
+    let t = Instant::now();
+    let mut store = store(Controller::DaemonSet, &[], t);
+    assert_eq!((store.wanted(), store.view(t).unwrap().newest), (Some(1), None));
+    let all = || vec![revision("a", "own", 3, 0), revision("b", "own", 2, 0), revision("c", "other", 9, 0)];
+    store.listed(1, all());
+    assert_eq!((store.wanted(), store.view(t).unwrap().newest.as_deref()), (None, Some("a")));
+    store.workload(News::Seen(id("web"), workload(2, false)));
+    assert_eq!((store.wanted(), store.view(t).unwrap().newest), (None, None));
+    store.workload(News::Seen(id("web"), workload(2, true)));
+    assert_eq!((store.wanted(), store.view(t).unwrap().newest), (Some(2), None));
+    // An answer that comes too late is about an older generation.
+    store.listed(1, all());
+    assert_eq!((store.wanted(), store.view(t).unwrap().newest), (Some(2), None));
+}
+
+#[test]
+fn a_deployment_rolls_to_its_highest_set_once_its_own_count_agrees() {
+    let t = Instant::now();
+    let of_bad = PodRecord { revision: None, ..pod("bad", "") };
+    let of_other = PodRecord { revision: None, uid: uid("x"), ..pod("foreign", "") };
+    let mut store = store(Controller::Deployment, &[("web-1", of_bad), ("other-1", of_other)], t);
+    let see = |store: &mut Store, sets: &[RevisionRecord]| {
+        for set in sets {
+            store.set(News::Seen(id(&set.uid.0), set.clone()));
+        }
+        store.view(t).unwrap().newest.map(|newest| newest.to_string())
+    };
+    let updated = |generation: i64, updated: u32| WorkloadRecord { updated, ..workload(generation, true) };
+    let before =
+        [revision("good", "own", 1, 2), revision("bad", "own", 2, 1), revision("foreign", "x", 7, 1)];
+    assert_eq!(see(&mut store, &before), None);
+    store.workload(News::Seen(id("web"), updated(1, 1)));
+    store.listed(1, before.to_vec());
+    assert_eq!(see(&mut store, &[]).as_deref(), Some("bad"));
+    // Only its own pods, whatever their labels say.
+    let pods = store.view(t).unwrap();
+    assert_eq!((pods.pods.len(), &*pods.pods[0].name, pods.updated()), (1, "web-1", 1));
+    // Once it is known, the two counts may differ for a moment.
+    assert_eq!(see(&mut store, &[revision("bad", "own", 2, 2)]).as_deref(), Some("bad"));
+    // The way back renumbers the good one: the list shows it, the watch is late.
+    store.workload(News::Seen(id("web"), updated(2, 2)));
+    store.listed(2, vec![revision("good", "own", 3, 2), revision("bad", "own", 2, 2)]);
+    assert_eq!(see(&mut store, &[]), None);
+    assert_eq!(see(&mut store, &[revision("good", "own", 3, 2)]).as_deref(), Some("good"));
+    // A change that also scales: the generation is observed, and its set is not made yet.
+    store.workload(News::Seen(id("web"), updated(3, 0)));
+    store.listed(3, vec![revision("good", "own", 3, 2)]);
+    assert_eq!(see(&mut store, &[]), None);
+    assert_eq!(see(&mut store, &[revision("next", "own", 4, 0)]).as_deref(), Some("next"));
+}
+
+#[test]
+fn what_a_set_is_refused_is_told_of_the_newest_only() {
+    let t = Instant::now();
+    let mut store = store(Controller::Deployment, &[], t);
+    store.listed(1, vec![revision("good", "own", 1, 0)]);
+    let refused = |name: &str, number: u64| RevisionRecord {
+        refused: Some("exceeded quota".into()),
+        ..revision(name, "own", number, 0)
+    };
+    let told = |store: &mut Store, set: RevisionRecord, at: Instant| {
+        store.set(News::Seen(id(&set.uid.0), set.clone()));
+        store.view(at).unwrap().refused.map(|refused| refused.since)
+    };
+    assert_eq!(told(&mut store, refused("good", 1), t), Some(t));
+    assert_eq!(told(&mut store, refused("good", 1), t + SECOND), Some(t));
+    assert_eq!(told(&mut store, revision("good", "own", 1, 0), t + SECOND), None);
+    assert_eq!(told(&mut store, refused("good", 1), t + SECOND * 2), Some(t + SECOND * 2));
+    assert_eq!(told(&mut store, revision("newer", "own", 2, 0), t), None);
+}
+
+#[test]
+fn events_tell_a_refusal_while_pods_are_missing_and_none_was_created_later() {
+    let t = Instant::now();
+    let warning = |about: &str, reason: &str, at: i64| Warning {
+        about: uid(about),
+        whose: "StatefulSet web".into(),
+        reason: reason.into(),
+        message: format!("{reason} at {at}").into(),
+        at,
+        count: 1,
+    };
+    let check = |pods: &[(&str, PodRecord)], warnings: &[Warning], expected: Option<&str>| {
+        let mut store = store(Controller::StatefulSet, pods, t);
+        let missing = WorkloadRecord { desired: 2, ..workload(1, true) };
+        store.workload(News::Seen(id("web"), missing));
+        for (number, warning) in warnings.iter().enumerate() {
+            store.warning(News::Seen(id(&number.to_string()), warning.clone()), t + SECOND);
+        }
+        let told = store.view(t).unwrap().refused.map(|refused| refused.message.to_string());
+        assert_eq!(told.as_deref(), expected);
+    };
+    let one = [("web-0", pod("own", "new"))];
+    let two = [one[0].clone(), ("web-1", PodRecord { uid: uid("p1"), ..pod("own", "new") })];
+    check(&one, &[], None);
+    check(&one, &[warning("own", "FailedCreate", 100)], Some("FailedCreate at 100"));
+    let several = [100, 120, 110].map(|at| warning("own", "FailedCreate", at));
+    check(&one, &several, Some("FailedCreate at 120"));
+    check(&one, &[warning("own", "FailedCreate", 99)], None);
+    check(&one, &[warning("own", "Other", 100)], None);
+    check(&one, &[warning("other", "FailedCreate", 100)], None);
+    check(&two, &[warning("own", "FailedCreate", 100)], None);
+    // One that is over leaves its place, and a foreign one never had it.
+    let over = [one[0].clone(), ("web-1", PodRecord { uid: uid("p1"), over: true, ..pod("own", "new") })];
+    check(&over, &[warning("own", "FailedCreate", 100)], Some("FailedCreate at 100"));
+    let foreign = [one[0].clone(), ("x", PodRecord { uid: uid("p1"), ..pod("other", "new") })];
+    check(&foreign, &[warning("own", "FailedCreate", 100)], Some("FailedCreate at 100"));
+    // In the second in which it was said, but after it.
+    let mut store = store(Controller::StatefulSet, &[], t);
+    store.workload(News::Seen(id("web"), WorkloadRecord { desired: 2, ..workload(1, true) }));
+    store.warning(News::Seen(id("w"), warning("own", "FailedCreate", 100)), t);
+    assert!(store.view(t).unwrap().refused.is_some());
+    assert_eq!(set(&mut store, &one, t + SECOND).refused, None);
+}

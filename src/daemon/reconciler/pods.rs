@@ -1,0 +1,98 @@
+//! Watching the pods of workloads, only while these roll.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use tokio::sync::mpsc;
+
+use super::super::event::Event;
+use super::Reconciler;
+use crate::cluster::{PodFollower, PodsEvent, PodsNews, pod_selector};
+use crate::engine::Uid;
+use crate::object::{Class, ObjectId};
+
+/// The watches of pods that are open.
+pub(super) struct Followers {
+    open: BTreeMap<ObjectId, (Uid, Option<PodFollower>)>,
+    told: mpsc::Sender<PodsEvent>,
+}
+
+impl Followers {
+    /// None is.
+    pub(super) fn new(told: mpsc::Sender<PodsEvent>) -> Self {
+        Self { open: BTreeMap::new(), told }
+    }
+}
+
+impl Reconciler {
+    /// Opens the watches of what has begun to roll, and closes those of what no longer does.
+    pub(super) fn follow_pods(&mut self) {
+        let wanted: BTreeMap<ObjectId, Uid> = self.engine.to_follow().into_iter().collect();
+        self.followers.open.retain(|id, (uid, _)| wanted.get(id) == Some(uid));
+        for (id, uid) in wanted {
+            if self.followers.open.contains_key(&id) {
+                continue;
+            }
+            self.followers.open.insert(id.clone(), (uid, None));
+            let entry = self.engine.entry(&id);
+            let content =
+                entry.and_then(|entry| entry.want().map(|(_, want)| want).or(entry.accepted.known()));
+            let Some(content) = content.cloned() else { continue };
+            let contents = self.hands.contents.clone();
+            self.spawn(async move {
+                // A selector never changes, so that of any content is the one that the cluster has.
+                let body = super::super::act::blocking(move || contents.effective(&content)).await;
+                Event::Selector(id, body.ok().as_ref().and_then(pod_selector))
+            });
+        }
+    }
+
+    pub(super) fn selector_found(&mut self, id: &ObjectId, selector: Option<&str>) {
+        let kind = self.watched.kind(&id.group_kind());
+        let cluster = &self.hands.cluster;
+        let told = self.followers.told.clone();
+        if let (Some((uid, follower)), Some(selector), Some(kind)) =
+            (self.followers.open.get_mut(id), selector, kind)
+        {
+            *follower = cluster.follow_pods(&kind, id, uid, selector, told);
+        }
+    }
+
+    pub(super) fn pods_told(&mut self, event: PodsEvent) {
+        match event.news {
+            PodsNews::Seen(pods) => self.engine.pods(&event.id, pods),
+            PodsNews::Failed(error, _) if error.class() == Class::Internal => self.fatal = Some(error.into()),
+            PodsNews::Failed(error, wait) => {
+                tracing::debug!(object = %event.id, ?wait, "its pods cannot be watched: {error}");
+            }
+        }
+    }
+
+    /// Deletes the pods for which a StatefulSet's controller would wait for ever.
+    pub(super) fn free_stuck(&mut self, now: Instant) {
+        for pod in self.engine.to_free(now) {
+            tracing::info!(object = %pod.of, pod = %pod.name, "deleted, as the rollout would wait for it for ever");
+            let cluster = self.hands.cluster.clone();
+            self.spawn(async move {
+                let namespace = pod.of.namespace().unwrap_or_default().to_owned();
+                if let Err(error) = cluster.delete_pod(&namespace, &pod.name, &pod.uid, pod.rv).await {
+                    tracing::warn!(object = %pod.of, "the pod that holds it up: {error}");
+                }
+                Event::Freed(pod.of)
+            });
+        }
+    }
+
+    /// Asks what the Events say about rollouts that have just failed.
+    pub(super) fn ask_about_failures(&mut self) {
+        for (id, tellers) in self.engine.take_failed() {
+            let cluster = self.hands.cluster.clone();
+            self.spawn(async move {
+                let namespace = id.namespace().unwrap_or_default().to_owned();
+                // Without an answer the failure stands all the same.
+                let warned = cluster.warnings(&namespace, &tellers).await.unwrap_or_default();
+                Event::Warned(id, warned.iter().map(ToString::to_string).collect())
+            });
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Freeing a StatefulSet whose controller waits for a pod that will never get Ready (kubernetes#67250).
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::node_steps::{OrdinalPod, Ordinals, PodState, stuck};
+use super::pods::{PodFacts, RESTARTS, Readiness, patience};
+use super::state::Engine;
+use super::{Rv, Uid};
+use crate::object::ObjectId;
+
+/// A pod that is to be deleted, in the incarnation and version that was judged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StuckPod {
+    /// Its workload.
+    pub of: ObjectId,
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its incarnation.
+    pub uid: Uid,
+    /// The version of the view that was judged.
+    pub rv: Rv,
+}
+
+impl Engine {
+    /// The pods that are to be deleted now, as they hold up a rollout of ours. Each is told once in each of its
+    /// versions, so one whose deletion fails is told again when it has changed.
+    pub fn to_free(&mut self, now: Instant) -> Vec<StuckPod> {
+        let rolling = self.rollouts.rolls.iter().filter(|(_, roll)| roll.claim.is_some());
+        let found: Vec<StuckPod> = rolling.filter_map(|(id, _)| self.stuck_pod(id, now)).collect();
+        for pod in &found {
+            if let Some(roll) = self.rollouts.rolls.get_mut(&pod.of) {
+                roll.freed = Some((pod.uid.clone(), pod.rv));
+            }
+        }
+        found
+    }
+
+    fn stuck_pod(&self, id: &ObjectId, now: Instant) -> Option<StuckPod> {
+        let roll = self.rollouts.rolls.get(id).filter(|_| id.is("apps", "StatefulSet"))?;
+        let written = roll.written?;
+        let pods = roll.pods.as_ref().filter(|pods| pods.rv >= written)?;
+        let rolling = self.shown(id)?.rolling?;
+        let set =
+            Ordinals { start: rolling.first, partition: 0, wanted: pods.newest.clone()?, current: "".into() };
+        let ordinals: Vec<OrdinalPod> = pods.pods.iter().filter_map(|pod| ordinal(pod, now)).collect();
+        // What goes back leaves a content that is known to be bad; otherwise an older pod may just be slow.
+        let patience = if self.goes_back(id) { Duration::ZERO } else { Duration::MAX };
+        let found = stuck(&set, &ordinals, patience)?;
+        // Below its partition the pods keep another template on purpose.
+        if found.ordinal.saturating_sub(rolling.first) < rolling.partition {
+            return None;
+        }
+        let pod = pods.pods.iter().find(|pod| pod.name == found.name)?;
+        let told = (pod.uid.clone(), pod.rv);
+        (roll.freed.as_ref() != Some(&told)).then(|| StuckPod {
+            of: id.clone(),
+            name: pod.name.clone(),
+            uid: pod.uid.clone(),
+            rv: pod.rv,
+        })
+    }
+}
+
+fn ordinal(pod: &PodFacts, now: Instant) -> Option<OrdinalPod> {
+    let trouble = pod.trouble.as_ref();
+    let is_given_up = trouble.is_some_and(|trouble| {
+        patience(&trouble.reason).is_some_and(|time| now.duration_since(trouble.since) >= time)
+    });
+    let state = if pod.terminating {
+        PodState::Terminating
+    } else if pod.ready == Readiness::Ready {
+        PodState::Ready
+    } else if is_given_up || pod.new_restarts >= RESTARTS || pod.over {
+        PodState::InTrouble
+    } else {
+        PodState::Unready(Duration::ZERO)
+    };
+    let ordinal = pod.name.rsplit('-').next()?.parse().ok()?;
+    Some(OrdinalPod { name: pod.name.clone(), ordinal, revision: pod.revision.clone()?, state })
+}

@@ -1,0 +1,208 @@
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::engine::{
+    Ended, PASSING, PodFacts, Readiness, Refused, Rv, Trouble, UNSCHEDULABLE, Uid, Unschedulable,
+    WorkloadPods, failing, patience, ripens,
+};
+
+const NEW: &str = "new";
+const OLD: &str = "old";
+
+fn pod(name: &str, revision: &str) -> PodFacts {
+    PodFacts {
+        name: name.into(),
+        uid: Uid(name.into()),
+        rv: Rv(1),
+        revision: Some(revision.into()),
+        node: Some("node-1".into()),
+        ready: Readiness::NotReady,
+        steady_since: None,
+        restarts: 0,
+        new_restarts: 0,
+        restarted: None,
+        trouble: None,
+        ended: None,
+        over: false,
+        terminating: false,
+        unschedulable: None,
+    }
+}
+
+fn ready(name: &str, revision: &str, since: Instant) -> PodFacts {
+    PodFacts { ready: Readiness::Ready, steady_since: Some(since), ..pod(name, revision) }
+}
+
+fn waiting(pod: PodFacts, reason: &str, since: Instant) -> PodFacts {
+    let trouble = Trouble { container: "c".into(), reason: reason.into(), message: "says why".into(), since };
+    PodFacts { trouble: Some(trouble), ..pod }
+}
+
+fn restarted(pod: PodFacts, restarts: u32, new_restarts: u32) -> PodFacts {
+    PodFacts { restarts, new_restarts, restarted: Some("c".into()), ..pod }
+}
+
+fn ended(pod: PodFacts, reason: &str, seen: Option<Instant>) -> PodFacts {
+    let ended = Ended { reason: reason.into(), message: "says why".into(), seen };
+    PodFacts { ended: Some(ended), over: true, ..pod }
+}
+
+fn unscheduled(pod: PodFacts, since: Instant) -> PodFacts {
+    PodFacts { node: None, unschedulable: Some(Unschedulable { message: "no node".into(), since }), ..pod }
+}
+
+fn of(pods: &[PodFacts]) -> WorkloadPods {
+    WorkloadPods { rv: Rv(1), newest: Some(NEW.into()), pods: pods.into(), lost: None, refused: None }
+}
+
+fn words(pods: &WorkloadPods, now: Instant) -> String {
+    failing(pods, now).map(|failing| failing.to_string()).unwrap_or_default()
+}
+
+#[test]
+fn each_signal_of_a_new_pod_counts_and_none_of_an_old_one() {
+    let t = Instant::now();
+    let check = |change: &dyn Fn(PodFacts) -> PodFacts, expected: &str| {
+        assert_eq!(words(&of(&[change(pod("web-1", NEW))]), t), expected);
+        assert_eq!(words(&of(&[change(pod("web-1", OLD))]), t), "");
+        let unknown = WorkloadPods { newest: None, ..of(&[change(pod("web-1", NEW))]) };
+        assert_eq!(words(&unknown, t), "");
+        let nameless = of(&[PodFacts { revision: None, ..change(pod("web-1", NEW)) }]);
+        assert_eq!(words(&nameless, t), "");
+        assert_eq!(words(&WorkloadPods { newest: None, ..nameless }, t), "");
+        let leaving = of(&[PodFacts { terminating: true, ..change(pod("web-1", NEW)) }]);
+        assert_eq!(words(&leaving, t), "");
+    };
+    for reason in [
+        "CrashLoopBackOff",
+        "ImagePullBackOff",
+        "ErrImagePull",
+        "InvalidImageName",
+        "ErrImageNeverPull",
+        "CreateContainerConfigError",
+    ] {
+        let expected = format!("pod web-1, container c: {reason}: says why");
+        check(&|pod| waiting(pod, reason, t), &expected);
+    }
+    check(&|pod| restarted(pod, 3, 3), "pod web-1, container c: Restarting: it has restarted 3 times");
+    check(&|pod| ended(pod, "Evicted", Some(t)), "pod web-1: Evicted: says why");
+    check(&|pod| ended(pod, "Failed", Some(t)), "pod web-1: Failed: says why");
+    let long_ago = t.checked_sub(UNSCHEDULABLE).unwrap();
+    check(&|pod| unscheduled(pod, long_ago), "pod web-1: Unschedulable: no node");
+}
+
+#[test]
+fn what_is_no_failure_does_not_count() {
+    let t = Instant::now();
+    let check = |pod: PodFacts| assert_eq!(words(&of(&[pod]), t), "");
+    check(pod("a", NEW));
+    check(waiting(pod("a", NEW), "ContainerCreating", t));
+    check(waiting(pod("a", NEW), "PodInitializing", t));
+    check(restarted(pod("a", NEW), 2, 2));
+    // A pod that a rollback keeps restarted long ago, and one that an earlier rollout left had failed before.
+    check(restarted(pod("a", NEW), 9, 2));
+    check(ended(pod("a", NEW), "Evicted", None));
+    check(unscheduled(pod("a", NEW), t));
+    // It ended well.
+    check(PodFacts { over: true, ..waiting(pod("a", NEW), "CrashLoopBackOff", t) });
+}
+
+#[test]
+fn what_may_pass_counts_after_its_time_and_tells_when() {
+    let t = Instant::now();
+    let check = |pods: WorkloadPods, after: Duration, expected: &str| {
+        let just_before = t + after.checked_sub(Duration::from_millis(1)).unwrap();
+        for early in [t, just_before] {
+            assert_eq!(words(&pods, early), "");
+            assert_eq!(ripens(&pods, early), Some(t + after));
+        }
+        for late in [t + after, t + after * 2] {
+            assert_eq!(words(&pods, late), expected);
+            assert_eq!(ripens(&pods, late), None);
+        }
+    };
+    for reason in ["CreateContainerError", "RunContainerError"] {
+        let expected = format!("pod a, container c: {reason}: says why");
+        check(of(&[waiting(pod("a", NEW), reason, t)]), PASSING, &expected);
+    }
+    check(of(&[unscheduled(pod("a", NEW), t)]), UNSCHEDULABLE, "pod a: Unschedulable: no node");
+    let refused = Some(Refused { message: "exceeded quota".into(), since: t });
+    let quota = WorkloadPods { refused: refused.clone(), ..of(&[]) };
+    check(quota, PASSING, "no new pod can be created: FailedCreate: exceeded quota");
+    // Nobody knows whose pods were refused.
+    let unknown = WorkloadPods { refused, newest: None, ..of(&[]) };
+    assert_eq!((words(&unknown, t + PASSING), ripens(&unknown, t)), (String::new(), None));
+    let old = of(&[unscheduled(pod("a", OLD), t)]);
+    assert_eq!(ripens(&old, t), None);
+    let two = of(&[unscheduled(pod("a", NEW), t), waiting(pod("b", NEW), "RunContainerError", t)]);
+    assert_eq!(ripens(&two, t), Some(t + PASSING));
+    assert_eq!(ripens(&two, t + PASSING), Some(t + UNSCHEDULABLE));
+}
+
+#[test]
+fn a_pod_that_is_gone_at_once_is_not_missed() {
+    let t = Instant::now();
+    let check = |revision: &str, newest: Option<&str>, expected: &str| {
+        let lost = Some(Box::new(ended(pod("web-1", revision), "Evicted", Some(t))));
+        let pods = WorkloadPods { lost, newest: newest.map(Arc::from), ..of(&[pod("web-1", NEW)]) };
+        assert_eq!(words(&pods, t), expected);
+    };
+    check(NEW, Some(NEW), "pod web-1: Evicted: says why");
+    check(OLD, Some(NEW), "");
+    check(NEW, None, "");
+}
+
+#[test]
+fn the_signal_that_says_most_is_told_of_the_oldest_pod() {
+    let t = Instant::now();
+    let refused = Some(Refused { message: "exceeded quota".into(), since: t });
+    let all = WorkloadPods {
+        refused,
+        ..of(&[
+            unscheduled(pod("a", NEW), t),
+            restarted(pod("b", NEW), 5, 5),
+            waiting(pod("c", NEW), "ImagePullBackOff", t),
+            waiting(pod("d", NEW), "CrashLoopBackOff", t),
+        ])
+    };
+    let late = t + UNSCHEDULABLE;
+    assert_eq!(words(&all, late), "pod c, container c: ImagePullBackOff: says why");
+    let silent = Trouble { message: "".into(), ..all.pods[2].trouble.clone().unwrap() };
+    let silent = PodFacts { trouble: Some(silent), ..all.pods[2].clone() };
+    assert_eq!(words(&of(&[silent]), t), "pod c, container c: ImagePullBackOff");
+    let fewer = |count: usize| WorkloadPods { pods: all.pods[..count].into(), ..all.clone() };
+    assert_eq!(words(&fewer(2), late), "pod b, container c: Restarting: it has restarted 5 times");
+    assert_eq!(words(&fewer(1), late), "no new pod can be created: FailedCreate: exceeded quota");
+    assert_eq!(words(&WorkloadPods { refused: None, ..fewer(1) }, late), "pod a: Unschedulable: no node");
+}
+
+#[test]
+fn only_the_pods_of_the_newest_revision_are_counted() {
+    let t = Instant::now();
+    let later = t + Duration::from_secs(5);
+    let gone = PodFacts { terminating: true, ..ready("f", NEW, later) };
+    let over = PodFacts { over: true, ..ready("g", NEW, later) };
+    let pods =
+        of(&[ready("a", OLD, later), ready("b", NEW, t), ready("c", NEW, t), pod("d", NEW), gone, over]);
+    assert_eq!((pods.updated(), pods.ready_of_newest(), pods.ready_of_all()), (3, 2, 3));
+    assert_eq!(pods.steady_since(), Some(t));
+    let one_restarted = of(&[ready("b", NEW, t), ready("c", NEW, later)]);
+    assert_eq!(one_restarted.steady_since(), Some(later));
+    let none = of(&[pod("d", NEW), ready("a", OLD, t)]);
+    assert_eq!((none.updated(), none.ready_of_newest(), none.steady_since()), (1, 0, None));
+    let unknown = WorkloadPods { newest: None, ..pods };
+    assert_eq!((unknown.updated(), unknown.ready_of_newest(), unknown.ready_of_all()), (0, 0, 3));
+    assert_eq!(unknown.steady_since(), None);
+}
+
+#[test]
+fn only_known_words_of_the_kubelet_are_failures() {
+    let check = |reason: &str, expected: Option<Duration>| assert_eq!(patience(reason), expected, "{reason}");
+    check("InvalidImageName", Some(Duration::ZERO));
+    check("SignatureValidationFailed", Some(Duration::ZERO));
+    check("CreateContainerError", Some(PASSING));
+    // A registry that does not answer is told as ErrImagePull or ImagePullBackOff too.
+    check("RegistryUnavailable", None);
+    check("ContainerCreating", None);
+    check("", None);
+}
