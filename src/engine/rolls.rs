@@ -71,6 +71,8 @@ pub(super) struct Roll {
     pub(super) freed: Option<(Uid, Rv)>,
     /// Why it failed.
     pub(super) failed: Option<Arc<str>>,
+    /// What was under way when the write went out: goes on where the write comes to nothing.
+    pub(super) before: Option<Box<Roll>>,
 }
 
 impl Roll {
@@ -87,6 +89,7 @@ impl Roll {
             pods: None,
             freed: None,
             failed: None,
+            before: None,
         }
     }
 }
@@ -168,8 +171,11 @@ impl Engine {
     /// A write that may restart pods was answered with this version, or changed nothing.
     pub(super) fn roll_answered(&mut self, id: &ObjectId, written: Option<Rv>) {
         match (self.rollouts.rolls.get_mut(id), written) {
-            (Some(roll), Some(rv)) => roll.written = Some(rv),
-            (Some(_), None) => drop(self.rollouts.rolls.remove(id)),
+            (Some(roll), Some(rv)) => (roll.written, roll.before) = (Some(rv), None),
+            (Some(roll), None) => match roll.before.take() {
+                Some(before) => *roll = *before,
+                None => drop(self.rollouts.rolls.remove(id)),
+            },
             (None, _) => {}
         }
         self.rollouts.stale = true;

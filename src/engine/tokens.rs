@@ -187,6 +187,7 @@ impl Engine {
             health.filter(|health| health.status == Status::Failed).map(|health| health.message.clone());
         let mut roll = Roll::new(Token::Held, cost, claim, None);
         roll.blamed = blamed;
+        roll.before = self.rollouts.rolls.remove(id).map(Box::new);
         self.rollouts.rolls.insert(id.clone(), roll);
         self.rollouts.stale = true;
     }
@@ -243,7 +244,9 @@ impl Engine {
         });
         next.units.retain(|unit| !ours(&unit.applyset) || !self.is_over(unit));
         for (id, roll) in &self.rollouts.rolls {
-            if let Some(claim) = roll.claim.as_ref().filter(|_| roll.token == Token::Held) {
+            let asked = self.rollouts.asked.get(id).map(|(_, asked)| asked.content);
+            let newer = asked.is_some() && book.claims.get(id).map(|claim| claim.content) == asked;
+            if let Some(claim) = roll.claim.as_ref().filter(|_| roll.token == Token::Held && !newer) {
                 next.claims.insert(id.clone(), claim.clone());
             }
         }

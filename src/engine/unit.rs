@@ -121,6 +121,10 @@ impl Engine {
     }
 
     fn is_recorded(&self, source: SourceId, desired: &Desired) -> bool {
+        // On the way back nothing waits for the workload: it waits for what it uses.
+        if self.goes_back(&desired.id) {
+            return true;
+        }
         let unit =
             self.rollouts.book.as_ref().and_then(|book| book.unit_of(&self.applysets[source], &desired.id));
         let member = unit.and_then(|unit| unit.members.get(&desired.id));

@@ -323,35 +323,31 @@ impl<'a> Model<'a> {
         assert!(whole || recorded || claimed || going_back, "the unit is torn: {:?}", self.case);
     }
 
-    /// At rest, each unit is at the newest commit, or at the newest one that is good.
+    /// At rest, each unit is at the newest commit, or back at one that is good, or held where none is.
     fn check_end(&self) {
         let last = self.case.commits.len() - 1;
-        for name in NAMES {
-            let bad = |commit: usize| {
-                let content = self
-                    .case
-                    .wanted(commit)
-                    .iter()
-                    .find(|want| want.id == workload(name))
-                    .map(|want| want.hash);
-                content.is_some_and(|content| self.rig.world.bad.contains(&content))
-            };
-            let good = (0..=last).rev().filter(|commit| !bad(*commit));
-            let contents: Vec<Hash> = good
-                .flat_map(|commit| self.case.wanted(commit))
-                .filter(|want| want.id == workload(name))
-                .map(|want| want.hash)
-                .collect();
-            let expected = if bad(last) { &contents[..] } else { &contents[..1] };
-            assert!(
-                expected.contains(&self.content(&workload(name))),
-                "{name} ends elsewhere: {:?}",
-                self.case
-            );
-            let number = NAMES.iter().position(|other| *other == name).unwrap();
-            let whole = self.pods[number].iter().all(|pod| *pod == Pod(self.wanted(number), true));
-            assert!(whole, "{name} is not whole at the end: {:?}", self.case);
+        for (number, name) in NAMES.into_iter().enumerate() {
+            let content = |commit: usize| self.case.wanted(commit)[number + 1].hash;
+            let good = |commit: usize| !self.rig.world.bad.contains(&content(commit));
+            let shown = self.wanted(number);
+            if good(last) && (name != "a" || (0..=last).any(|commit| commit != last && good(commit))) {
+                assert_eq!(shown, content(last), "{name} ends elsewhere: {:?}", self.case);
+            }
+            if (0..=last).any(good) {
+                assert!((0..=last).any(|commit| good(commit) && content(commit) == shown), "{:?}", self.case);
+                let whole = self.pods[number].iter().all(|pod| *pod == Pod(shown, true));
+                assert!(whole, "{name} is not whole at the end: {:?}", self.case);
+            } else {
+                let held = self.rig.world.rejections.iter().any(|one| one.way == Way::Held);
+                assert!(held, "{name} is not held: {:?}", self.case);
+            }
         }
+        let env = self.content(&config("env"));
+        let together = (0..=last).any(|commit| {
+            let wanted = self.case.wanted(commit);
+            wanted[0].hash == env && wanted[1].hash == self.wanted(0)
+        });
+        assert!(together, "the unit is torn at the end: {:?}", self.case);
         assert_eq!(self.rig.world.book, Book::default(), "{:?}", self.case);
     }
 
@@ -376,9 +372,10 @@ impl<'a> Model<'a> {
                 text,
                 "{:?}",
                 entry.map(|entry| (
-                    &entry.accepted,
+                    entry.accepted.known().map(|accepted| accepted.hash),
+                    std::mem::discriminant(&entry.accepted),
                     entry.candidate().map(|want| want.hash),
-                    &entry.instead,
+                    entry.instead.as_ref().map(|instead| std::mem::discriminant(&instead.content)),
                     entry.written.map(|(rv, _)| live.map(|live| live.rv >= rv)),
                     entry.looked.is_some(),
                     entry.verified.as_ref().map(|verified| verified.content),
@@ -416,6 +413,7 @@ fn explore(case: &Case, most: usize) -> (usize, usize) {
     let mut seen = HashSet::new();
     let mut open = vec![(Model::new(case), Vec::new())];
     let mut ends = 0;
+    let began = std::time::Instant::now();
     while let Some((model, path)) = open.pop() {
         if !seen.insert(model.print()) {
             continue;
@@ -424,7 +422,11 @@ fn explore(case: &Case, most: usize) -> (usize, usize) {
         let steps = model.steps();
         if steps.is_empty() {
             ends += 1;
-            model.check_end();
+            let tried = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| model.check_end()));
+            if let Err(why) = tried {
+                eprintln!("after {path:?}: {:#?}", model.rig.world.log);
+                std::panic::resume_unwind(why);
+            }
         }
         for step in steps {
             let mut next = model.clone();
@@ -447,19 +449,53 @@ fn explore(case: &Case, most: usize) -> (usize, usize) {
             return (seen.len(), ends);
         }
     }
+    eprintln!("{} {ends} {:?} {case:?}", seen.len(), began.elapsed());
     (seen.len(), ends)
 }
 
+/// As [`explore`], where all of it has to be gone through.
+fn explore_all(case: &Case) {
+    let (states, ends) = explore(case, usize::MAX);
+    assert!(states > 500 && ends > 0, "{states} states, {ends} ends: {case:?}");
+}
+
+/// One workload at a time, and one pod; commits that change two or three of the workloads.
+fn serial(commits: &[[u32; 4]]) -> Case {
+    Case { most: 1, pods: 1, commits: commits.to_vec(), bad: Vec::new(), crashes: 0 }
+}
+
+const ONE: [u32; 4] = [1, 1, 1, 1];
+const TWO: [u32; 4] = [2, 2, 2, 1];
+const THREE: [u32; 4] = [3, 3, 3, 1];
+const ALL: [u32; 4] = [2, 2, 2, 2];
+
 #[test]
-fn try_it() {
-    let two = vec![[1, 1, 1, 1], [2, 2, 2, 2]];
-    let serial = Case { most: 1, pods: 1, commits: two.clone(), bad: vec![], crashes: 0 };
-    let bad = vec![("a", 2)];
-    for case in [
-        Case { pods: 2, bad: bad.clone(), ..serial.clone() },
-        Case { bad: bad.clone(), crashes: 1, ..serial.clone() },
-    ] {
-        let began = std::time::Instant::now();
-        eprintln!("{:?} in {:?} {case:?}", explore(&case, 20000), began.elapsed());
+fn a_rollout_keeps_the_budget_in_every_order() {
+    explore_all(&serial(&[ONE, ALL]));
+    explore_all(&Case { most: 2, pods: 1, ..serial(&[ONE, TWO]) });
+    explore_all(&Case { most: 2, pods: 2, ..serial(&[ONE, TWO]) });
+}
+
+#[test]
+fn a_rollout_survives_the_end_of_the_process_at_every_point() {
+    explore_all(&Case { crashes: 1, ..serial(&[ONE, TWO]) });
+}
+
+#[test]
+fn what_failed_goes_back_in_every_order() {
+    for bad in ["a", "b", "c"] {
+        explore_all(&Case { pods: 2, bad: vec![(bad, 2)], ..serial(&[ONE, ALL]) });
     }
+    explore_all(&Case { bad: vec![("a", 2)], crashes: 1, ..serial(&[ONE, TWO]) });
+}
+
+#[test]
+fn a_newer_commit_replaces_a_rollout_and_a_way_back_at_every_point() {
+    explore_all(&Case { bad: vec![("a", 2)], ..serial(&[ONE, TWO, THREE]) });
+    explore_all(&Case { bad: vec![("a", 2)], ..serial(&[ONE, TWO, ONE]) });
+}
+
+#[test]
+fn a_way_back_that_fails_too_is_held_in_every_order() {
+    explore_all(&Case { bad: vec![("a", 1), ("a", 2)], pods: 2, ..serial(&[ONE, TWO]) });
 }
