@@ -159,7 +159,18 @@ impl Engine {
             token: Token::Held,
             away: claim.pods,
         });
-        rolls.chain(others).chain(foreign).collect()
+        let asked =
+            rollouts.asked.iter().filter(|(id, _)| !rollouts.rolls.contains_key(*id) && self.is_claimed(id));
+        let claimed: Vec<Load> = asked
+            .map(|(id, (ask, claim))| Load {
+                id: id.clone(),
+                source: Some(ask.source),
+                token: Token::Held,
+                away: away(id).max(claim.pods),
+            })
+            .collect();
+        let others = others.filter(|load| claimed.iter().all(|claimed| claimed.id != load.id));
+        rolls.chain(others).chain(foreign).chain(claimed.iter().cloned()).collect()
     }
 
     /// As [`Engine::track_roll`], for what is shown now.

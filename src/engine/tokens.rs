@@ -31,7 +31,7 @@ impl Engine {
         };
         let granted = self.granted(id).is_some_and(|granted| granted.content == claim.content);
         self.ask(ask, claim);
-        if granted && !self.rollouts.claiming.contains(id) {
+        if granted && !self.rollouts.claiming.contains(id) && self.may_use_claim(id) {
             return decision;
         }
         Decision::wait(self.claim_or_why(id))
@@ -93,6 +93,28 @@ impl Engine {
     fn granted(&self, id: &ObjectId) -> Option<&Claim> {
         let claim = self.rollouts.book.as_ref()?.claims.get(id)?;
         self.applysets.contains(&claim.applyset).then_some(claim)
+    }
+
+    /// Whether a claim is not one that a rollout has left behind: that one counts as taken back, and is used again only
+    /// where the budget allows it.
+    fn may_use_claim(&mut self, id: &ObjectId) -> bool {
+        if !self.rollouts.over.contains(id) {
+            return true;
+        }
+        self.settle_budget();
+        let allowed = matches!(self.rollouts.permits.get(id), Some(None));
+        if allowed {
+            self.rollouts.over.remove(id);
+            self.rollouts.stale = true;
+        }
+        allowed
+    }
+
+    /// Whether a workload that asks has its claim, and has not been written yet.
+    pub(super) fn is_claimed(&self, id: &ObjectId) -> bool {
+        let asked = self.rollouts.asked.get(id).map(|(_, asked)| asked.content);
+        let granted = self.granted(id).map(|claim| claim.content);
+        asked.is_some() && asked == granted && !self.rollouts.over.contains(id)
     }
 
     /// Begins to claim, where the budget allows it.
@@ -174,6 +196,7 @@ impl Engine {
         }
         let asked = self.rollouts.asked.get(id).cloned();
         self.withdraw(id);
+        self.rollouts.over.remove(id);
         let (cost, claim, source) = match asked {
             Some((ask, claim)) => (ask.cost, Some(claim), ask.source),
             None => (0, self.granted(id).cloned(), 0),
@@ -239,7 +262,7 @@ impl Engine {
         next.claims.retain(|id, claim| {
             !ours(&claim.applyset)
                 || self.rollouts.rolls.get(id).is_some_and(|roll| roll.token == Token::Held)
-                || self.rollouts.asked.get(id).is_some_and(|(_, asked)| asked.content == claim.content)
+                || self.is_claimed(id)
                 || !self.is_synced(&id.group_kind())
         });
         next.units.retain(|unit| !ours(&unit.applyset) || !self.is_over(unit));
@@ -250,7 +273,9 @@ impl Engine {
                 next.claims.insert(id.clone(), claim.clone());
             }
         }
-        for id in &self.rollouts.claiming {
+        let permits = if self.rollouts.claiming.is_empty() { BTreeMap::new() } else { self.permits() };
+        let allowed = |id: &&ObjectId| matches!(permits.get(*id), Some(None));
+        for id in self.rollouts.claiming.iter().filter(allowed) {
             let Some((ask, claim)) = self.rollouts.asked.get(id) else { continue };
             next.claims.insert(id.clone(), claim.clone());
             if ask.priority == Priority::Candidate {
