@@ -360,6 +360,7 @@ impl Engine {
     pub fn informer(&mut self, kind: &GroupKind, state: KindState) {
         if self.informers.get(kind) != Some(&state) {
             self.informers.insert(kind.clone(), state);
+            self.restarting.clear();
             self.touch(&Topic::Kinds);
             self.judge_again();
         }

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use super::book::{Good, Member, Unit};
 use super::entry::{Entry, SourceId};
-use super::state::Engine;
+use super::state::{Engine, KindState};
 use super::{Accepted, Desired, Live, Reason, Substitute, is_workload};
 use crate::graph::Units;
-use crate::object::{ObjectId, Revision};
+use crate::object::{GroupKind, ObjectId, Revision};
 
 impl Engine {
     /// The objects that the newest revision of a source changes and that are connected, as far as they have not been
@@ -99,9 +99,18 @@ impl Engine {
         if self.is_recorded(source, desired) {
             return None;
         }
+        if let Some(kind) = self.unlisted_workloads().filter(|_| self.shown(&desired.id).is_some()) {
+            return Some(Reason::Syncing(kind));
+        }
         let first = self.restarting.get(&source)?.get(&desired.id)?;
         // It asks for itself.
         (*first != desired.id && !self.restarts_pods(&desired.id)).then(|| Reason::Unit(first.clone()))
+    }
+
+    /// A kind of workloads of which nobody knows yet which there are, and so what is released together with them.
+    fn unlisted_workloads(&self) -> Option<GroupKind> {
+        let kinds = ["Deployment", "StatefulSet", "DaemonSet"].map(|kind| GroupKind::new("apps", kind));
+        kinds.into_iter().find(|kind| self.informers.get(kind) == Some(&KindState::Syncing))
     }
 
     /// Finds the units of a source, where that has to be done again.

@@ -8,7 +8,9 @@
 
 mod failures;
 mod manifests;
+mod middle;
 mod observer;
+mod processes;
 mod replay;
 #[path = "../cluster/support/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "the other tests of the program use the rest")]

@@ -33,10 +33,6 @@ impl Web {
         }
     }
 
-    pub(crate) fn replicas(self, replicas: u32) -> Self {
-        Self { replicas, ..self }
-    }
-
     pub(crate) fn wave(self, wave: i32) -> Self {
         Self { wave, ..self }
     }

@@ -249,3 +249,19 @@ fn a_rollout_and_a_rollback_survive_the_end_of_the_process_at_every_point() {
         }
     }
 }
+
+/// A process that has just started does not know yet which workloads there are.
+#[test]
+fn a_configuration_waits_until_the_workloads_are_listed() {
+    let mut rig = at_rest(1);
+    rig.engine.informer(&workload("web").group_kind(), KindState::Syncing);
+    rig.engine.gone(&workload("web"));
+    rig.read(reading("r2", &both(2)));
+    rig.step(&config("env"));
+    assert!(rig.world.log.is_empty(), "{:?}", rig.world.log);
+    rig.world.announce(&workload("web"));
+    rig.deliver(1);
+    rig.engine.informer(&workload("web").group_kind(), KindState::Synced);
+    rig.settle();
+    assert_eq!(rig.world.log, [changed(config("env")), changed(workload("web"))]);
+}
