@@ -145,7 +145,7 @@ impl<'a> Model<'a> {
     fn next_pod(&self, number: usize) -> Option<usize> {
         let (wanted, pods) = (self.wanted(number), &self.pods[number]);
         let away =
-            pods.iter().position(|pod| !pod.1 && !(pod.0 == wanted && self.rig.world.bad.contains(&pod.0)));
+            pods.iter().position(|pod| !(pod.1 || pod.0 == wanted && self.rig.world.bad.contains(&pod.0)));
         let stuck = pods.iter().any(|pod| !pod.1);
         away.or_else(|| pods.iter().position(|pod| pod.0 != wanted).filter(|_| !stuck))
     }

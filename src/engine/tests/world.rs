@@ -69,7 +69,6 @@ pub(super) fn reading(revision: &str, files: &[(&str, Option<Shared>)]) -> Readi
 
 /// One object of the world.
 #[derive(Clone, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a fault of its own")]
 pub(super) struct Thing {
     pub(super) uid: u64,
     pub(super) rv: u64,
