@@ -66,6 +66,7 @@ impl Want {
 
 /// What one source wants.
 #[derive(Debug, Default)]
+#[cfg_attr(test, derive(Clone))]
 pub struct Catalog {
     files: BTreeMap<Arc<str>, FileFacts>,
     wants: HashMap<ObjectId, Vec<Want>>,

@@ -9,7 +9,7 @@ use super::entry::{Entry, SourceId, Topic};
 use super::prune::{Guard, Judgement, Pending, judge};
 use super::sources::Writes;
 use super::state::{Engine, Foresight, KindState, Served};
-use super::{Desired, Ends, Live, Owner, Prune, Reason, Want, is_workload};
+use super::{Desired, Ends, Live, Owner, Prune, Reason, Substitute, Want, is_workload};
 use crate::graph::Units;
 use crate::health::{Status, waits_for_consumer};
 use crate::object::{GroupKind, Gvk, Hash, ObjectId};
@@ -98,6 +98,14 @@ impl Engine {
             [] => None,
             [(_, Want::Object(desired))] => match self.shown(need) {
                 None => held("is not there yet"),
+                Some(_)
+                    if entry
+                        .instead
+                        .as_ref()
+                        .is_some_and(|one| matches!(one.content, Substitute::Named(_))) =>
+                {
+                    held("goes back first")
+                }
                 Some(_) if entry.candidate().is_none() || self.is_left_alone(need) => None,
                 Some(_) => {
                     let refused = entry.refused.as_ref().filter(|refusal| refusal.content == desired.hash);

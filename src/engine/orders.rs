@@ -25,6 +25,7 @@ const MOST: usize = 50;
 
 /// What is known of the intents of people.
 #[derive(Debug, Default)]
+#[cfg_attr(test, derive(Clone))]
 pub(super) struct Orders {
     /// Objects of which people ask something.
     asked: BTreeSet<ObjectId>,

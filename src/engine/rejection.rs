@@ -249,6 +249,11 @@ impl Engine {
         } else {
             let book = self.rollouts.book.as_ref();
             let Some(unit) = book.and_then(|book| book.unit_of(&self.applysets[source], id)) else { return };
+            let content = unit.members.get(id).and_then(|member| member.content);
+            if content.is_some_and(|content| !self.shows(id, content)) {
+                // What failed has been replaced by something newer, which is claimed already.
+                return;
+            }
             let cause = format!("revision {} failed: {id}: {why}", unit.revision.short()).into();
             Rejection { unit: unit.clone(), way: self.way(id), cause }
         };
@@ -256,6 +261,29 @@ impl Engine {
         rejecting
             .retain(|other| other.unit.members.keys().all(|id| !rejection.unit.members.contains_key(id)));
         rejecting.push(rejection);
+    }
+
+    /// Whether a workload whose rollout failed is put back by itself, or gets something newer: until then it keeps its
+    /// token, as its pods are of two templates.
+    pub(super) fn will_go_back(&self, id: &ObjectId) -> bool {
+        let Some((source, _)) = self.entry(id).and_then(|entry| entry.wants.first()) else { return false };
+        let inventory = self.sources[*source].inventory.as_ref();
+        let known = inventory.into_iter().flat_map(|inventory| &inventory.rejections);
+        let rejected = self.sources[*source].rejecting.iter().chain(known);
+        let rejected = rejected.into_iter().find(|rejection| rejection.unit.members.contains_key(id));
+        let (way, member) = if let Some(rejection) = &rejected {
+            (rejection.way, &rejection.unit.members[id])
+        } else {
+            let unit =
+                self.rollouts.book.as_ref().and_then(|book| book.unit_of(&self.applysets[*source], id));
+            let Some(member) = unit.and_then(|unit| unit.members.get(id)) else { return false };
+            (self.way(id), member)
+        };
+        let lost = self.entry(id).and_then(|entry| entry.instead.as_ref());
+        let lost = lost.is_some_and(|instead| matches!(instead.content, Substitute::Lost(_)));
+        let bad = member.content.is_some_and(|content| self.shows(id, content));
+        let replaced = !bad && rejected.is_none();
+        replaced || (way == Way::Back && bad && !lost && matches!(member.good, Good::Release(_)))
     }
 
     fn way(&self, id: &ObjectId) -> Way {
@@ -293,6 +321,13 @@ impl Engine {
             Some(desired) => Substitute::Known(desired.clone(), release.clone()),
             None => Substitute::Lost(release.clone()),
         };
+        if matches!(instead.content, Substitute::Lost(_))
+            && let Some(roll) = self.rollouts.rolls.get_mut(id).filter(|roll| roll.failed.is_some())
+        {
+            // It stays as it is, and must not keep others from going on.
+            (roll.token, roll.reserved) = (super::budget::Token::None, 0);
+            self.rollouts.stale = true;
+        }
         let source = self.sources.iter().position(|source| source.instead.contains(id));
         if let Some(source) = source {
             self.instead_changed(source, id);

@@ -21,6 +21,7 @@ use crate::object::{ObjectId, duration_text};
 
 /// What is known of the budget, and of what uses it.
 #[derive(Debug, Default)]
+#[cfg_attr(test, derive(Clone))]
 pub(super) struct Rollouts {
     pub(super) budget: Budget,
     pub(super) rolls: BTreeMap<ObjectId, Roll>,
@@ -62,8 +63,11 @@ pub(super) struct Roll {
     pub(super) reserved: u32,
     /// What is claimed for it; none for a rollout that somebody else began.
     pub(super) claim: Option<Claim>,
-    shown: Option<Rolling>,
-    /// When anything last changed.
+    /// Words of a failure that it had before our write: not a failure of what we wrote.
+    pub(super) blamed: Option<Arc<str>>,
+    /// The farthest that it has come: updated pods, and available ones beside so many.
+    best: Option<(u32, u32)>,
+    /// When it last came farther.
     moved: Option<Instant>,
     /// Since when it is whole.
     whole: Option<Instant>,
@@ -77,6 +81,8 @@ pub(super) struct Roll {
     pub(super) freed: Option<(Uid, Rv)>,
     /// Why it failed.
     pub(super) failed: Option<Arc<str>>,
+    /// What was under way when the write went out: goes on where the write comes to nothing.
+    pub(super) before: Option<Box<Roll>>,
 }
 
 impl Roll {
@@ -86,7 +92,8 @@ impl Roll {
             token,
             reserved,
             claim,
-            shown: None,
+            blamed: None,
+            best: None,
             moved: None,
             whole: None,
             switch: Switch::None,
@@ -94,6 +101,7 @@ impl Roll {
             pods: None,
             freed: None,
             failed: None,
+            before: None,
         }
     }
 }
@@ -176,7 +184,18 @@ impl Engine {
             token: Token::Held,
             away: claim.pods,
         });
-        rolls.chain(others).chain(foreign).collect()
+        let asked =
+            rollouts.asked.iter().filter(|(id, _)| !rollouts.rolls.contains_key(*id) && self.is_claimed(id));
+        let claimed: Vec<Load> = asked
+            .map(|(id, (ask, claim))| Load {
+                id: id.clone(),
+                source: Some(ask.source),
+                token: Token::Held,
+                away: away(id).max(claim.pods),
+            })
+            .collect();
+        let others = others.filter(|load| claimed.iter().all(|claimed| claimed.id != load.id));
+        rolls.chain(others).chain(foreign).chain(claimed.iter().cloned()).collect()
     }
 
     /// As [`Engine::track_roll`], for what is shown now.
@@ -188,8 +207,11 @@ impl Engine {
     /// A write that may restart pods was answered with this version, or changed nothing.
     pub(super) fn roll_answered(&mut self, id: &ObjectId, written: Option<Rv>) {
         match (self.rollouts.rolls.get_mut(id), written) {
-            (Some(roll), Some(rv)) => roll.written = Some(rv),
-            (Some(_), None) => drop(self.rollouts.rolls.remove(id)),
+            (Some(roll), Some(rv)) => (roll.written, roll.before) = (Some(rv), None),
+            (Some(roll), None) => match roll.before.take() {
+                Some(before) => *roll = *before,
+                None => drop(self.rollouts.rolls.remove(id)),
+            },
             (None, _) => {}
         }
         self.rollouts.stale = true;
@@ -387,8 +409,10 @@ impl Engine {
         };
         let Some(rolling) = live.rolling else { return Stand::Done };
         let step = self.step_of(id, now);
-        if roll.shown != Some(rolling) {
-            (roll.shown, roll.moved) = (Some(rolling), Some(now));
+        let (came, best) = ((rolling.updated, rolling.available), roll.best.unwrap_or_default());
+        // Pods that come and go are no progress; another template begins anew.
+        if roll.best.is_none() || came > best || came.0 < best.0 {
+            (roll.best, roll.moved) = (Some(came), Some(now));
         }
         let whole = match rolling.phase {
             _ if step.is_some() => false,
@@ -419,7 +443,9 @@ impl Engine {
             let tellers = pod.map(|pod| pod.uid.clone()).into_iter().chain([live.uid.clone()]);
             return Stand::Failed(failing.to_string().into(), tellers.collect());
         }
-        if live.health.status == crate::health::Status::Failed {
+        if live.health.status == crate::health::Status::Failed
+            && !self.is_told(id, roll, &live.health.message)
+        {
             return Stand::Failed(live.health.message.clone(), vec![live.uid.clone()]);
         }
         if let Some(Step::Held(_) | Step::Over) = step {
@@ -456,6 +482,14 @@ impl Engine {
         }
     }
 
+    /// Whether a failure was told before the write that this is the rollout of: the controller of a Deployment leaves
+    /// the condition as it is until the way back has got somewhere.
+    fn is_told(&self, id: &ObjectId, roll: &Roll, words: &str) -> bool {
+        let rejected = self.entry(id).and_then(|entry| entry.instead.as_ref());
+        roll.blamed.as_deref() == Some(words)
+            || rejected.is_some_and(|instead| self.goes_back(id) && instead.cause.contains(words))
+    }
+
     fn succeeded(&mut self, id: &ObjectId, roll: &Roll) {
         if roll.claim.is_some() && roll.token == Token::Held {
             self.rollouts.window = self.rollouts.window.saturating_add(1);
@@ -472,10 +506,13 @@ impl Engine {
         self.rollouts.window = 1;
         self.rollouts.stale = true;
         self.rollouts.to_tell.insert(id.clone(), tellers);
+        let returns = self.will_go_back(id);
         if let Some(roll) = self.rollouts.rolls.get_mut(id) {
-            // Other units go on; the pods that it has unavailable count all the same.
             roll.failed = Some(why.clone());
-            (roll.token, roll.reserved) = (Token::None, 0);
+            if !returns {
+                // Other units go on; the pods that it has unavailable count all the same.
+                (roll.token, roll.reserved) = (Token::None, 0);
+            }
         }
         self.changed(id);
     }
@@ -556,5 +593,20 @@ impl Engine {
         let changed =
             |(id, now): &(&ObjectId, &Option<Shortage>)| before.get(*id).map(kind) != Some(kind(now));
         self.dirty.extend(self.rollouts.permits.iter().filter(changed).map(|(id, _)| id.clone()));
+    }
+}
+
+#[cfg(test)]
+impl Engine {
+    /// What is remembered of one workload's rollout, whatever the versions are.
+    pub(super) fn roll_words(&self, id: &ObjectId) -> String {
+        let rollouts = &self.rollouts;
+        let roll = rollouts.rolls.get(id).map(|roll| {
+            let shown = self.live(id).map(|live| roll.written.map(|written| live.rv >= written));
+            (shown, roll.token, roll.reserved, &roll.claim, &roll.blamed, roll.best, &roll.failed)
+        });
+        let (asked, over) = (rollouts.asked.get(id), rollouts.over.contains(id));
+        let (claiming, window) = (rollouts.claiming.contains(id), rollouts.window.min(4));
+        format!("{roll:?} {asked:?} {over} {claiming} {window} {}", rollouts.to_tell.contains_key(id))
     }
 }

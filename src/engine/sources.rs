@@ -37,6 +37,7 @@ pub enum Writes {
 
 /// One source and what it may do.
 #[derive(Debug)]
+#[cfg_attr(test, derive(Clone))]
 pub struct Source {
     /// Its name.
     pub name: Arc<str>,

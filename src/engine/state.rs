@@ -37,6 +37,7 @@ pub(super) enum Foresight {
 
 /// All facts, and every transition.
 #[derive(Debug, Default)]
+#[cfg_attr(test, derive(Clone))]
 pub struct Engine {
     pub(super) sources: Vec<Source>,
     pub(super) applysets: Vec<Arc<str>>,
@@ -366,6 +367,7 @@ impl Engine {
     pub fn informer(&mut self, kind: &GroupKind, state: KindState) {
         if self.informers.get(kind) != Some(&state) {
             self.informers.insert(kind.clone(), state);
+            self.restarting.clear();
             self.touch(&Topic::Kinds);
             self.judge_again();
         }

@@ -15,6 +15,7 @@ use super::rolls::Roll;
 use super::state::{Engine, Foresight};
 use super::stepping::takes;
 use super::{Reason, is_workload};
+use crate::health::Status;
 use crate::object::{Hash, ObjectId};
 
 impl Engine {
@@ -33,7 +34,7 @@ impl Engine {
         // A step that is held has given its token back, and asks for the next one anew.
         let gave_back = self.rollouts.rolls.get(id).is_some_and(|roll| roll.token == Token::None);
         self.ask(ask, claim);
-        if granted && !gave_back && !self.rollouts.claiming.contains(id) {
+        if granted && !gave_back && !self.rollouts.claiming.contains(id) && self.may_use_claim(id) {
             return decision;
         }
         if let Some(shortage) = self.short_of(id) {
@@ -105,6 +106,28 @@ impl Engine {
     fn granted(&self, id: &ObjectId) -> Option<&Claim> {
         let claim = self.rollouts.book.as_ref()?.claims.get(id)?;
         self.applysets.contains(&claim.applyset).then_some(claim)
+    }
+
+    /// Whether a claim is not one that a rollout has left behind: that one counts as taken back, and is used again only
+    /// where the budget allows it.
+    fn may_use_claim(&mut self, id: &ObjectId) -> bool {
+        if !self.rollouts.over.contains(id) {
+            return true;
+        }
+        self.settle_budget();
+        let allowed = matches!(self.rollouts.permits.get(id), Some(None));
+        if allowed {
+            self.rollouts.over.remove(id);
+            self.rollouts.stale = true;
+        }
+        allowed
+    }
+
+    /// Whether a workload that asks has its claim, and has not been written yet.
+    pub(super) fn is_claimed(&self, id: &ObjectId) -> bool {
+        let asked = self.rollouts.asked.get(id).map(|(_, asked)| asked.content);
+        let granted = self.granted(id).map(|claim| claim.content);
+        asked.is_some() && asked == granted && !self.rollouts.over.contains(id)
     }
 
     /// What the budget lacks for an ask.
@@ -181,6 +204,7 @@ impl Engine {
         }
         let asked = self.rollouts.asked.get(id).cloned();
         self.withdraw(id);
+        self.rollouts.over.remove(id);
         let (cost, claim, source) = match asked {
             Some((ask, claim)) => (ask.cost, Some(claim), ask.source),
             None => (0, self.granted(id).cloned(), 0),
@@ -189,9 +213,14 @@ impl Engine {
         if !flying {
             self.rollouts.starts.push_back((now, id.clone(), source));
         }
-        let pods = self.rollouts.rolls.remove(id).and_then(|roll| roll.pods);
+        let health = self.shown(id).map(|live| &live.health);
+        let blamed =
+            health.filter(|health| health.status == Status::Failed).map(|health| health.message.clone());
         let mut roll = Roll::new(Token::Held, cost, claim, None);
-        roll.pods = pods;
+        roll.blamed = blamed;
+        let before = self.rollouts.rolls.remove(id);
+        roll.pods = before.as_ref().and_then(|before| before.pods.clone());
+        roll.before = before.map(Box::new);
         self.rollouts.rolls.insert(id.clone(), roll);
         self.rollouts.stale = true;
     }
@@ -244,12 +273,14 @@ impl Engine {
         next.claims.retain(|id, claim| {
             !ours(&claim.applyset)
                 || self.rollouts.rolls.get(id).is_some_and(|roll| roll.token == Token::Held)
-                || self.rollouts.asked.get(id).is_some_and(|(_, asked)| asked.content == claim.content)
+                || self.is_claimed(id)
                 || !self.is_synced(&id.group_kind())
         });
         next.units.retain(|unit| !ours(&unit.applyset) || !self.is_over(unit));
         for (id, roll) in &self.rollouts.rolls {
-            if let Some(claim) = roll.claim.as_ref().filter(|_| roll.token == Token::Held) {
+            let asked = self.rollouts.asked.get(id).map(|(_, asked)| asked.content);
+            let newer = asked.is_some() && book.claims.get(id).map(|claim| claim.content) == asked;
+            if let Some(claim) = roll.claim.as_ref().filter(|_| roll.token == Token::Held && !newer) {
                 next.claims.insert(id.clone(), claim.clone());
             }
         }
@@ -259,7 +290,9 @@ impl Engine {
                 record(&mut next.units, unit);
             }
         }
-        for id in &self.rollouts.claiming {
+        let permits = if self.rollouts.claiming.is_empty() { BTreeMap::new() } else { self.permits() };
+        let allowed = |id: &&ObjectId| matches!(permits.get(*id), Some(None));
+        for id in self.rollouts.claiming.iter().filter(allowed) {
             let Some((ask, claim)) = self.rollouts.asked.get(id) else { continue };
             next.claims.insert(id.clone(), claim.clone());
             if ask.priority == Priority::Candidate {

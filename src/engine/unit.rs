@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::book::{Good, Member, Unit};
 use super::entry::{Entry, SourceId};
-use super::state::Engine;
+use super::state::{Engine, KindState};
 use super::{Accepted, Desired, Live, Reason, Substitute, is_workload};
 use crate::graph::{Node, Units, connected};
-use crate::object::{ObjectId, Revision};
+use crate::object::{GroupKind, ObjectId, Revision};
 
 impl Engine {
     /// The objects that the newest revision of a source changes and that are connected, as far as they have not been
@@ -99,6 +99,9 @@ impl Engine {
         if self.is_recorded(source, desired) || self.goes_back(&desired.id) {
             return None;
         }
+        if let Some(kind) = self.unlisted_workloads().filter(|_| self.shown(&desired.id).is_some()) {
+            return Some(Reason::Syncing(kind));
+        }
         let first = self.restarting.get(&source)?.get(&desired.id)?.clone();
         if !self.restarts_pods(&first) {
             // Nothing of it asks the budget, so nothing but this asks for its record.
@@ -107,6 +110,12 @@ impl Engine {
         }
         // It asks for itself.
         (first != desired.id && !self.restarts_pods(&desired.id)).then_some(Reason::Unit(first))
+    }
+
+    /// A kind of workloads of which nobody knows yet which there are, and so what is released together with them.
+    fn unlisted_workloads(&self) -> Option<GroupKind> {
+        let kinds = ["Deployment", "StatefulSet", "DaemonSet"].map(|kind| GroupKind::new("apps", kind));
+        kinds.into_iter().find(|kind| self.informers.get(kind) == Some(&KindState::Syncing))
     }
 
     /// Finds the units of a source, where that has to be done again.
@@ -131,6 +140,10 @@ impl Engine {
     }
 
     fn is_recorded(&self, source: SourceId, desired: &Desired) -> bool {
+        // On the way back nothing waits for the workload: it waits for what it uses.
+        if self.goes_back(&desired.id) {
+            return true;
+        }
         let unit =
             self.rollouts.book.as_ref().and_then(|book| book.unit_of(&self.applysets[source], &desired.id));
         let member = unit.and_then(|unit| unit.members.get(&desired.id));

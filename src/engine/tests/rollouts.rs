@@ -82,8 +82,10 @@ fn a_failed_unit_goes_back_together_and_is_not_tried_again_before_it_changes() {
     rig.settle();
     assert_eq!(shown(&rig, &workload("web")), release(&web(1), "r1"));
     assert_eq!(shown(&rig, &config("env")), release(&env(1), "r1"));
-    let told =
-        "revision r2 failed: Deployment shop/web: Progress deadline exceeded; it is back at revision r1";
+    let told = format!(
+        "revision r2 failed: Deployment shop/web: content {} made no progress; it is back at revision r1",
+        web(2).hash
+    );
     assert_eq!(reason(&mut rig, &workload("web")), told);
     assert_eq!(reason(&mut rig, &config("env")), told);
     let count = rig.world.log.len();
@@ -157,7 +159,7 @@ fn by_policy_a_failed_unit_stays_as_it_is() {
     assert_eq!(shown(&rig, &workload("web")), release(&web(2), "r2"));
     assert_eq!(
         reason(&mut rig, &workload("web")),
-        "revision r2 failed: Deployment shop/web: Progress deadline exceeded"
+        format!("revision r2 failed: Deployment shop/web: content {} made no progress", web(2).hash)
     );
 }
 
@@ -276,4 +278,20 @@ fn on_the_way_back_too_the_configuration_goes_first() {
     rig.read(reading("r2", &both(2)));
     rig.settle();
     assert_eq!(rig.world.log[2..], [changed(config("env")), changed(workload("web"))]);
+}
+
+/// A process that has just started does not know yet which workloads there are.
+#[test]
+fn a_configuration_waits_until_the_workloads_are_listed() {
+    let mut rig = at_rest(1);
+    rig.engine.informer(&workload("web").group_kind(), KindState::Syncing);
+    rig.engine.gone(&workload("web"));
+    rig.read(reading("r2", &both(2)));
+    rig.step(&config("env"));
+    assert!(rig.world.log.is_empty(), "{:?}", rig.world.log);
+    rig.world.announce(&workload("web"));
+    rig.deliver(1);
+    rig.engine.informer(&workload("web").group_kind(), KindState::Synced);
+    rig.settle();
+    assert_eq!(rig.world.log, [changed(config("env")), changed(workload("web"))]);
 }

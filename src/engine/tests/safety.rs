@@ -22,9 +22,10 @@ fn thing(rv: u64, wanted: &Desired) -> Thing {
         foreign: false,
         phase: RollPhase::Settled,
         shown: Shown::Plain,
-        failed: false,
         asked: None,
         asks: Reconcile::Enabled,
+        failed: None,
+        numbers: None,
     }
 }
 

@@ -65,13 +65,21 @@ struct Simulation {
     wanted: BTreeMap<ObjectId, u32>,
     revision: u32,
     complete: bool,
+    /// What the last whole reading wanted: until the next one that stays defended.
+    whole: BTreeSet<ObjectId>,
 }
 
 const MOST: u32 = 2;
 
 impl Simulation {
     fn new() -> Self {
-        Self { rig: Rig::new(MOST), wanted: BTreeMap::new(), revision: 0, complete: true }
+        Self {
+            rig: Rig::new(MOST),
+            wanted: BTreeMap::new(),
+            revision: 0,
+            complete: true,
+            whole: BTreeSet::new(),
+        }
     }
 
     fn file(id: &ObjectId) -> String {
@@ -79,6 +87,9 @@ impl Simulation {
     }
 
     fn read_all(&mut self) {
+        if self.complete {
+            self.whole = self.wanted.keys().cloned().collect();
+        }
         let revision = format!("r{}", self.revision);
         let names: Vec<String> = objects().iter().map(Self::file).collect();
         let files: Vec<_> = objects()
@@ -167,7 +178,7 @@ impl Simulation {
                 }
                 Action::Apply(apply) => {
                     assert!(
-                        self.complete || self.wanted.contains_key(id) || existed,
+                        self.complete || self.wanted.contains_key(id) || self.whole.contains(id) || existed,
                         "{id} was made on doubt"
                     );
                     let begins = wrote.contains(&Wrote::Changed(id.clone())) && self.rolling() > rolling;
@@ -225,4 +236,29 @@ proptest! {
             }
         }
     }
+}
+
+/// A reading that is not whole cannot tell that an object is wanted no more: what was accepted is made again.
+#[test]
+fn what_was_wanted_by_the_last_whole_reading_is_made_again_on_doubt() {
+    use Happening::{Commit, Delete, Deliver, Incomplete, Step};
+    let mut simulation = Simulation::new();
+    let happenings = [
+        Commit(0, Some(1)),
+        Step(0),
+        Step(0),
+        Incomplete,
+        Commit(0, None),
+        Deliver(1),
+        Delete(0),
+        Deliver(1),
+        Step(0),
+        Step(0),
+    ];
+    for happening in &happenings {
+        simulation.happen(happening);
+    }
+    assert!(simulation.rig.world.things.contains_key(&config("a")), "{:?}", simulation.rig.world.log);
+    simulation.comes_to_rest();
+    assert!(!simulation.rig.world.things.contains_key(&config("a")));
 }

@@ -231,9 +231,10 @@ fn a_count_that_an_autoscaler_may_own_is_not_sent_before_the_autoscalers_are_kno
         foreign: false,
         phase: RollPhase::Settled,
         shown: Shown::Plain,
-        failed: false,
         asked: None,
         asks: Reconcile::Enabled,
+        failed: None,
+        numbers: None,
     };
     rig.read(reading("r1", &[("a", Some(wanted))]));
     rig.engine.seen(&a, Live { replicas_ceded: true, ..World::live(&a, &thing) });
@@ -271,9 +272,10 @@ fn an_annotation_that_the_server_does_not_keep_is_sent_once() {
                 foreign: false,
                 phase: RollPhase::Settled,
                 shown: Shown::Plain,
-                failed: false,
                 asked: None,
                 asks: Reconcile::Enabled,
+                failed: None,
+                numbers: None,
             },
         )
     };

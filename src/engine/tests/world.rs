@@ -73,7 +73,6 @@ pub(super) fn reading(revision: &str, files: &[(&str, Option<Shared>)]) -> Readi
 
 /// One object of the world.
 #[derive(Clone, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a fault of its own")]
 pub(super) struct Thing {
     pub(super) uid: u64,
     pub(super) rv: u64,
@@ -86,12 +85,14 @@ pub(super) struct Thing {
     pub(super) phase: RollPhase,
     /// What is laid over it.
     pub(super) shown: Shown,
-    /// Its controller says that its rollout has failed.
-    pub(super) failed: bool,
     /// What people ask of it.
     pub(super) asked: Option<Box<Asked>>,
     /// What somebody else's annotation on it asks for.
     pub(super) asks: Reconcile,
+    /// The content whose rollout its controller says has failed: it goes on saying so until another got somewhere.
+    pub(super) failed: Option<Hash>,
+    /// Its pods, where they are not all there.
+    pub(super) numbers: Option<Rolling>,
 }
 
 /// What the audit log of the world shows of us.
@@ -104,7 +105,7 @@ pub(super) enum Wrote {
 }
 
 /// The cluster, and the watch events that have not been delivered yet.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct World {
     pub(super) things: BTreeMap<ObjectId, Thing>,
     pub(super) events: Vec<(ObjectId, Option<Thing>)>,
@@ -142,18 +143,12 @@ impl World {
             ours: thing.release.as_ref().map(|_| format!("{} {RELEASE}", thing.shape).into()),
             others: Arc::from([]),
             replicas_ceded: false,
-            health: if thing.failed {
-                Health::new(Status::Failed, "Progress deadline exceeded")
-            } else {
-                Health::current()
-            },
-            rolling: is_workload(id).then_some(Rolling {
-                replicas: 3,
-                updated: 3,
-                ready: 3,
-                available: 3,
-                phase: thing.phase,
-                ..Rolling::default()
+            health: thing.failed.map_or(Health::current(), |content| {
+                Health::new(Status::Failed, &format!("content {content} made no progress"))
+            }),
+            rolling: is_workload(id).then(|| {
+                let all = Rolling { replicas: 3, updated: 3, ready: 3, available: 3, ..Rolling::default() };
+                Rolling { phase: thing.phase, ..thing.numbers.unwrap_or(all) }
             }),
             shown: thing.shown,
             finished: false,
@@ -216,9 +211,10 @@ impl World {
             foreign: false,
             shown: Shown::from(apply.form.overlay),
             phase,
-            failed: false,
             asked: known.as_ref().and_then(|thing| thing.asked.clone()),
             asks: known.as_ref().map_or(Reconcile::Enabled, |thing| thing.asks),
+            failed: known.as_ref().and_then(|thing| thing.failed),
+            numbers: known.as_ref().and_then(|thing| thing.numbers),
         };
         self.log.push(if known.is_some() { Wrote::Changed(id.clone()) } else { Wrote::Created(id.clone()) });
         let live = Self::live(id, &thing);
@@ -243,6 +239,7 @@ impl World {
 }
 
 /// An engine with one source over a world, driven without a loop.
+#[derive(Clone)]
 pub(super) struct Rig {
     pub(super) engine: Engine,
     pub(super) world: World,
@@ -368,16 +365,31 @@ impl Rig {
         self.engine.decide(id, self.now)
     }
 
-    /// Writes the budget object, as the loop does at the end of each turn.
+    /// Writes the budget object and the parent, as the loop does at the end of each turn.
     pub(super) fn keep_book(&mut self) {
+        self.tell_failures();
+        self.resolve();
+        self.keep_claims();
+        self.keep_parents();
+    }
+
+    /// Nothing more is known about what failed.
+    pub(super) fn tell_failures(&mut self) {
         for id in self.engine.take_failed().into_keys() {
             self.engine.told_more(&id, &[]);
         }
-        self.resolve();
+    }
+
+    /// Writes the budget object.
+    pub(super) fn keep_claims(&mut self) {
         if let Some(book) = self.engine.next_book() {
             self.world.book = book.clone();
             self.engine.book(book);
         }
+    }
+
+    /// Writes the parent.
+    pub(super) fn keep_parents(&mut self) {
         for source in 0..self.engine.sources().len() {
             let rejections = self.engine.next_rejections(source);
             let acknowledged = self.engine.next_acknowledged(source);
@@ -395,6 +407,11 @@ impl Rig {
     /// Decides about one object and does what is decided; tells whether it was a write.
     pub(super) fn step(&mut self, id: &ObjectId) -> Option<Action> {
         let decision = self.decide(id);
+        self.act(id, decision)
+    }
+
+    /// Does what was decided about one object; tells whether it was a write.
+    pub(super) fn act(&mut self, id: &ObjectId, decision: Decision) -> Option<Action> {
         match decision.action {
             Action::Nothing => None,
             Action::Forget => {
@@ -438,7 +455,7 @@ impl Rig {
         self.engine.verified(id, Verified { content, overlay, shape, cover });
     }
 
-    fn resolve(&mut self) {
+    pub(super) fn resolve(&mut self) {
         for (revision, wanted) in self.engine.unresolved() {
             for (id, hash) in wanted {
                 let release = Release { hash, revision: revision.clone() };
@@ -503,16 +520,16 @@ impl Rig {
             .world
             .things
             .iter()
-            .filter(|(_, t)| t.phase != RollPhase::Settled && !t.failed)
+            .filter(|(_, t)| t.phase != RollPhase::Settled)
+            .filter(|(_, t)| t.failed.is_none() || t.failed != t.release.as_ref().map(|release| release.hash))
             .map(|(id, _)| id.clone())
             .collect();
         for id in rolling {
             let rv = self.world.tick();
             if let Some(thing) = self.world.things.get_mut(&id) {
-                let bad =
-                    thing.release.as_ref().is_some_and(|release| self.world.bad.contains(&release.hash));
-                (thing.failed, thing.rv) = (bad, rv);
-                if !bad {
+                let content = thing.release.as_ref().map(|release| release.hash);
+                (thing.failed, thing.rv) = (content.filter(|content| self.world.bad.contains(content)), rv);
+                if thing.failed.is_none() {
                     thing.phase = RollPhase::Settled;
                 }
             }

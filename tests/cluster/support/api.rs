@@ -46,6 +46,15 @@ impl Api {
         Self { client }
     }
 
+    /// Runs something that asks the server beside the test.
+    #[allow(dead_code, reason = "only the tests of rollouts watch")]
+    pub(crate) fn spawn<F>(&self, work: impl FnOnce(Client) -> F) -> tokio::task::JoinHandle<F::Output>
+    where
+        F: Future<Output: Send + 'static> + Send + 'static,
+    {
+        runtime().spawn(work(self.client.clone()))
+    }
+
     /// One request.
     pub(crate) fn call(
         &self,

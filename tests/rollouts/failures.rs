@@ -1,0 +1,255 @@
+//! A commit that fails in one workload: its unit goes back, other units go on, and nothing is tried again.
+
+use serde_json::json;
+
+use crate::manifests::{Web, config};
+use crate::observer::Observer;
+use crate::replay::{Bounds, Most};
+use crate::support::{Daemon, Repo, SOON, Site, eventually, until, yaml};
+
+pub(crate) const BUDGET: &str =
+    "budget: {maxWorkloads: 2, maxUnavailable: 2, startsPerMinute: 1000, soak: 0s, deadline: 8s}";
+pub(crate) const BOUNDS: Bounds = Bounds { workloads: 2, pods: 2 };
+
+pub(crate) const IMAGE: &str = "/spec/template/spec/containers/0/image";
+
+/// Writes files and commits them together.
+pub(crate) fn push(repo: &Repo, files: &[(String, String)], subject: &str) {
+    for (name, text) in files {
+        repo.write(name, text);
+    }
+    repo.commit(subject);
+}
+
+/// Waits until a Deployment wants an image, and all its pods have it and are available.
+#[track_caller]
+pub(crate) fn await_image(site: &Site<'_>, name: &str, image: &str) {
+    until(&format!("{name} wants {image}"), || site.value("Deployment", name, IMAGE) == json!(image));
+    site.await_rollout(name);
+    assert_eq!(site.value("Deployment", name, IMAGE), json!(image));
+}
+
+/// Waits until the parent says that something was rejected, and tells what.
+#[track_caller]
+pub(crate) fn await_rejection(site: &Site<'_>, texts: &[&str]) -> String {
+    eventually(&format!("it is rejected: {texts:?}"), SOON, || {
+        let parent = site.parent().unwrap_or_default().to_string();
+        if texts.iter().all(|text| parent.contains(text)) { Ok(parent) } else { Err(parent) }
+    })
+}
+
+/// Three workloads: `web` in a unit with its configuration, and two others.
+fn files(web: &Web, content: &str, image: &str) -> Vec<(String, String)> {
+    vec![web.file(), config("env", content), Web::new("api", image).file(), Web::new("batch", image).file()]
+}
+
+/// All at rest, and watched from here on.
+pub(crate) fn at_rest(site: &Site<'_>, repo: &Repo, names: &[&str]) -> (Daemon, Observer) {
+    let daemon = site.configured(&site.configuration(repo.path(), BUDGET));
+    for name in names {
+        site.await_rollout(name);
+    }
+    site.await_free_budget();
+    (daemon, Observer::new(site))
+}
+
+/// A commit in which only `web` is bad: it goes back with its configuration, the others go on.
+fn goes_back(name: &str, bad: Web) {
+    let site = Site::new(name);
+    let good = Web::new("web", "app:1").uses("env");
+    let repo = Repo::new(&files(&good, "one", "app:1"));
+    let (daemon, observer) = at_rest(&site, &repo, &["web", "api", "batch"]);
+    push(&repo, &files(&bad.clone().uses("env"), "two", "app:2"), "Change all");
+    site.await_data("env", "key", "two");
+    let told = await_rejection(&site, &["web"]);
+    assert!(told.contains("env"), "{told}");
+    await_image(&site, "web", "app:1");
+    site.await_data("env", "key", "one");
+    await_image(&site, "api", "app:2");
+    await_image(&site, "batch", "app:2");
+    site.await_free_budget();
+    // The same contents in another commit are as bad.
+    let window = site.window();
+    push(&repo, &[config("other", "one")], "Add something else");
+    site.await_data("other", "key", "one");
+    let tried = window.to("deployments", "web");
+    assert!(tried.is_empty(), "{tried:#?}");
+    // Better ones are tried.
+    push(&repo, &files(&Web::new("web", "app:3").uses("env"), "three", "app:2"), "Mend it");
+    await_image(&site, "web", "app:3");
+    site.await_data("env", "key", "three");
+    site.await_free_budget();
+    let most = observer.judge(BOUNDS);
+    assert!(most.workloads > 0 && most.pods > 0, "{most:?} was seen");
+    drop(daemon);
+}
+
+#[test]
+fn pods_that_never_get_ready() {
+    goes_back("never-ready", Web::new("web", "app:2").fault("never-ready: \"true\""));
+}
+
+#[test]
+fn pods_that_crash_again_and_again() {
+    goes_back("crash-loop", Web::new("web", "app:2").fault("crash: \"true\""));
+}
+
+#[test]
+fn an_image_that_cannot_be_pulled() {
+    goes_back("broken-image", Web::new("web", "app:broken"));
+}
+
+#[test]
+fn a_crash_before_the_pods_have_been_ready_for_long_enough() {
+    let bad = Web::new("web", "app:2").fault("crash-after: 300ms").spec("minReadySeconds: 2");
+    goes_back("min-ready", bad);
+}
+
+/// The rollout that is gone back from has its old pods and its new ones in equal numbers, so that the controller says
+/// for a moment that the way back has made no progress either.
+#[test]
+fn the_failure_of_the_rollout_is_not_taken_for_one_of_the_way_back() {
+    let site = Site::new("stale-failure");
+    let web = |image: &str| Web::new("web", image).strategy(1, 1);
+    let repo = Repo::new(&[web("app:1").file()]);
+    let (_daemon, observer) = at_rest(&site, &repo, &["web"]);
+    for round in 0..3 {
+        let broken = format!("app{round}:broken");
+        push(&repo, &[web(&broken).file()], "Break it");
+        until("it rolls", || site.value("Deployment", "web", IMAGE) == json!(broken));
+        await_image(&site, "web", "app:1");
+        site.await_free_budget();
+        let told = site.parent().unwrap().to_string();
+        assert!(!told.contains("going back failed too"), "{told}");
+    }
+    observer.judge(BOUNDS);
+}
+
+#[test]
+fn pods_that_take_their_time_are_waited_for() {
+    let site = Site::new("ready-delay");
+    let all = |image: &str| -> Vec<(String, String)> {
+        let one = |name: &str| Web::new(name, image).fault("ready-delay: 400ms").file();
+        ["a", "b", "c", "d"].map(one).to_vec()
+    };
+    let repo = Repo::new(&all("app:1"));
+    let (_daemon, observer) = at_rest(&site, &repo, &["a", "b", "c", "d"]);
+    push(&repo, &all("app:2"), "Change all");
+    for name in ["a", "b", "c", "d"] {
+        await_image(&site, name, "app:2");
+    }
+    site.await_free_budget();
+    assert_eq!(observer.judge(BOUNDS), Most { workloads: 2, pods: 2 });
+}
+
+/// What the bad commit added goes, what it would have removed stays.
+#[test]
+fn what_a_bad_commit_added_goes_and_what_it_removed_stays() {
+    let site = Site::new("added-removed");
+    let repo = Repo::new(&[Web::new("web", "app:1").uses("old").file(), config("old", "one")]);
+    let (_daemon, observer) = at_rest(&site, &repo, &["web"]);
+    repo.remove("old.yaml");
+    push(&repo, &[Web::new("web", "app:broken").uses("new").file(), config("new", "two")], "Break it");
+    site.await_data("new", "key", "two");
+    await_image(&site, "web", "app:1");
+    site.await_absence("ConfigMap", "new");
+    assert_eq!(site.data("old", "key"), "one");
+    site.await_free_budget();
+    assert_eq!(site.data("old", "key"), "one");
+    observer.judge(BOUNDS);
+}
+
+#[test]
+fn a_later_wave_does_not_begin_after_a_failure() {
+    let site = Site::new("waves");
+    let files = |canary: &str, rest: &str| {
+        vec![Web::new("canary", canary).file(), Web::new("rest", rest).wave(1).file()]
+    };
+    let repo = Repo::new(&files("app:1", "app:1"));
+    let (_daemon, observer) = at_rest(&site, &repo, &["canary", "rest"]);
+    let window = site.window();
+    push(&repo, &files("app:broken", "app:2"), "Break it");
+    await_rejection(&site, &["canary"]);
+    await_image(&site, "canary", "app:1");
+    site.await_free_budget();
+    let tried = window.to("deployments", "rest");
+    assert!(tried.is_empty(), "{tried:#?}");
+    push(&repo, &files("app:3", "app:2"), "Mend it");
+    await_image(&site, "rest", "app:2");
+    assert_eq!(site.value("Deployment", "canary", IMAGE), json!("app:3"));
+    observer.judge(BOUNDS);
+}
+
+#[test]
+fn by_policy_a_failed_workload_stays_until_its_content_changes() {
+    let site = Site::new("on-failure-hold");
+    let repo = Repo::new(&[Web::new("web", "app:1").file(), Web::new("api", "app:1").file()]);
+    let budget = BUDGET.replace('}', ", onFailure: hold}");
+    let daemon = site.configured(&site.configuration(repo.path(), &budget));
+    for name in ["web", "api"] {
+        site.await_rollout(name);
+    }
+    site.await_free_budget();
+    let observer = Observer::new(&site);
+    push(&repo, &[Web::new("web", "app:broken").file()], "Break it");
+    await_rejection(&site, &["web", "held"]);
+    daemon.says(&["web", "failed"]);
+    // It holds no token: others go on.
+    push(&repo, &[Web::new("api", "app:2").file()], "Change another");
+    await_image(&site, "api", "app:2");
+    assert_eq!(site.value("Deployment", "web", IMAGE), json!("app:broken"));
+    push(&repo, &[Web::new("web", "app:3").file()], "Mend it");
+    await_image(&site, "web", "app:3");
+    site.await_free_budget();
+    observer.judge(BOUNDS);
+}
+
+/// The content that was good is no longer: it neither loops nor takes anything from others.
+#[test]
+fn a_way_back_that_fails_too_is_held_and_never_loops() {
+    let site = Site::new("no-way-back");
+    let web = |image: &str| Web::new("web", image).uses("env");
+    let repo = Repo::new(&[web("app:1").file(), config("env", "one"), Web::new("api", "app:1").file()]);
+    let (daemon, observer) = at_rest(&site, &repo, &["web", "api"]);
+    // From now on no pod of `web` can be made.
+    let quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "none"}, "spec": {"hard": {"pods": "6"}}});
+    site.api.create(&site.at("ResourceQuota", ""), "setup", &quota);
+    push(&repo, &[web("app:broken").file(), config("env", "two")], "Break it");
+    until("it rolls", || site.value("Deployment", "web", IMAGE) == json!("app:broken"));
+    site.api.merge(&site.at("ResourceQuota", "none"), "setup", &json!({"spec": {"hard": {"pods": "1"}}}));
+    await_rejection(&site, &["going back failed too"]);
+    daemon.says(&["web", "going back failed too"]);
+    assert_eq!(site.value("Deployment", "web", IMAGE), json!("app:1"));
+    let window = site.window();
+    push(&repo, &[("other.yaml".to_owned(), yaml::config_map("other", "key", "one"))], "Add something");
+    site.await_data("other", "key", "one");
+    site.await_free_budget();
+    assert!(window.to("deployments", "web").is_empty());
+    site.api.delete(&site.at("ResourceQuota", "none"));
+    observer.judge(BOUNDS);
+}
+
+/// While a failed workload waits to go back, no other one takes its place.
+#[test]
+fn what_failed_counts_until_it_is_back() {
+    let site = Site::new("one-by-one");
+    let files = |web: &str, image: &str| -> Vec<(String, String)> {
+        let others = ["a", "b", "c", "x", "z"].map(|name| Web::new(name, image).file());
+        [others.to_vec(), vec![Web::new("web", web).file()]].concat()
+    };
+    let repo = Repo::new(&files("app:1", "app:1"));
+    let budget = BUDGET.replace("maxWorkloads: 2, maxUnavailable: 2", "maxWorkloads: 1, maxUnavailable: 1");
+    let _daemon = site.configured(&site.configuration(repo.path(), &budget));
+    for name in ["a", "b", "c", "web", "x", "z"] {
+        site.await_rollout(name);
+    }
+    site.await_free_budget();
+    let observer = Observer::new(&site);
+    push(&repo, &files("app:broken", "app:2"), "Change all");
+    for name in ["a", "b", "c", "x", "z"] {
+        await_image(&site, name, "app:2");
+    }
+    await_image(&site, "web", "app:1");
+    site.await_free_budget();
+    assert_eq!(observer.judge(Bounds { workloads: 1, pods: 1 }), Most { workloads: 1, pods: 1 });
+}

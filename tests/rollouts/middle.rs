@@ -1,0 +1,141 @@
+//! What others do in the middle of a rollout, and commits that come then.
+
+use serde_json::json;
+
+use crate::failures::{BOUNDS, BUDGET, IMAGE, at_rest, await_image, await_rejection, push};
+use crate::manifests::{Web, config};
+use crate::observer::Observer;
+use crate::replay::Bounds;
+use crate::support::{Repo, Site, until};
+
+/// A Deployment that takes its time.
+fn slow(name: &str, image: &str) -> Web {
+    Web::new(name, image).fault("ready-delay: 500ms")
+}
+
+/// Waits until the first new pod of a rollout to this image is there.
+#[track_caller]
+fn await_start(site: &Site<'_>, name: &str, image: &str) {
+    until("a new pod is there", || {
+        let pods = site.api.list(&site.at("Pod", ""));
+        let of_it = |pod: &&serde_json::Value| pod["metadata"]["labels"]["app"] == json!(name);
+        pods.iter().filter(of_it).any(|pod| pod["spec"]["containers"][0]["image"] == json!(image))
+    });
+}
+
+/// All that runs, by the name of the pod.
+fn pods(site: &Site<'_>) -> Vec<String> {
+    let names = site.api.list(&site.at("Pod", "")).into_iter();
+    let mut names: Vec<String> = names.map(|pod| pod["metadata"]["name"].to_string()).collect();
+    names.sort();
+    names
+}
+
+/// One rollout to `app:2`, of which somebody else has his own idea once it has begun.
+fn disturbed(name: &str, disturb: impl FnOnce(&Site<'_>), bounds: Bounds) {
+    let site = Site::new(name);
+    let files = |image: &str| vec![slow("web", image).file(), slow("api", image).file()];
+    let repo = Repo::new(&files("app:1"));
+    let (_daemon, observer) = at_rest(&site, &repo, &["web", "api"]);
+    push(&repo, &files("app:2"), "Change both");
+    await_start(&site, "web", "app:2");
+    disturb(&site);
+    for name in ["web", "api"] {
+        await_image(&site, name, "app:2");
+        until("it has its count", || site.value("Deployment", name, "/spec/replicas") == json!(3));
+    }
+    site.await_free_budget();
+    observer.judge(bounds);
+}
+
+/// It is what kubectl does. The annotation is nobody's who manages the object, so it stays, as with Flux.
+#[test]
+fn a_restart_by_hand_is_carried_out_beside_the_rollout() {
+    let restart = |site: &Site<'_>| drop(site.kubectl(&["rollout", "restart", "deployment/web"]));
+    disturbed("by-hand-restart", restart, BOUNDS);
+}
+
+#[test]
+fn an_image_set_by_hand_is_repaired_under_the_same_token() {
+    let set = |site: &Site<'_>| drop(site.kubectl(&["set", "image", "deployment/web", "main=app:7"]));
+    disturbed("by-hand-image", set, BOUNDS);
+}
+
+#[test]
+fn an_undo_by_hand_is_repaired_under_the_same_token() {
+    let undo = |site: &Site<'_>| drop(site.kubectl(&["rollout", "undo", "deployment/web"]));
+    disturbed("by-hand-undo", undo, BOUNDS);
+}
+
+#[test]
+fn a_count_set_by_hand_is_repaired_and_costs_nobody_anything() {
+    let scale = |site: &Site<'_>| drop(site.kubectl(&["scale", "deployment/web", "--replicas=5"]));
+    disturbed("by-hand-scale", scale, BOUNDS);
+}
+
+#[test]
+fn a_workload_that_is_deleted_in_the_middle_is_made_again_with_the_new_content() {
+    let delete = |site: &Site<'_>| drop(site.kubectl(&["delete", "deployment/web", "--wait=false"]));
+    disturbed("by-hand-delete", delete, BOUNDS);
+}
+
+#[test]
+fn a_newer_commit_replaces_a_rollout_at_once() {
+    let site = Site::new("newer");
+    let files = |image: &str, content: &str| {
+        vec![slow("web", image).uses("env").file(), slow("api", image).file(), config("env", content)]
+    };
+    let repo = Repo::new(&files("app:1", "one"));
+    let (_daemon, observer) = at_rest(&site, &repo, &["web", "api"]);
+    push(&repo, &files("app:broken", "two"), "Break it");
+    await_start(&site, "web", "app:broken");
+    push(&repo, &files("app:3", "three"), "Mend it");
+    for name in ["web", "api"] {
+        await_image(&site, name, "app:3");
+    }
+    assert_eq!(site.data("env", "key"), "three");
+    site.await_free_budget();
+    observer.judge(BOUNDS);
+}
+
+#[test]
+fn a_newer_commit_replaces_a_way_back_at_once() {
+    let site = Site::new("newer-back");
+    let web = |image: &str| slow("web", image).uses("env").file();
+    let repo = Repo::new(&[web("app:1"), config("env", "one")]);
+    let (_daemon, observer) = at_rest(&site, &repo, &["web"]);
+    push(&repo, &[web("app:broken"), config("env", "two")], "Break it");
+    await_rejection(&site, &["web"]);
+    until("it goes back", || site.value("Deployment", "web", IMAGE) == json!("app:1"));
+    push(&repo, &[web("app:3"), config("env", "three")], "Mend it");
+    await_image(&site, "web", "app:3");
+    assert_eq!(site.data("env", "key"), "three");
+    site.await_free_budget();
+    observer.judge(BOUNDS);
+}
+
+#[test]
+fn a_commit_that_reverts_to_what_runs_restarts_nothing() {
+    let site = Site::new("revert");
+    let web = |image: &str| Web::new("web", image).uses("env").file();
+    let repo = Repo::new(&[web("app:1"), config("env", "one")]);
+    let daemon = site.configured(&site.configuration(repo.path(), BUDGET));
+    site.await_rollout("web");
+    site.await_free_budget();
+    let observer = Observer::new(&site);
+    push(&repo, &[web("app:broken"), config("env", "two")], "Break it");
+    await_rejection(&site, &["web"]);
+    await_image(&site, "web", "app:1");
+    site.await_free_budget();
+    let (before, window) = (pods(&site), site.window());
+    repo.git(&["revert", "--no-edit", "HEAD"]);
+    let head = repo.head();
+    daemon.says(&["read", &head]);
+    until("nothing is rejected any more", || {
+        !site.parent().unwrap_or_default().to_string().contains("broken")
+            && site.parent().is_some_and(|parent| parent["data"]["rejected"].is_null())
+    });
+    assert_eq!(pods(&site), before);
+    assert!(window.to("configmaps", "env").is_empty());
+    observer.judge(BOUNDS);
+}
