@@ -131,6 +131,7 @@ impl Reconciler {
         let (to_parents, from_parents) = mpsc::channel(BACKLOG);
         let (to_pods, from_pods) = mpsc::channel(BACKLOG);
         let mut engine = Engine::new(setup.budget);
+        engine.claim_as(&claims::holder());
         engine.clock(Instant::now(), jiff::Timestamp::now());
         let mut pending_feeds = Vec::new();
         let mut shelves = Vec::new();

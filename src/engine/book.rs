@@ -26,6 +26,8 @@ pub struct Book {
 pub struct Claim {
     /// The inventory that it is in.
     pub applyset: Arc<str>,
+    /// The process that claims: two may serve the same source.
+    pub holder: Arc<str>,
     /// The content that is put there.
     pub content: Hash,
     /// The most pods that this takes down at a time.
@@ -92,6 +94,8 @@ struct BookText {
 struct ClaimText {
     object: String,
     source: String,
+    #[serde(default)]
+    holder: String,
     content: String,
     pods: u32,
 }
@@ -138,7 +142,10 @@ impl Book {
         let claim = |claim: &ClaimText| {
             let content = Hash::parse(&claim.content)?;
             let applyset = claim.source.as_str().into();
-            Some((parse_object_word(&claim.object)?, Claim { applyset, content, pods: claim.pods }))
+            Some((
+                parse_object_word(&claim.object)?,
+                Claim { applyset, holder: claim.holder.as_str().into(), content, pods: claim.pods },
+            ))
         };
         Ok(Self {
             claims: read.claims.iter().filter_map(claim).collect(),
@@ -151,6 +158,7 @@ impl Book {
         let claim = |(id, claim): (&ObjectId, &Claim)| ClaimText {
             object: object_word(id),
             source: claim.applyset.to_string(),
+            holder: claim.holder.to_string(),
             content: claim.content.to_string(),
             pods: claim.pods,
         };
@@ -218,8 +226,11 @@ mod tests {
         let member =
             |content: Option<&str>, good| Member { content: content.map(|text| release(text).hash), good };
         let book = Book {
-            claims: [(web.clone(), Claim { applyset: "a-v1".into(), content: release("new").hash, pods: 2 })]
-                .into(),
+            claims: [(
+                web.clone(),
+                Claim { applyset: "a-v1".into(), holder: "b".into(), content: release("new").hash, pods: 2 },
+            )]
+            .into(),
             units: vec![Unit {
                 applyset: "a-v1".into(),
                 revision: Revision::new("new"),

@@ -26,6 +26,7 @@ mod free;
 mod gate;
 mod ignore;
 mod live;
+mod loads;
 mod node_steps;
 mod orders;
 mod others;

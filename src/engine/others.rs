@@ -34,10 +34,19 @@ impl Engine {
         self.foreign_claims().map(|(id, _)| id.clone()).collect()
     }
 
-    /// The claims of daemons that serve other sources.
+    /// The claims of other processes: of those that serve other sources, and of those that serve the same ones, or
+    /// did so before this one.
     pub(super) fn foreign_claims(&self) -> impl Iterator<Item = (&ObjectId, &Claim)> {
         let claims = self.rollouts.book.iter().flat_map(|book| &book.claims);
-        claims.filter(|(_, claim)| !self.applysets.contains(&claim.applyset))
+        claims.filter(|(_, claim)| {
+            !self.applysets.contains(&claim.applyset) || claim.holder != self.rollouts.holder
+        })
+    }
+
+    /// Whether a claim may be that of a process that serves the same source and lives: it is not taken back for it.
+    /// Once its workload has come to rest under our eyes, or has long rested, it is.
+    pub(super) fn is_of_another(&self, id: &ObjectId, claim: &Claim) -> bool {
+        claim.holder != self.rollouts.holder && !self.rollouts.over.contains(id) && self.counts(id, claim)
     }
 
     /// The workload of another daemon's claim, as a look shows it; none where there is no such object.

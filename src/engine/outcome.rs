@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::decide::{Action, Apply, FIGHT_WINDOW, Purpose, Removal, Restarts};
 use super::entry::{Accepted, Looked, Refusal, Rule, Verified};
 use super::state::Engine;
-use super::{Cover, Live, Rv, is_workload};
+use super::{Cover, Live, RollPhase, Rv, is_workload};
 use crate::object::{GroupKind, ObjectId};
 
 /// What the server answered to an apply that it carried out.
@@ -39,6 +39,7 @@ impl std::fmt::Display for Failure {
 
 /// What came of an action.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "few are alive at once, and the large one is the frequent one")]
 pub enum Outcome {
     /// An apply was carried out, or changed nothing.
     Applied(Written),
@@ -63,8 +64,10 @@ impl Engine {
     fn applied(&mut self, id: &ObjectId, apply: &Apply, answer: &Live, now: Instant) {
         let nothing = apply.seen == Some(answer.rv);
         if apply.restarts == Restarts::Maybe {
-            // An answer that changed nothing has nothing to come back whole from.
-            self.roll_answered(id, (!nothing).then_some(answer.rv));
+            // An answer that changed nothing has nothing to come back whole from, unless another process wrote the
+            // same before.
+            let rolls = answer.rolling.is_some_and(|rolling| rolling.phase == RollPhase::Replacing);
+            self.roll_answered(id, (!nothing || rolls).then_some(answer.rv));
         }
         if is_workload(id) && apply.purpose != Purpose::Repair {
             self.released(id, apply);

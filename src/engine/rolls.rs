@@ -9,14 +9,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::book::{Book, Claim};
-use super::budget::{Ask, Budget, Load, Shortage, Token};
+use super::budget::{Ask, Budget, Shortage, Token};
 use super::decide::{Apply, Purpose};
 use super::entry::SourceId;
 use super::others::Other;
 use super::pods::{WorkloadPods, failing, ripens};
 use super::state::Engine;
 use super::stepping::{Step, under};
-use super::{Live, Narrowing, Overlay, RollPhase, Rolling, Rv, Shown, Uid, is_workload};
+use super::{RollPhase, Rv, Uid};
 use crate::object::{ObjectId, duration_text};
 
 /// What is known of the budget, and of what uses it.
@@ -24,6 +24,8 @@ use crate::object::{ObjectId, duration_text};
 #[cfg_attr(test, derive(Clone))]
 pub(super) struct Rollouts {
     pub(super) budget: Budget,
+    /// This process, in its claims.
+    pub(super) holder: Arc<str>,
     pub(super) rolls: BTreeMap<ObjectId, Roll>,
     /// Pods that are unavailable on workloads of ours.
     pub(super) away: BTreeMap<ObjectId, (SourceId, u32)>,
@@ -136,72 +138,12 @@ impl Rollouts {
     pub(super) fn new(budget: Budget) -> Self {
         Self { budget, window: 1, stale: true, ..Self::default() }
     }
-
-    /// Pods of a workload that are unavailable. Those that never were available do not count; pods that a step holds
-    /// never count as available, so those that are Ready are taken.
-    fn unavailable(rolling: Rolling, shown: Shown) -> u32 {
-        let serves = match shown {
-            Shown::Under(Overlay::Surge { .. } | Overlay::InPlace { .. }) => rolling.ready,
-            _ => rolling.available,
-        };
-        match rolling.phase {
-            RollPhase::FirstStart => 0,
-            _ => rolling.replicas.saturating_sub(serves),
-        }
-    }
 }
 
 impl Engine {
-    /// Workloads that hold a token: those that roll or were told to, and those that another daemon has claimed.
-    pub fn in_flight(&self) -> BTreeSet<ObjectId> {
-        self.loads().into_iter().filter(|load| load.token == Token::Held).map(|load| load.id).collect()
-    }
-
-    /// What takes of the budget now.
-    pub(super) fn loads(&self) -> Vec<Load> {
-        let rollouts = &self.rollouts;
-        let away = |id: &ObjectId| rollouts.away.get(id).map_or(0, |(_, away)| *away);
-        let rolls = rollouts.rolls.iter().map(|(id, roll)| Load {
-            id: id.clone(),
-            source: self.live(id).and_then(|live| self.source_of(live)).or_else(|| self.wanting(id)),
-            token: roll.token,
-            away: away(id).max(roll.reserved),
-        });
-        let others = rollouts.away.iter().filter(|(id, _)| !rollouts.rolls.contains_key(*id)).map(
-            |(id, (source, away))| Load {
-                id: id.clone(),
-                source: Some(*source),
-                token: Token::None,
-                away: *away,
-            },
-        );
-        let foreign = self
-            .foreign_claims()
-            .filter(|(id, claim)| self.counts(id, claim) && !rollouts.rolls.contains_key(*id));
-        let foreign = foreign.map(|(id, claim)| Load {
-            id: id.clone(),
-            source: None,
-            token: Token::Held,
-            away: claim.pods,
-        });
-        let asked =
-            rollouts.asked.iter().filter(|(id, _)| !rollouts.rolls.contains_key(*id) && self.is_claimed(id));
-        let claimed: Vec<Load> = asked
-            .map(|(id, (ask, claim))| Load {
-                id: id.clone(),
-                source: Some(ask.source),
-                token: Token::Held,
-                away: away(id).max(claim.pods),
-            })
-            .collect();
-        let others = others.filter(|load| claimed.iter().all(|claimed| claimed.id != load.id));
-        rolls.chain(others).chain(foreign).chain(claimed.iter().cloned()).collect()
-    }
-
-    /// As [`Engine::track_roll`], for what is shown now.
-    pub(super) fn follow_roll(&mut self, id: &ObjectId, before: Option<&Live>) {
-        let now = self.live.get(id).cloned();
-        self.track_roll(id, before, now.as_deref());
+    /// Names this process in its claims. Without a name, all processes are one.
+    pub fn claim_as(&mut self, holder: &str) {
+        self.rollouts.holder = holder.into();
     }
 
     /// A write that may restart pods was answered with this version, or changed nothing.
@@ -230,55 +172,19 @@ impl Engine {
             self.restarting.remove(&apply.source);
         } else if self.is_in_unit(id) && !self.rollouts.rolls.contains_key(id) {
             // Whether it comes up decides about its unit.
-            let claim =
-                Claim { applyset: self.applysets[apply.source].clone(), content: apply.want.hash, pods: 0 };
+            let claim = Claim {
+                applyset: self.applysets[apply.source].clone(),
+                holder: self.rollouts.holder.clone(),
+                content: apply.want.hash,
+                pods: 0,
+            };
             let roll = Roll { claim: Some(claim), ..Roll::new(Token::None, 0, None, Some(Rv(0))) };
             self.rollouts.rolls.insert(id.clone(), roll);
         }
     }
 
-    fn wanting(&self, id: &ObjectId) -> Option<SourceId> {
+    pub(super) fn wanting(&self, id: &ObjectId) -> Option<SourceId> {
         self.entry(id)?.wants.first().map(|(source, _)| *source)
-    }
-
-    /// A workload is shown otherwise than before, or no longer.
-    pub(super) fn track_roll(&mut self, id: &ObjectId, before: Option<&Live>, now: Option<&Live>) {
-        if !is_workload(id) {
-            return;
-        }
-        let managed = |live: Option<&Live>| {
-            let live = live?;
-            Some((self.source_of(live)?, live.rolling?, live.shown))
-        };
-        let (was, is) = (managed(before), managed(now));
-        if was == is && was.is_some() {
-            // What it takes of the budget is the same; how far it has come may not be.
-            self.show_roll(id);
-            return;
-        }
-        if let Some((source, rolling, _)) = was {
-            self.count_pods(id, source, rolling.replicas, 0);
-        }
-        if let Some((source, rolling, _)) = is {
-            self.count_pods(id, source, 0, rolling.replicas);
-        }
-        match is.map(|(source, rolling, shown)| (source, Rollouts::unavailable(rolling, shown))) {
-            Some((source, away)) if away > 0 => drop(self.rollouts.away.insert(id.clone(), (source, away))),
-            _ => drop(self.rollouts.away.remove(id)),
-        }
-        self.rollouts.stale = true;
-        self.show_roll(id);
-    }
-
-    fn count_pods(&mut self, id: &ObjectId, source: SourceId, before: u32, now: u32) {
-        let recount = |count: &mut u32| *count = count.saturating_sub(before).saturating_add(now);
-        recount(self.rollouts.pods.entry(source).or_default());
-        if let Some(namespace) = id.namespace() {
-            match self.rollouts.pods_in.get_mut(namespace) {
-                Some(count) => recount(count),
-                None => drop(self.rollouts.pods_in.insert(namespace.into(), now)),
-            }
-        }
     }
 
     /// Makes a roll of what the cluster shows to be one, and of what was claimed before this process began.
@@ -315,6 +221,7 @@ impl Engine {
         let wanted = self.entry(id).and_then(|entry| entry.want());
         let claim = wanted.map(|(source, desired)| Claim {
             applyset: self.applysets[source].clone(),
+            holder: self.rollouts.holder.clone(),
             content: desired.hash,
             pods: 0,
         });
@@ -566,12 +473,6 @@ impl Engine {
         self.rollouts.rolls.get(id).is_some_and(|roll| roll.failed.is_none())
     }
 
-    pub(super) fn narrowings(&self, id: &ObjectId) -> impl Iterator<Item = &Narrowing> {
-        let source = self.wanting(id).map(|source| &self.sources[source].budget);
-        let namespace = id.namespace().and_then(|name| self.rollouts.budget.namespaces.get(name));
-        source.into_iter().chain(namespace)
-    }
-
     fn soak(&self, id: &ObjectId) -> Duration {
         let all = self.narrowings(id).filter_map(|narrowing| narrowing.soak);
         all.fold(self.rollouts.budget.soak, Duration::max)
@@ -580,19 +481,6 @@ impl Engine {
     fn deadline(&self, id: &ObjectId) -> Duration {
         let all = self.narrowings(id).filter_map(|narrowing| narrowing.deadline);
         all.fold(self.rollouts.budget.deadline, Duration::min)
-    }
-
-    /// Wakes those whom the budget allows to start, or tells something new.
-    pub(super) fn settle_budget(&mut self) {
-        if !std::mem::take(&mut self.rollouts.stale) {
-            return;
-        }
-        let permits = self.permits();
-        let before = std::mem::replace(&mut self.rollouts.permits, permits);
-        let kind = |shortage: &Option<Shortage>| shortage.as_ref().map(std::mem::discriminant);
-        let changed =
-            |(id, now): &(&ObjectId, &Option<Shortage>)| before.get(*id).map(kind) != Some(kind(now));
-        self.dirty.extend(self.rollouts.permits.iter().filter(changed).map(|(id, _)| id.clone()));
     }
 }
 

@@ -76,7 +76,12 @@ impl Engine {
             }
             _ => return None,
         };
-        let claim = Claim { applyset: self.applysets[source].clone(), content, pods: lost };
+        let claim = Claim {
+            applyset: self.applysets[source].clone(),
+            holder: self.rollouts.holder.clone(),
+            content,
+            pods: lost,
+        };
         Some((Ask { priority, wave, id: id.clone(), source, cost: lost }, claim))
     }
 
@@ -274,6 +279,7 @@ impl Engine {
             !ours(&claim.applyset)
                 || self.rollouts.rolls.get(id).is_some_and(|roll| roll.token == Token::Held)
                 || self.is_claimed(id)
+                || self.is_of_another(id, claim)
                 || !self.is_synced(&id.group_kind())
         });
         next.units.retain(|unit| !ours(&unit.applyset) || !self.is_over(unit));

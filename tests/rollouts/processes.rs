@@ -100,3 +100,28 @@ fn two_daemons_with_different_sources_keep_one_budget() {
     let most = observer.judge(Bounds { workloads: 1, pods: 1 });
     assert_eq!((most.workloads, most.pods), (1, 1));
 }
+
+/// The same daemon twice, as by mistake or while one replaces the other.
+#[test]
+fn two_daemons_with_the_same_source_keep_one_budget() {
+    let site = Site::new("two-same");
+    let files = |image: &str| -> Vec<(String, String)> {
+        FIVE.iter().map(|name| Web::new(name, image).fault("ready-delay: 300ms").file()).collect()
+    };
+    let repo = Repo::new(&files("app:1"));
+    let text = site.configuration(repo.path(), &BUDGET.replace("maxWorkloads: 2", "maxWorkloads: 1"));
+    let other = site.with_empty_state();
+    let _both = (site.configured(&text), other.configured(&text));
+    for name in FIVE {
+        site.await_rollout(name);
+    }
+    site.await_free_budget();
+    let observer = Observer::new(&site);
+    push(&repo, &files("app:2"), "Change all");
+    for name in FIVE {
+        await_image(&site, name, "app:2");
+    }
+    site.await_free_budget();
+    let most = observer.judge(Bounds { workloads: 1, pods: 1 });
+    assert_eq!((most.workloads, most.pods), (1, 1));
+}

@@ -41,6 +41,12 @@ impl Keeper {
     }
 }
 
+/// A name for this process that no other one has, on this host or another.
+pub(super) fn holder() -> String {
+    let (process, began) = (std::process::id(), jiff::Timestamp::now().as_nanosecond());
+    format!("{process:x}-{began:x}-{:x}", super::super::random().to_bits() >> 16)
+}
+
 impl Reconciler {
     /// Reads the budget object where that has to be done, and writes it where it does not say what it should.
     pub(super) fn keep_budget(&mut self) {

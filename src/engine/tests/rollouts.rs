@@ -254,7 +254,8 @@ fn a_rollout_and_a_rollback_survive_the_end_of_the_process_at_every_point() {
 fn claims_of_another_daemon_count_until_their_workload_has_rested() {
     let mut rig = at_rest(1);
     let other = super::world::id("apps", "Deployment", "elsewhere", "api");
-    let claim = Claim { applyset: "applyset-theirs-v1".into(), content: web(9).hash, pods: 1 };
+    let claim =
+        Claim { applyset: "applyset-theirs-v1".into(), holder: "b".into(), content: web(9).hash, pods: 1 };
     rig.world.book.claims.insert(other.clone(), claim);
     rig.engine.book(rig.world.book.clone());
     rig.read(reading("r2", &both(2)));
@@ -294,4 +295,33 @@ fn a_configuration_waits_until_the_workloads_are_listed() {
     rig.engine.informer(&workload("web").group_kind(), KindState::Synced);
     rig.settle();
     assert_eq!(rig.world.log, [changed(config("env")), changed(workload("web"))]);
+}
+
+/// Two processes that serve the same source share one budget as any two do.
+#[test]
+fn a_claim_of_a_twin_counts_and_is_not_taken_back_for_it() {
+    let mut rig = Rig::new(1);
+    let other = |content| desired(&workload("a"), content, "a");
+    let files = |content: u32| [both(content).to_vec(), vec![("a", Some(other(content)))]].concat();
+    rig.read(reading("r1", &files(1)));
+    rig.settle();
+    rig.world.log.clear();
+    rig.engine.claim_as("one");
+    let claim =
+        Claim { applyset: super::world::SET.into(), holder: "two".into(), content: web(2).hash, pods: 0 };
+    rig.world.book.claims.insert(workload("web"), claim);
+    rig.engine.book(rig.world.book.clone());
+    rig.read(reading("r2", &[("a", Some(other(2)))]));
+    rig.settle();
+    assert!(rig.world.log.is_empty(), "{:?}", rig.world.log);
+    assert!(rig.world.book.claims.contains_key(&workload("web")));
+    // The other one is gone for good: nothing came of its claim.
+    let live = rig.engine.live(&workload("web")).cloned();
+    for rest in [0, SPENT.as_secs()] {
+        let now = rig.now + std::time::Duration::from_secs(rest);
+        rig.engine.other_seen(&workload("web"), live.as_ref(), now);
+    }
+    rig.settle();
+    assert_eq!(rig.world.log, [changed(workload("a"))]);
+    assert_eq!(rig.world.book, Book::default());
 }

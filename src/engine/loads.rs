@@ -1,0 +1,139 @@
+//! What takes of the rollout budget now: workloads in flight, and pods that are unavailable, wherever they are.
+
+use std::collections::BTreeSet;
+
+use super::budget::{Load, Shortage, Token};
+use super::entry::SourceId;
+use super::rolls::Rollouts;
+use super::state::Engine;
+use super::{Live, Narrowing, Overlay, RollPhase, Rolling, Shown, is_workload};
+use crate::object::ObjectId;
+
+impl Rollouts {
+    /// Pods of a workload that are unavailable. Those that never were available do not count; pods that a step holds
+    /// never count as available, so those that are Ready are taken.
+    fn unavailable(rolling: Rolling, shown: Shown) -> u32 {
+        let serves = match shown {
+            Shown::Under(Overlay::Surge { .. } | Overlay::InPlace { .. }) => rolling.ready,
+            _ => rolling.available,
+        };
+        match rolling.phase {
+            RollPhase::FirstStart => 0,
+            _ => rolling.replicas.saturating_sub(serves),
+        }
+    }
+}
+
+impl Engine {
+    /// Workloads that hold a token: those that roll or were told to, and those that another daemon has claimed.
+    pub fn in_flight(&self) -> BTreeSet<ObjectId> {
+        self.loads().into_iter().filter(|load| load.token == Token::Held).map(|load| load.id).collect()
+    }
+
+    /// What takes of the budget now.
+    pub(super) fn loads(&self) -> Vec<Load> {
+        let rollouts = &self.rollouts;
+        let away = |id: &ObjectId| rollouts.away.get(id).map_or(0, |(_, away)| *away);
+        let rolls = rollouts.rolls.iter().map(|(id, roll)| Load {
+            id: id.clone(),
+            source: self.live(id).and_then(|live| self.source_of(live)).or_else(|| self.wanting(id)),
+            token: roll.token,
+            away: away(id).max(roll.reserved),
+        });
+        let others = rollouts.away.iter().filter(|(id, _)| !rollouts.rolls.contains_key(*id)).map(
+            |(id, (source, away))| Load {
+                id: id.clone(),
+                source: Some(*source),
+                token: Token::None,
+                away: *away,
+            },
+        );
+        let foreign = self
+            .foreign_claims()
+            .filter(|(id, claim)| self.counts(id, claim) && !rollouts.rolls.contains_key(*id))
+            .filter(|(id, _)| !rollouts.over.contains(*id) && !self.is_claimed(id));
+        let foreign = foreign.map(|(id, claim)| Load {
+            id: id.clone(),
+            source: None,
+            token: Token::Held,
+            away: claim.pods,
+        });
+        let asked =
+            rollouts.asked.iter().filter(|(id, _)| !rollouts.rolls.contains_key(*id) && self.is_claimed(id));
+        let claimed: Vec<Load> = asked
+            .map(|(id, (ask, claim))| Load {
+                id: id.clone(),
+                source: Some(ask.source),
+                token: Token::Held,
+                away: away(id).max(claim.pods),
+            })
+            .collect();
+        let others = others.filter(|load| claimed.iter().all(|claimed| claimed.id != load.id));
+        rolls.chain(others).chain(foreign).chain(claimed.iter().cloned()).collect()
+    }
+
+    /// As [`Engine::track_roll`], for what is shown now.
+    pub(super) fn follow_roll(&mut self, id: &ObjectId, before: Option<&Live>) {
+        let now = self.live.get(id).cloned();
+        self.track_roll(id, before, now.as_deref());
+    }
+
+    /// A workload is shown otherwise than before, or no longer.
+    pub(super) fn track_roll(&mut self, id: &ObjectId, before: Option<&Live>, now: Option<&Live>) {
+        if !is_workload(id) {
+            return;
+        }
+        let managed = |live: Option<&Live>| {
+            let live = live?;
+            Some((self.source_of(live)?, live.rolling?, live.shown))
+        };
+        let (was, is) = (managed(before), managed(now));
+        if was == is && was.is_some() {
+            // What it takes of the budget is the same; how far it has come may not be.
+            self.show_roll(id);
+            return;
+        }
+        if let Some((source, rolling, _)) = was {
+            self.count_pods(id, source, rolling.replicas, 0);
+        }
+        if let Some((source, rolling, _)) = is {
+            self.count_pods(id, source, 0, rolling.replicas);
+        }
+        match is.map(|(source, rolling, shown)| (source, Rollouts::unavailable(rolling, shown))) {
+            Some((source, away)) if away > 0 => drop(self.rollouts.away.insert(id.clone(), (source, away))),
+            _ => drop(self.rollouts.away.remove(id)),
+        }
+        self.rollouts.stale = true;
+        self.show_roll(id);
+    }
+
+    fn count_pods(&mut self, id: &ObjectId, source: SourceId, before: u32, now: u32) {
+        let recount = |count: &mut u32| *count = count.saturating_sub(before).saturating_add(now);
+        recount(self.rollouts.pods.entry(source).or_default());
+        if let Some(namespace) = id.namespace() {
+            match self.rollouts.pods_in.get_mut(namespace) {
+                Some(count) => recount(count),
+                None => drop(self.rollouts.pods_in.insert(namespace.into(), now)),
+            }
+        }
+    }
+
+    pub(super) fn narrowings(&self, id: &ObjectId) -> impl Iterator<Item = &Narrowing> {
+        let source = self.wanting(id).map(|source| &self.sources[source].budget);
+        let namespace = id.namespace().and_then(|name| self.rollouts.budget.namespaces.get(name));
+        source.into_iter().chain(namespace)
+    }
+
+    /// Wakes those whom the budget allows to start, or tells something new.
+    pub(super) fn settle_budget(&mut self) {
+        if !std::mem::take(&mut self.rollouts.stale) {
+            return;
+        }
+        let permits = self.permits();
+        let before = std::mem::replace(&mut self.rollouts.permits, permits);
+        let kind = |shortage: &Option<Shortage>| shortage.as_ref().map(std::mem::discriminant);
+        let changed =
+            |(id, now): &(&ObjectId, &Option<Shortage>)| before.get(*id).map(kind) != Some(kind(now));
+        self.dirty.extend(self.rollouts.permits.iter().filter(changed).map(|(id, _)| id.clone()));
+    }
+}
