@@ -40,36 +40,30 @@ impl Engine {
             token: roll.token,
             away: away(id).max(roll.reserved),
         });
-        let others = rollouts.away.iter().filter(|(id, _)| !rollouts.rolls.contains_key(*id)).map(
-            |(id, (source, away))| Load {
+        // A claim counts from the moment that it is written until it is taken back: whether anything came of it may be
+        // known to another process only.
+        let claims: Vec<Load> = rollouts
+            .book
+            .iter()
+            .flat_map(|book| &book.claims)
+            .filter(|(id, _)| !rollouts.rolls.contains_key(*id) && !rollouts.over.contains(*id))
+            .filter(|(id, claim)| self.counts(id, claim))
+            .map(|(id, claim)| Load {
                 id: id.clone(),
-                source: Some(*source),
-                token: Token::None,
-                away: *away,
-            },
-        );
-        let foreign = self
-            .foreign_claims()
-            .filter(|(id, claim)| self.counts(id, claim) && !rollouts.rolls.contains_key(*id))
-            .filter(|(id, _)| !rollouts.over.contains(*id) && !self.is_claimed(id));
-        let foreign = foreign.map(|(id, claim)| Load {
-            id: id.clone(),
-            source: None,
-            token: Token::Held,
-            away: claim.pods,
-        });
-        let asked =
-            rollouts.asked.iter().filter(|(id, _)| !rollouts.rolls.contains_key(*id) && self.is_claimed(id));
-        let claimed: Vec<Load> = asked
-            .map(|(id, (ask, claim))| Load {
-                id: id.clone(),
-                source: Some(ask.source),
+                source: self.applysets.iter().position(|applyset| *applyset == claim.applyset),
                 token: Token::Held,
                 away: away(id).max(claim.pods),
             })
             .collect();
-        let others = others.filter(|load| claimed.iter().all(|claimed| claimed.id != load.id));
-        rolls.chain(others).chain(foreign).chain(claimed.iter().cloned()).collect()
+        let others = rollouts.away.iter().filter(|(id, _)| !rollouts.rolls.contains_key(*id));
+        let others = others.filter(|(id, _)| claims.iter().all(|claim| claim.id != **id));
+        let others = others.map(|(id, (source, away))| Load {
+            id: id.clone(),
+            source: Some(*source),
+            token: Token::None,
+            away: *away,
+        });
+        rolls.chain(others).chain(claims.iter().cloned()).collect()
     }
 
     /// As [`Engine::track_roll`], for what is shown now.

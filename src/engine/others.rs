@@ -25,13 +25,15 @@ pub(super) struct Other {
 }
 
 impl Engine {
-    /// The workloads of other daemons' claims, where a write waits for the budget: whoever has the claims should look
-    /// at these.
+    /// The workloads of other processes' claims, where a write waits for the budget, or where the claim may be one that
+    /// nobody else takes back: these should be looked at.
     pub fn others(&self) -> Vec<ObjectId> {
-        if self.rollouts.asks.is_empty() {
-            return Vec::new();
-        }
-        self.foreign_claims().map(|(id, _)| id.clone()).collect()
+        let matters =
+            |claim: &Claim| !self.rollouts.asks.is_empty() || self.applysets.contains(&claim.applyset);
+        let open = self.foreign_claims().filter(|(id, claim)| {
+            matters(claim) && !self.rollouts.rolls.contains_key(*id) && !self.rollouts.over.contains(*id)
+        });
+        open.map(|(id, _)| id.clone()).collect()
     }
 
     /// The claims of other processes: of those that serve other sources, and of those that serve the same ones, or

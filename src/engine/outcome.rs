@@ -68,6 +68,9 @@ impl Engine {
             // same before.
             let rolls = answer.rolling.is_some_and(|rolling| rolling.phase == RollPhase::Replacing);
             self.roll_answered(id, (!nothing || rolls).then_some(answer.rv));
+            if nothing && !rolls {
+                self.is_over_with(id);
+            }
         }
         if is_workload(id) && apply.purpose != Purpose::Repair {
             self.released(id, apply);

@@ -159,6 +159,13 @@ impl Engine {
         self.rollouts.stale = true;
     }
 
+    /// Whoever claimed it, nothing more comes of the claim.
+    pub(super) fn is_over_with(&mut self, id: &ObjectId) {
+        if self.own_claim(id).is_some() {
+            self.rollouts.over.insert(id.clone());
+        }
+    }
+
     /// A write that may restart pods was not carried out, or may be seen by this version.
     pub(super) fn roll_unanswered(&mut self, id: &ObjectId, written: Option<Rv>) {
         if self.rollouts.rolls.get(id).is_some_and(|roll| roll.written.is_none()) {
@@ -401,9 +408,7 @@ impl Engine {
         if roll.claim.is_some() && roll.token == Token::Held {
             self.rollouts.window = self.rollouts.window.saturating_add(1);
         }
-        if self.own_claim(id).is_some() {
-            self.rollouts.over.insert(id.clone());
-        }
+        self.is_over_with(id);
         self.rollouts.stale = true;
         self.track_wave(id);
         self.changed(id);

@@ -280,6 +280,7 @@ impl Engine {
                 || self.rollouts.rolls.get(id).is_some_and(|roll| roll.token == Token::Held)
                 || self.is_claimed(id)
                 || self.is_of_another(id, claim)
+                || self.entry(id).is_some_and(|entry| entry.written.is_some())
                 || !self.is_synced(&id.group_kind())
         });
         next.units.retain(|unit| !ours(&unit.applyset) || !self.is_over(unit));
