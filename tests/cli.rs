@@ -60,6 +60,7 @@ fn help_is_a_page_for_each_command() {
         "rollout retry",
         "rollout pause",
         "rollout resume",
+        "rollout promote",
         "rollout abort",
         "rollout restart",
         "why",

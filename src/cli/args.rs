@@ -347,6 +347,8 @@ pub enum RolloutCommand {
     Pause(PauseArgs),
     /// End a pause
     Resume(NameArgs),
+    /// Let a rollout that is held go one step on
+    Promote(PromoteArgs),
     /// Take a rollout back that goes on, or has not begun
     Abort(NameArgs),
     /// Replace a workload's pods
@@ -382,6 +384,17 @@ pub struct UndoArgs {
     /// Commit to go back to [default: the parent of the one that brought what is in force]
     #[arg(long, value_name = "COMMIT", value_parser = NonEmptyStringValueParser::new())]
     pub to_revision: Option<String>,
+}
+
+/// `rhumb rollout promote`.
+#[derive(Debug, Args)]
+pub struct PromoteArgs {
+    /// Object, as deploy/web, sts/shop/db or shop/deployment.apps/web
+    #[arg(value_name = "NAME")]
+    pub object: ObjectName,
+    /// Past all steps, at once
+    #[arg(long)]
+    pub full: bool,
 }
 
 /// `rhumb rollout pause`.

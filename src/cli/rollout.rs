@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::args::{Global, HoldArgs, RolloutCommand, StatusArgs};
+use super::args::{Global, HoldArgs, PromoteArgs, RolloutCommand, StatusArgs};
 use super::facts::Facts;
 use super::object_name::ObjectName;
 use super::orders::{self, State};
@@ -13,7 +13,7 @@ use super::target::Desk;
 use super::{CommandError, Exit, Terminal, facts, history, session, settings};
 use crate::cluster::{Lookup, applyset_id};
 use crate::config::Name;
-use crate::engine::is_workload;
+use crate::engine::{OVERLAY, Overlay, RELEASE, Release, is_workload};
 use crate::object::{GroupKind, ObjectId, PART_OF, text_at};
 
 /// What is watched is looked at so often.
@@ -40,6 +40,7 @@ pub(super) fn carry_out(
                 orders::order(&desk, &args.object, format!("undo {to}").trim(), terminal).await
             }
             RolloutCommand::Retry(args) => orders::order(&desk, &args.object, "retry", terminal).await,
+            RolloutCommand::Promote(args) => promote(&desk, args, terminal).await,
             RolloutCommand::Abort(args) => orders::order(&desk, &args.object, "abort", terminal).await,
             RolloutCommand::Pause(args) => {
                 orders::set(&desk, &args.object, State::Paused, &args.reason, terminal).await
@@ -65,6 +66,23 @@ pub(super) fn hold(args: &HoldArgs, global: &Global, terminal: &Terminal) -> Res
 pub(super) fn release(name: &ObjectName, global: &Global, terminal: &Terminal) -> Result<Exit, CommandError> {
     session::runtime()?
         .block_on(async { orders::end(&desk(global).await?, name, State::OnHold, terminal).await })
+}
+
+/// Names the step and the content that are meant: the order may be carried out much later.
+async fn promote(desk: &Desk, args: &PromoteArgs, terminal: &Terminal) -> Result<Exit, CommandError> {
+    let target = desk.target(&args.object).await?;
+    let overlay = target.annotation(OVERLAY).parse::<Overlay>().ok();
+    let release = Release::parse(target.annotation(RELEASE));
+    let (Some(step), Some(release)) = (overlay.and_then(Overlay::step), release) else {
+        terminal.print(&format!("nothing to promote: {} is not stepping\n", target.id))?;
+        return Ok(Exit::Differs);
+    };
+    let words = if args.full {
+        format!("promote-full {}", release.hash)
+    } else {
+        format!("promote {} {step}", release.hash)
+    };
+    orders::order(desk, &args.object, &words, terminal).await
 }
 
 async fn status(desk: &Desk, args: &StatusArgs, terminal: &Terminal) -> Result<Exit, CommandError> {

@@ -16,7 +16,7 @@ pub(super) const SPEC_KEYS: [&str; 6] =
 
 /// Reads the rolling update of a Deployment, StatefulSet or DaemonSet; none for any other kind.
 ///
-/// Looks only at `metadata`, [`SPEC_KEYS`] of `spec`, and `status`.
+/// Looks only at `metadata`, a few keys of `spec`, and `status`.
 pub fn of(kind: &GroupKind, object: &Value) -> Option<Rolling> {
     if &*kind.group != "apps" {
         return None;

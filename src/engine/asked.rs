@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
+use crate::object::Hash;
+
 /// Annotation with the last order: `<token> <verb> [argument]`.
 pub const ORDER: &str = "rhumb.dev/order";
 
@@ -42,10 +44,10 @@ pub enum Verb {
     Retry,
     /// Go back to what was there before a rollout that goes on, or has not begun.
     Abort,
-    /// Go one step on.
-    Promote,
-    /// Take all steps at once.
-    PromoteFull,
+    /// Go on from this step of the rollout of this content.
+    Promote(Hash, u32),
+    /// Take all steps of the rollout of this content at once.
+    PromoteFull(Hash),
     /// A word that means nothing here.
     Unknown(Arc<str>),
 }
@@ -91,8 +93,15 @@ impl GivenOrder {
             "undo" => Verb::Undo(words.next().map(Arc::from)),
             "retry" => Verb::Retry,
             "abort" => Verb::Abort,
-            "promote" => Verb::Promote,
-            "promote-full" => Verb::PromoteFull,
+            "promote" | "promote-full" => {
+                let content = words.next().and_then(Hash::parse);
+                let step = words.next().and_then(|step| step.parse().ok());
+                match (verb, content, step) {
+                    ("promote", Some(content), Some(step)) => Verb::Promote(content, step),
+                    ("promote-full", Some(content), _) => Verb::PromoteFull(content),
+                    _ => Verb::Unknown(verb.into()),
+                }
+            }
             other => Verb::Unknown(other.into()),
         };
         Some(Self { token: token.into(), verb })
@@ -168,8 +177,11 @@ mod tests {
         check("17-a0  undo abc ", Some(("17-a0", Verb::Undo(Some("abc".into())))));
         check("17-a0 retry", Some(("17-a0", Verb::Retry)));
         check("17-a0 abort", Some(("17-a0", Verb::Abort)));
-        check("17-a0 promote", Some(("17-a0", Verb::Promote)));
-        check("17-a0 promote-full", Some(("17-a0", Verb::PromoteFull)));
+        let content = Hash::of_bytes(b"web");
+        check(&format!("17-a0 promote {content} 2"), Some(("17-a0", Verb::Promote(content, 2))));
+        check(&format!("17-a0 promote-full {content}"), Some(("17-a0", Verb::PromoteFull(content))));
+        // Which step of which content is meant must be said: the order stands for as long as nobody takes it away.
+        check("17-a0 promote", Some(("17-a0", Verb::Unknown("promote".into()))));
         check("17-a0 destroy all", Some(("17-a0", Verb::Unknown("destroy".into()))));
         check("17-a0", None);
         check(" ", None);

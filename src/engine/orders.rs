@@ -16,9 +16,10 @@ use super::decide::{Action, Decision, Purpose};
 use super::entry::{Entry, SourceId};
 use super::rejection::{Rejection, Way};
 use super::state::Engine;
-use super::{Reason, Release, Shared, Want};
+use super::stepping::under;
+use super::{Overlay, Reason, Release, Shared, Want};
 use crate::graph::Units;
-use crate::object::{ObjectId, Revision};
+use crate::object::{Hash, ObjectId, Revision};
 
 /// So many acknowledgements stay, besides those of annotations that are still there.
 const MOST: usize = 50;
@@ -268,9 +269,7 @@ impl Engine {
             Verb::Undo(to) => self.undo(source, id, token, to),
             Verb::Retry => Answer::Now(self.retry(source, id)),
             Verb::Abort => Answer::Now(self.abort(source, id)),
-            Verb::Promote | Verb::PromoteFull => {
-                Answer::Now(format!("nothing to promote: {id} is not stepping"))
-            }
+            Verb::Promote(content, _) | Verb::PromoteFull(content) => Answer::Now(self.promote(id, content)),
             Verb::Unknown(word) => Answer::Now(format!("nothing was done: no order is called {word:?}")),
         }
     }
@@ -284,6 +283,15 @@ impl Engine {
         let words = format!("retried: {}, of which was said: {}", objects(&known.unit), known.cause);
         self.orders.dropped.push((source, known));
         words
+    }
+
+    /// Only says what comes of it: the order itself lets the steps go on, for as long as they stand where it says.
+    fn promote(&self, id: &ObjectId, content: Hash) -> String {
+        let step = self.shown(id).and_then(under).and_then(Overlay::step);
+        match step.filter(|_| self.shows(id, content)) {
+            Some(step) => format!("promoted: {id} goes on from step {step}"),
+            None => format!("nothing to promote: {id} is not stepping"),
+        }
     }
 
     fn abort(&mut self, source: SourceId, id: &ObjectId) -> String {

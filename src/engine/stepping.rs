@@ -6,7 +6,7 @@ use super::decide::serving;
 use super::pods::WorkloadPods;
 use super::state::Engine;
 use super::steps::{Lack, Move, Promotion, Shown, Standing, Steps, next};
-use super::{Accepted, Desired, Good, Live, Overlay, RollPhase, Strategy, is_workload};
+use super::{Accepted, Desired, Good, Live, Overlay, RollPhase, Strategy, Verb, is_workload};
 use crate::object::ObjectId;
 
 /// Where a step stands.
@@ -90,7 +90,7 @@ impl Engine {
             made: pods.map_or(0, WorkloadPods::updated),
             ready: pods.map_or(0, WorkloadPods::ready_of_newest),
             ready_for: pods.and_then(age).unwrap_or(Duration::ZERO),
-            promotion: Promotion::None,
+            promotion: promotion(desired, live),
         }
     }
 
@@ -119,6 +119,18 @@ impl Engine {
             Move::Stay(wait) => Some(wait.to_string()),
             Move::Enter(_) | Move::Finish => None,
         }
+    }
+}
+
+/// What a person has ordered of the rollout of this content.
+fn promotion(desired: &Desired, live: &Live) -> Promotion {
+    let order = live.asked.as_ref().and_then(|asked| asked.order.as_ref());
+    match order.map(|order| &order.verb) {
+        Some(Verb::Promote(content, from)) if desired.is_release(*content) => {
+            Promotion::OneStep { from: *from }
+        }
+        Some(Verb::PromoteFull(content)) if desired.is_release(*content) => Promotion::Full,
+        _ => Promotion::None,
     }
 }
 

@@ -84,6 +84,10 @@ fn a_step_that_waits_for_a_person_survives_the_end_of_rhumb_and_repairs_keep_it(
     });
     await_pods(&site, &[("nginx:1", 6), ("nginx:2", 2)]);
     assert_eq!(overlay(&site, "Deployment"), json!("surge=2 step=1"));
+    until("the status counts the new pods", || {
+        let status = site.rhumb(&["rollout", "status", "deploy/web"]).ends(1);
+        status.all().contains("2 out of 6 new replicas have been updated")
+    });
     // The old content ends it without an overlay.
     repo.change("web.yaml", &stepped("Deployment", "nginx:1", words));
     await_pods(&site, &[("nginx:1", 6)]);
@@ -142,4 +146,27 @@ fn a_strategy_that_takes_down_too_many_is_narrowed_while_it_rolls() {
     });
     assert!(least >= 4, "{least} were ready");
     await_pods(&site, &[("nginx:2", 6)]);
+}
+
+#[test]
+fn a_person_lets_a_rollout_go_one_step_on_or_past_all() {
+    let site = Site::new("steps-promote");
+    let words = "rhumb.dev/steps: \"1, 3\", rhumb.dev/step-promote: manual";
+    let repo = Repo::new(&[("web.yaml", stepped("Deployment", "nginx:1", words))]);
+    let _daemon = site.configured(&site.configuration(repo.path(), BUDGET));
+    site.await_rollout("web");
+    site.rhumb(&["rollout", "promote", "deploy/web"])
+        .ends(1)
+        .says(&["nothing to promote", "is not stepping"]);
+    repo.change("web.yaml", &stepped("Deployment", "nginx:2", words));
+    await_pods(&site, &[("nginx:1", 6), ("nginx:2", 1)]);
+    site.rhumb(&["rollout", "promote", "deploy/web"]).ends(0).says(&["promoted", "goes on from step 1"]);
+    await_pods(&site, &[("nginx:1", 6), ("nginx:2", 3)]);
+    assert_eq!(overlay(&site, "Deployment"), json!("surge=3 step=2"));
+    // Another content is another rollout: what was ordered of the one before does not count for it.
+    repo.change("web.yaml", &stepped("Deployment", "nginx:3", words));
+    await_pods(&site, &[("nginx:1", 6), ("nginx:3", 1)]);
+    site.rhumb(&["rollout", "promote", "deploy/web", "--full"]).ends(0).says(&["promoted"]);
+    await_pods(&site, &[("nginx:3", 6)]);
+    assert_eq!(overlay(&site, "Deployment"), Value::Null);
 }

@@ -135,8 +135,10 @@ fn an_order_with_nothing_to_do_says_so() {
     check("1-a undo r2", "nothing to undo: Deployment shop/web is in revision r2 as it is now");
     check("1-a retry", "nothing to retry: nothing of Deployment shop/web was rejected");
     check("1-a abort", "nothing to abort: no rollout of Deployment shop/web is under way");
-    check("1-a promote", "nothing to promote: Deployment shop/web is not stepping");
-    check("1-a promote-full", "nothing to promote: Deployment shop/web is not stepping");
+    let content = web(2).hash;
+    check(&format!("1-a promote {content} 1"), "nothing to promote: Deployment shop/web is not stepping");
+    check(&format!("1-a promote-full {content}"), "nothing to promote: Deployment shop/web is not stepping");
+    check("1-a promote", "nothing was done: no order is called \"promote\"");
     check("1-a destroy", "nothing was done: no order is called \"destroy\"");
 }
 
