@@ -183,7 +183,7 @@ fn a_change_that_the_watch_never_told_is_found_by_the_audit() {
     site.await_data("env", "a", "1");
     site.await_object("ConfigMap", "gone");
     let window = site.window();
-    let watches = Requests::any().watches().path_suffix("/configmaps");
+    let watches = Requests::any().watches().path_prefix("/api/v1/configmaps");
     assert_eq!(proxy.end_open(&watches, Ending::Silence), 1);
     site.api.merge(&site.at("ConfigMap", "env"), "them", &json!({"data": {"a": "theirs"}}));
     site.api.delete(&site.at("ConfigMap", "gone"));
