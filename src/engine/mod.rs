@@ -84,7 +84,7 @@ pub use node_steps::{
 pub use orders::{Past, Undo};
 pub use others::SPENT;
 pub use outcome::{Failure, Outcome, Written, replaceable};
-pub use overlay::{HELD, NotAnOverlay, OVERLAY, Overlay, overlaid, own_unavailable};
+pub use overlay::{HELD, NotAnOverlay, OVERLAY, Overlay, overlaid};
 pub use plan::{Plan, Planned, Verdict};
 pub use pods::{
     Ended, Failing, PASSING, PodFacts, RESTARTS, Readiness, Refused, Trouble, UNSCHEDULABLE, Unschedulable,

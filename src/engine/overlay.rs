@@ -10,7 +10,7 @@ use std::str::FromStr;
 use serde_json::{Map, Value, json};
 
 use super::effective::set_metadata;
-use crate::object::{at, text_at};
+use crate::object::text_at;
 
 /// The annotation that tells the overlay of an object.
 pub const OVERLAY: &str = "rhumb.dev/overlay";
@@ -200,30 +200,4 @@ fn child<'a>(parent: &'a mut Map<String, Value>, key: &str) -> Option<&'a mut Ma
 /// Whether a count or a percentage is nothing.
 fn is_zero(value: Option<&Value>) -> bool {
     value.is_some_and(|value| value.as_u64() == Some(0) || value.as_str().is_some_and(|text| text == "0%"))
-}
-
-/// How many pods a rolling update of this content may take down at once by its own strategy: all of them,
-/// where the strategy has no bound.
-pub fn own_unavailable(content: &Value, replicas: u32) -> u32 {
-    let (strategy, default, up) = match text_at(content, &["kind"]) {
-        "Deployment" => ("strategy", json!("25%"), false),
-        "DaemonSet" | "StatefulSet" => ("updateStrategy", json!(1), true),
-        _ => return replicas,
-    };
-    let surge = at(content, &["spec", strategy, "rollingUpdate", "maxSurge"]);
-    match text_at(content, &["spec", strategy, "type"]) {
-        "" | "RollingUpdate" => {}
-        "OnDelete" => return 0,
-        _ => return replicas,
-    }
-    let value = at(content, &["spec", strategy, "rollingUpdate", "maxUnavailable"]).unwrap_or(&default);
-    let percent = value.as_str().and_then(|text| text.strip_suffix('%')?.parse::<u64>().ok());
-    let share = percent.map(|percent| {
-        let whole = percent.saturating_mul(replicas.into());
-        if up { whole.div_ceil(100) } else { whole / 100 }
-    });
-    let own = share.or_else(|| value.as_u64()).unwrap_or(u64::from(replicas));
-    // Where both come out as nothing, the controller takes one.
-    let own = if own == 0 && is_zero(surge) { 1 } else { own };
-    u32::try_from(own).unwrap_or(u32::MAX).min(replicas)
 }

@@ -2,7 +2,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::engine::{OVERLAY, Overlay, overlaid, own_unavailable};
+use crate::engine::{OVERLAY, Overlay, Strategy, overlaid};
+use crate::object::GroupKind;
 use crate::object::canonical_json;
 
 fn workload(kind: &str, spec: Value) -> Value {
@@ -170,7 +171,11 @@ fn what_a_strategy_takes_down_by_itself() {
     fn check(kind: &str, strategy: Value, replicas: u32, expected: u32) {
         let key = if kind == "Deployment" { "strategy" } else { "updateStrategy" };
         let content = workload(kind, json!({ key: strategy }));
-        assert_eq!(own_unavailable(&content, replicas), expected, "{kind} {strategy} of {replicas}");
+        assert_eq!(
+            Strategy::of(&GroupKind::new("apps", kind), &content).may_lose(replicas),
+            expected,
+            "{kind} {strategy} of {replicas}"
+        );
     }
     let rolling = |rolling: Value| json!({ "rollingUpdate": rolling });
     check("Deployment", json!({}), 10, 2);
