@@ -51,7 +51,7 @@ pub enum Overlay {
         step: u32,
     },
     /// A Deployment or DaemonSet rolls by itself, with at most so many pods unavailable: for a content whose
-    /// own strategy takes more ([`own_unavailable`]), as a percentage there is replaced.
+    /// own strategy takes more ([`Strategy::may_lose`](super::Strategy::may_lose)), as a percentage there is replaced.
     Narrow(u32),
 }
 
