@@ -69,9 +69,8 @@ impl Cluster {
             ..ObjectMeta::default()
         };
         let body = json(&ConfigMap { metadata, data: Some(data), ..ConfigMap::default() }, &on)?;
-        let parameters = [("fieldManager", FIELD_MANAGER)];
         if before.is_some() {
-            let url = path::query(url(namespace), &parameters);
+            let url = path::query(url(namespace), &[("fieldManager", FIELD_MANAGER)]);
             let ask = Ask::write(Method::PUT, url, JSON, body, on.clone());
             return match self.ask(ask).await {
                 Ok(answer) => BudgetObject::read(answer.decode(&on)?, on),
@@ -79,17 +78,7 @@ impl Cluster {
                 Err(error) => Err(error),
             };
         }
-        let collection = format!("/api/v1/namespaces/{namespace}/configmaps");
-        let url = path::query(collection, &parameters);
-        let make = || self.ask(Ask::write(Method::POST, url.clone(), JSON, body.clone(), on.clone()));
-        let answer = match make().await {
-            Err(error) if matches!(error.fault(), Fault::NoNamespace { .. }) => {
-                self.make_namespace(namespace).await?;
-                make().await?
-            }
-            other => other?,
-        };
-        BudgetObject::read(answer.decode(&on)?, on)
+        BudgetObject::read(self.make_config_map(namespace, &on, body).await?, on)
     }
 }
 

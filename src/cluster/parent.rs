@@ -159,6 +159,16 @@ impl Cluster {
             ..ConfigMap::default()
         };
         let body = json(&object, &on)?;
+        Ok(Parent::read(self.make_config_map(namespace, &on, body).await?))
+    }
+
+    /// Makes a ConfigMap of ours, and its namespace where that is missing.
+    pub(super) async fn make_config_map(
+        &self,
+        namespace: &str,
+        on: &On,
+        body: Vec<u8>,
+    ) -> Result<ConfigMap, Error> {
         let collection = format!("/api/v1/namespaces/{namespace}/configmaps");
         let url = path::query(collection, &[("fieldManager", FIELD_MANAGER)]);
         let make = || self.ask(Ask::write(Method::POST, url.clone(), JSON, body.clone(), on.clone()));
@@ -169,10 +179,10 @@ impl Cluster {
             }
             other => other?,
         };
-        Ok(Parent::read(answer.decode(&on)?))
+        answer.decode(on)
     }
 
-    pub(super) async fn make_namespace(&self, name: &str) -> Result<(), Error> {
+    async fn make_namespace(&self, name: &str) -> Result<(), Error> {
         let on = On::Object(ObjectId::new(&GroupKind::new("", "Namespace"), None, name));
         let metadata = ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() };
         let body = json(&Namespace { metadata, ..Namespace::default() }, &on)?;

@@ -411,10 +411,7 @@ fn replicas(view: &View<'_>, want: &Shared, live: &Live) -> Replicas {
 
 /// Whether putting this content there may restart pods that are available now.
 fn restarts(view: &View<'_>, desired: &Shared, live: &Live) -> Restarts {
-    let same = match &view.entry.accepted {
-        Accepted::Known(accepted) => accepted.template == desired.template,
-        _ => false,
-    };
+    let same = view.entry.accepted.has_template_of(desired);
     if same || !serving(view.id, live) { Restarts::No } else { Restarts::Maybe }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::{Instead, Live, Overlay, Release, Rv, Shared, Want};
+use super::{Desired, Instead, Live, Overlay, Release, Rv, Shared, Want};
 use crate::object::{Hash, ObjectId, Revision};
 
 /// Number of a source in its engine.
@@ -30,6 +30,11 @@ impl Accepted {
             Self::Known(desired) => Some(desired),
             _ => None,
         }
+    }
+
+    /// Whether it is known to have the same pod template as a content, so that this restarts nothing.
+    pub(super) fn has_template_of(&self, content: &Desired) -> bool {
+        self.known().is_some_and(|known| known.template == content.template)
     }
 
     /// Whether it is the content of this hash.

@@ -66,14 +66,8 @@ impl Engine {
         rolls.chain(others).chain(claims.iter().cloned()).collect()
     }
 
-    /// As [`Engine::track_roll`], for what is shown now.
-    pub(super) fn follow_roll(&mut self, id: &ObjectId, before: Option<&Live>) {
-        let now = self.live.get(id).cloned();
-        self.track_roll(id, before, now.as_deref());
-    }
-
-    /// A workload is shown otherwise than before, or no longer.
-    pub(super) fn track_roll(&mut self, id: &ObjectId, before: Option<&Live>, now: Option<&Live>) {
+    /// An object is shown otherwise than before, or no longer.
+    pub(super) fn track_roll(&mut self, id: &ObjectId, before: Option<&Live>) {
         if !is_workload(id) {
             return;
         }
@@ -81,7 +75,7 @@ impl Engine {
             let live = live?;
             Some((self.source_of(live)?, live.rolling?, live.shown))
         };
-        let (was, is) = (managed(before), managed(now));
+        let (was, is) = (managed(before), managed(self.live(id)));
         if was == is && was.is_some() {
             // What it takes of the budget is the same; how far it has come may not be.
             self.show_roll(id);

@@ -17,7 +17,7 @@ use super::pods::{WorkloadPods, failing, ripens};
 use super::state::Engine;
 use super::stepping::{Step, under};
 use super::{RollPhase, Rv, Uid};
-use crate::object::{ObjectId, duration_text};
+use crate::object::{Hash, ObjectId, duration_text};
 
 /// What is known of the budget, and of what uses it.
 #[derive(Debug, Default)]
@@ -179,13 +179,8 @@ impl Engine {
             self.restarting.remove(&apply.source);
         } else if self.is_in_unit(id) && !self.rollouts.rolls.contains_key(id) {
             // Whether it comes up decides about its unit.
-            let claim = Claim {
-                applyset: self.applysets[apply.source].clone(),
-                holder: self.rollouts.holder.clone(),
-                content: apply.want.hash,
-                pods: 0,
-            };
-            let roll = Roll { claim: Some(claim), ..Roll::new(Token::None, 0, None, Some(Rv(0))) };
+            let claim = self.claim(apply.source, apply.want.hash, 0);
+            let roll = Roll::new(Token::None, 0, Some(claim), Some(Rv(0)));
             self.rollouts.rolls.insert(id.clone(), roll);
         }
     }
@@ -208,7 +203,7 @@ impl Engine {
         let (written, replacing) = (Some(live.rv), rolling.phase == RollPhase::Replacing);
         let held = under(live).is_some_and(|overlay| overlay.step().is_some());
         let over = self.rollouts.over.contains(id);
-        let claim = self.own_claim(id).filter(|claim| !over && self.shows(id, claim.content));
+        let claim = self.own_claim(id).filter(|claim| !over && self.shows(id, claim.content)).cloned();
         let roll = match claim {
             Some(claim) => Roll::new(Token::Held, rolling.may_lose.max(claim.pods), Some(claim), written),
             None if held => self.tokenless(id, written),
@@ -226,19 +221,20 @@ impl Engine {
     /// whether it comes up.
     fn tokenless(&self, id: &ObjectId, written: Option<Rv>) -> Roll {
         let wanted = self.entry(id).and_then(|entry| entry.want());
-        let claim = wanted.map(|(source, desired)| Claim {
-            applyset: self.applysets[source].clone(),
-            holder: self.rollouts.holder.clone(),
-            content: desired.hash,
-            pods: 0,
-        });
+        let claim = wanted.map(|(source, desired)| self.claim(source, desired.hash, 0));
         Roll::new(Token::None, 0, claim, written)
     }
 
+    /// A claim of this process.
+    pub(super) fn claim(&self, source: SourceId, content: Hash, pods: u32) -> Claim {
+        let (applyset, holder) = (self.applysets[source].clone(), self.rollouts.holder.clone());
+        Claim { applyset, holder, content, pods }
+    }
+
     /// What the budget object says of one workload of ours.
-    fn own_claim(&self, id: &ObjectId) -> Option<Claim> {
+    pub(super) fn own_claim(&self, id: &ObjectId) -> Option<&Claim> {
         let claim = self.rollouts.book.as_ref()?.claims.get(id)?;
-        self.applysets.contains(&claim.applyset).then(|| claim.clone())
+        self.applysets.contains(&claim.applyset).then_some(claim)
     }
 
     /// Lets time pass: rollouts succeed and fail by it. To be called at the beginning of each turn.

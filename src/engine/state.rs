@@ -411,7 +411,7 @@ impl Engine {
         let known = self.entries.get_key_value(id).map_or(id, |(known, _)| known).clone();
         let before = self.live.insert(known, Box::new(live));
         self.count_live(id, before.as_deref());
-        self.follow_roll(id, before.as_deref());
+        self.track_roll(id, before.as_deref());
         self.track_asked(id);
         if changed {
             self.restarting.clear();
@@ -434,7 +434,7 @@ impl Engine {
         }
         self.unwanted.remove(id);
         self.track_asked(id);
-        self.follow_roll(id, before.as_deref());
+        self.track_roll(id, before.as_deref());
         self.changed(id);
     }
 

@@ -6,7 +6,7 @@ use super::decide::serving;
 use super::pods::WorkloadPods;
 use super::state::Engine;
 use super::steps::{Lack, Move, Promotion, Shown, Standing, Steps, next};
-use super::{Accepted, Desired, Good, Live, Overlay, RollPhase, Strategy, Verb, is_workload};
+use super::{Desired, Good, Live, Overlay, RollPhase, Strategy, Verb, is_workload};
 use crate::object::ObjectId;
 
 /// Where a step stands.
@@ -60,8 +60,7 @@ impl Engine {
             let narrow = under(live).filter(|overlay| matches!(overlay, Overlay::Narrow(_)));
             return narrow.filter(|_| rolling.phase == RollPhase::Replacing);
         }
-        let same =
-            matches!(&self.entry(id)?.accepted, Accepted::Known(known) if known.template == desired.template);
+        let same = self.entry(id)?.accepted.has_template_of(desired);
         let able = matches!(id.kind(), "Deployment" | "DaemonSet") && !desired.strategy.is_recreate();
         if same || !able {
             return None;
@@ -76,7 +75,7 @@ impl Engine {
     fn standing(&self, id: &ObjectId, desired: &Desired, live: &Live, now: Instant) -> Standing {
         let release = live.release.as_ref();
         let there = release.is_some_and(|release| desired.is_release(release.hash));
-        let same = || matches!(self.entry(id).map(|entry| &entry.accepted), Some(Accepted::Known(known)) if known.template == desired.template);
+        let same = || self.entry(id).is_some_and(|entry| entry.accepted.has_template_of(desired));
         let roll = self.rollouts.rolls.get(id);
         let pods = roll.and_then(|roll| {
             let pods = roll.pods.as_deref()?;
@@ -108,17 +107,6 @@ impl Engine {
             },
             Move::Enter(_) | Move::Finish => Step::Over,
         })
-    }
-
-    /// Why a workload stays in its step, in words.
-    pub fn step_words(&self, id: &ObjectId, now: Instant) -> Option<String> {
-        let (_, desired) = self.entry(id)?.want()?;
-        let live = self.shown(id)?;
-        under(live).filter(|overlay| overlay.step().is_some())?;
-        match next(self.steps_of(id, desired)?, &self.standing(id, desired, live, now)) {
-            Move::Stay(wait) => Some(wait.to_string()),
-            Move::Enter(_) | Move::Finish => None,
-        }
     }
 }
 

@@ -30,7 +30,7 @@ impl Engine {
             }
             return decision;
         };
-        let granted = self.granted(id).is_some_and(|granted| granted.content == claim.content);
+        let granted = self.own_claim(id).is_some_and(|granted| granted.content == claim.content);
         // A step that is held has given its token back, and asks for the next one anew.
         let gave_back = self.rollouts.rolls.get(id).is_some_and(|roll| roll.token == Token::None);
         self.ask(ask, claim);
@@ -55,7 +55,7 @@ impl Engine {
         let refused =
             self.is_suspended(need) || self.entry(need).is_some_and(|entry| entry.refused.is_some());
         let candidate = self.entry(id).and_then(|entry| entry.candidate());
-        let granted = self.granted(id).map(|claim| claim.content);
+        let granted = self.own_claim(id).map(|claim| claim.content);
         !refused && self.is_in_unit(need) && candidate.is_some_and(|want| Some(want.hash) == granted)
     }
 
@@ -76,13 +76,8 @@ impl Engine {
             }
             _ => return None,
         };
-        let claim = Claim {
-            applyset: self.applysets[source].clone(),
-            holder: self.rollouts.holder.clone(),
-            content,
-            pods: lost,
-        };
-        Some((Ask { priority, wave, id: id.clone(), source, cost: lost }, claim))
+        let ask = Ask { priority, wave, id: id.clone(), source, cost: lost };
+        Some((ask, self.claim(source, content, lost)))
     }
 
     /// Pods that go away beyond those that are unavailable already.
@@ -107,12 +102,6 @@ impl Engine {
         }
     }
 
-    /// The claim of a workload of ours, as the budget object has it.
-    fn granted(&self, id: &ObjectId) -> Option<&Claim> {
-        let claim = self.rollouts.book.as_ref()?.claims.get(id)?;
-        self.applysets.contains(&claim.applyset).then_some(claim)
-    }
-
     /// Whether a claim is not one that a rollout has left behind: that one counts as taken back, and is used again only
     /// where the budget allows it.
     fn may_use_claim(&mut self, id: &ObjectId) -> bool {
@@ -131,7 +120,7 @@ impl Engine {
     /// Whether a workload that asks has its claim, and has not been written yet.
     pub(super) fn is_claimed(&self, id: &ObjectId) -> bool {
         let asked = self.rollouts.asked.get(id).map(|(_, asked)| asked.content);
-        let granted = self.granted(id).map(|claim| claim.content);
+        let granted = self.own_claim(id).map(|claim| claim.content);
         asked.is_some() && asked == granted && !self.rollouts.over.contains(id)
     }
 
@@ -212,7 +201,7 @@ impl Engine {
         self.rollouts.over.remove(id);
         let (cost, claim, source) = match asked {
             Some((ask, claim)) => (ask.cost, Some(claim), ask.source),
-            None => (0, self.granted(id).cloned(), 0),
+            None => (0, self.own_claim(id).cloned(), 0),
         };
         let flying = self.rollouts.rolls.get(id).is_some_and(|roll| roll.token == Token::Held);
         if !flying {

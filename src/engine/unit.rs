@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::book::{Good, Member, Unit};
 use super::entry::{Entry, SourceId};
 use super::state::{Engine, KindState};
-use super::{Accepted, Desired, Live, Reason, Substitute, is_workload};
+use super::{Desired, Live, Reason, Substitute, is_workload};
 use crate::graph::{Node, Units, connected};
 use crate::object::{GroupKind, ObjectId, Revision};
 
@@ -187,8 +187,7 @@ impl Engine {
             return false;
         };
         let Some(candidate) = entry.candidate() else { return false };
-        let same =
-            matches!(&entry.accepted, Accepted::Known(accepted) if accepted.template == candidate.template);
+        let same = entry.accepted.has_template_of(candidate);
         let stays = entry.instead.as_ref().is_some_and(|instead| instead.content == Substitute::Stay);
         !same && !stays && self.shown(id).is_some_and(|live| super::decide::serving(id, live))
     }
