@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::decide::{Action, Decision, Scaling, Sight, View, left_alone};
+use super::action::{Action, Decision};
+use super::decide::{Scaling, Sight, View, left_alone};
 use super::entry::{Entry, SourceId, Topic};
 use super::prune::{Guard, Judgement, Pending, judge};
 use super::sources::Writes;

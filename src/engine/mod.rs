@@ -11,6 +11,7 @@
 //! **Invariant:** pure and synchronous. Time is an argument; nothing here can reach a cluster, a file or a
 //! clock. What is written to the cluster is decided here and nowhere else.
 
+mod action;
 mod asked;
 mod book;
 mod budget;
@@ -41,6 +42,7 @@ mod rejection;
 mod resolve;
 mod rolls;
 mod selector;
+mod shown;
 mod sources;
 mod state;
 mod step_words;
@@ -54,6 +56,7 @@ mod unlisted;
 mod words;
 
 pub use crate::object::{PART_OF, RELEASE};
+pub use action::{Action, Apply, Decision, Guard, Purpose, Removal, Restarts};
 pub use asked::{Acknowledged, Asked, GivenOrder, HOLD, Hold, ORDER, PAUSED, Paused, Verb};
 pub use book::{Book, Claim, Good, Member, NotABook, Unit, object_word, parse_object_word};
 pub use budget::{
@@ -65,10 +68,7 @@ pub use config_hash::{
     CONFIG_HASH, Key, RESTART_ON_CHANGE, config_hash, data_hash, restarts_on_change, with_config_hash,
 };
 pub use cycles::waiting_for_themselves;
-pub use decide::{
-    Action, Apply, Decision, ECHO, FIGHT, FIGHT_WINDOW, Guard, Purpose, Removal, Restarts, Scaling, Sight,
-    View, decide,
-};
+pub use decide::{ECHO, FIGHT, FIGHT_WINDOW, Scaling, Sight, View, decide};
 pub use desired::{Desired, Ends, Place, Recreate, Shared, Traits, is_workload};
 pub use effective::{Form, Replicas, effective, stamped};
 pub use entry::{Accepted, Cover, Entry, Looked, Lost, Refusal, Rule, SourceId, Topic, Verified};

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
+use super::action::{Action, Decision, Purpose};
 use super::asked::{Acknowledged, Asked, Hold, Verb};
 use super::book::{Good, Member, Unit};
-use super::decide::{Action, Decision, Purpose};
 use super::entry::{Entry, SourceId};
 use super::rejection::{Rejection, Way};
 use super::state::Engine;

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::decide::{Action, Apply, FIGHT_WINDOW, Purpose, Removal, Restarts};
+use super::action::{Action, Apply, Purpose, Removal, Restarts};
+use super::decide::FIGHT_WINDOW;
 use super::entry::{Accepted, Looked, Refusal, Rule, Verified};
 use super::state::Engine;
 use super::{Cover, Live, RollPhase, Rv, is_workload};

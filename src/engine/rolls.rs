@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::action::{Apply, Purpose};
 use super::book::{Book, Claim};
 use super::budget::{Ask, Budget, Shortage, Token};
-use super::decide::{Apply, Purpose};
 use super::entry::SourceId;
 use super::others::Other;
 use super::pods::{WorkloadPods, failing, ripens};

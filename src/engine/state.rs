@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::decide::{Action, Decision, Sight, View, decide};
-use super::entry::{Accepted, Entry, Looked, SourceId, Topic, Verified};
+use super::action::{Action, Decision};
+use super::decide::{Sight, View, decide};
+use super::entry::{Accepted, Entry, Looked, SourceId, Topic};
 use super::orders::Orders;
 use super::rolls::Rollouts;
 use super::sources::{Inventory, Reading, Source};
@@ -62,7 +63,7 @@ pub struct Engine {
     pub(super) dependents: BTreeSet<ObjectId>,
     pub(super) cycles: BTreeMap<ObjectId, Arc<str>>,
     pub(super) definitions: HashMap<GroupKind, ObjectId>,
-    relisting: HashMap<GroupKind, HashSet<ObjectId>>,
+    pub(super) relisting: HashMap<GroupKind, HashSet<ObjectId>>,
     /// How many of the objects that the cluster shows each revision brought.
     pub(super) brought: HashMap<Revision, u32>,
     /// Objects that the user may not write, by kind and namespace.
@@ -262,7 +263,7 @@ impl Engine {
     }
 
     /// Whatever changes may change what may be pruned.
-    fn judge_again(&mut self) {
+    pub(super) fn judge_again(&mut self) {
         for source in &mut self.sources {
             source.to_judge = true;
         }
@@ -285,7 +286,7 @@ impl Engine {
 
     /// Keeps the set of objects whose accepted content has not been read, and of those that are ours and
     /// that no source wants.
-    fn track(&mut self, id: &ObjectId) {
+    pub(super) fn track(&mut self, id: &ObjectId) {
         let named = self.entries.get(id).is_some_and(|entry| matches!(entry.accepted, Accepted::Named(_)));
         if named {
             self.named.insert(id.clone());
@@ -338,133 +339,6 @@ impl Engine {
             // Until now those whose count is not ours were taken for targets.
             None => drop(self.mark_all()),
         }
-    }
-
-    /// An informer begins a list: what it does not show until the end is gone.
-    pub fn list_started(&mut self, kind: &GroupKind) {
-        let known = self.live.keys().filter(|id| id.group_kind() == *kind).cloned().collect();
-        self.relisting.insert(kind.clone(), known);
-        self.informers.entry(kind.clone()).or_insert(KindState::Syncing);
-    }
-
-    /// An informer shows all there is.
-    pub fn list_complete(&mut self, kind: &GroupKind) {
-        for id in self.relisting.remove(kind).unwrap_or_default() {
-            self.gone(&id);
-        }
-        for (id, entry) in &mut self.entries {
-            // The list is newer than any write of ours, and than any look, that it does not show.
-            let known = entry.written.is_some() || entry.looked.is_some();
-            if known && id.group_kind() == *kind && !self.live.contains_key(id) {
-                (entry.written, entry.looked) = (None, None);
-                self.dirty.push(id.clone());
-            }
-        }
-        self.informer(kind, KindState::Synced);
-    }
-
-    /// Takes over how an informer is doing. One that had synced and fails keeps what it showed.
-    pub fn informer(&mut self, kind: &GroupKind, state: KindState) {
-        if self.informers.get(kind) != Some(&state) {
-            self.informers.insert(kind.clone(), state);
-            self.restarting.clear();
-            self.touch(&Topic::Kinds);
-            self.judge_again();
-        }
-    }
-
-    /// Whether an informer has not listed all yet, and nothing is known to stand in its way.
-    pub fn is_syncing(&self, kind: &GroupKind) -> bool {
-        matches!(self.informers.get(kind), None | Some(KindState::Syncing))
-    }
-
-    /// Whether an informer shows all there is.
-    pub fn is_synced(&self, kind: &GroupKind) -> bool {
-        matches!(self.informers.get(kind), Some(KindState::Synced | KindState::Absent))
-    }
-
-    /// An informer shows an object.
-    pub fn seen(&mut self, id: &ObjectId, live: Live) {
-        let listed = self.relisting.get_mut(&id.group_kind()).map(|unseen| unseen.remove(id)).is_some();
-        if self.live.get(id).is_some_and(|known| known.rv > live.rv && known.uid == live.uid) {
-            if !listed {
-                return;
-            }
-            // A list is never older than what was told before it, unless the cluster itself went back to an older
-            // state, as by a restore of etcd: what is known of later versions is void.
-            if let Some(entry) = self.entries.get_mut(id) {
-                (entry.looked, entry.written) = (None, None);
-            }
-        }
-        let entry = self.entries.entry(id.clone()).or_default();
-        let is_newer = |looked: &Looked| matches!(looked, Looked::Found(found) if found.rv > live.rv);
-        entry.looked = entry.looked.take().filter(is_newer);
-        entry.written = entry.written.filter(|(written, _)| *written > live.rv);
-        // A view older than our own write tells nothing about what was accepted.
-        let accepted = entry.accepted.known().map(|accepted| accepted.hash);
-        if entry.written.is_none() {
-            entry.know(&live);
-        }
-        let changed = accepted != entry.accepted.known().map(|accepted| accepted.hash);
-        self.track_end(id, &live);
-        // One copy of the name for both tables.
-        let known = self.entries.get_key_value(id).map_or(id, |(known, _)| known).clone();
-        let before = self.live.insert(known, Box::new(live));
-        self.count_live(id, before.as_deref());
-        self.track_roll(id, before.as_deref());
-        self.track_asked(id);
-        if changed {
-            self.restarting.clear();
-        }
-        self.track(id);
-        self.changed(id);
-    }
-
-    /// An informer no longer shows an object: it is gone, or lost our label.
-    pub fn gone(&mut self, id: &ObjectId) {
-        if let Some(unseen) = self.relisting.get_mut(&id.group_kind()) {
-            unseen.remove(id);
-        }
-        let before = self.live.remove(id);
-        self.count_live(id, before.as_deref());
-        if let Some(entry) = self.entries.get_mut(id) {
-            entry.looked = None;
-            entry.written = None;
-            entry.verified = None;
-        }
-        self.unwanted.remove(id);
-        self.track_asked(id);
-        self.track_roll(id, before.as_deref());
-        self.changed(id);
-    }
-
-    /// A look at the API server answered.
-    pub fn looked(&mut self, id: &ObjectId, looked: Looked) {
-        let overdue = self.entries.get(id).is_some_and(|entry| entry.written.is_some());
-        match (self.live.contains_key(id), &looked) {
-            // The watch owes us an event.
-            (true, Looked::Absent) if overdue => self.gone(id),
-            // It came while the question was on its way.
-            (true, Looked::Absent) => return,
-            _ => {}
-        }
-        if let Some(entry) = self.entries.get_mut(id) {
-            // The server's own answer is newer than any write of ours, whatever number it bears.
-            entry.written = None;
-            if let Looked::Found(live) = &looked {
-                entry.know(live);
-            }
-            entry.looked = Some(looked);
-        }
-        self.track(id);
-        self.changed(id);
-    }
-
-    pub(super) fn changed(&mut self, id: &ObjectId) {
-        self.track_move(id);
-        self.dirty.push(id.clone());
-        self.touch(&Topic::Object(id.clone()));
-        self.judge_again();
     }
 
     /// Decides about one object, asks the budget, and remembers what it waits for.
@@ -542,14 +416,6 @@ impl Engine {
                 self.entries.entry(id.clone()).or_default();
                 self.changed(id);
             }
-        }
-    }
-
-    /// The verdict of comparing a content with our entry.
-    pub fn verified(&mut self, id: &ObjectId, verified: Verified) {
-        if let Some(entry) = self.entries.get_mut(id) {
-            entry.verified = Some(verified);
-            self.dirty.push(id.clone());
         }
     }
 

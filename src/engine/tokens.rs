@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::action::{Action, Decision, Purpose, Removal, Restarts};
 use super::book::{Book, Claim, Unit};
 use super::budget::{Ask, Bound, Priority, Scope, Shortage, Token, release};
-use super::decide::{Action, Decision, Purpose, Removal, Restarts};
 use super::entry::SourceId;
 use super::rolls::Roll;
 use super::state::{Engine, Foresight};
