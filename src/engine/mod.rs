@@ -23,6 +23,7 @@ mod decide;
 mod desired;
 mod effective;
 mod entry;
+mod foresee;
 mod free;
 mod gate;
 mod ignore;
@@ -72,6 +73,7 @@ pub use decide::{ECHO, FIGHT, FIGHT_WINDOW, Scaling, Sight, View, decide};
 pub use desired::{Desired, Ends, Place, Recreate, Shared, Traits, is_workload};
 pub use effective::{Form, Replicas, effective, stamped};
 pub use entry::{Accepted, Cover, Entry, Looked, Lost, Refusal, Rule, SourceId, Topic, Verified};
+pub use foresee::Foreseen;
 pub use free::StuckPod;
 pub use ignore::{
     Binds, IGNORE_FIELDS, Ignored, RECONCILE, Reconcile, Settled, left_to_others, reconcile, without_ignored,

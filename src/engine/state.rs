@@ -369,6 +369,7 @@ impl Engine {
         let decision = decide(&view, now);
         let decision = self.suspended(id, decision, now);
         let decision = self.observed(id, decision);
+        let decision = self.foreseen(id, decision);
         let decision = self.budgeted(id, decision);
         self.remember(id, &decision);
         decision

@@ -25,7 +25,7 @@ impl Engine {
     pub(super) fn overlay(&self, id: &ObjectId, desired: &Desired, now: Instant) -> Option<Overlay> {
         let live = self.shown(id).filter(|live| is_workload(id) && serving(id, live))?;
         let steps = self.steps_of(id, desired);
-        if let Some(steps) = steps {
+        if let Some(steps) = steps.filter(|_| !self.leaves_pods(id, desired, live)) {
             match next(steps, &self.standing(id, desired, live, now)) {
                 Move::Enter(overlay) => return Some(overlay),
                 Move::Stay(_) => return under(live),
@@ -60,9 +60,8 @@ impl Engine {
             let narrow = under(live).filter(|overlay| matches!(overlay, Overlay::Narrow(_)));
             return narrow.filter(|_| rolling.phase == RollPhase::Replacing);
         }
-        let same = self.entry(id)?.accepted.has_template_of(desired);
         let able = matches!(id.kind(), "Deployment" | "DaemonSet") && !desired.strategy.is_recreate();
-        if same || !able {
+        if !able || !self.would_restart(id, desired, live) {
             return None;
         }
         let source = self.entry(id)?.want()?.0;

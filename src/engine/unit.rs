@@ -74,8 +74,7 @@ impl Engine {
         if self.sources[source].inventory.is_none() || self.sources[source].head.is_none() {
             return false;
         }
-        let rejected = |id: &ObjectId| self.entry(id).is_some_and(|entry| entry.instead.is_some());
-        if unit.members.keys().any(rejected) {
+        if self.is_rejected(unit) {
             return true;
         }
         unit.members.iter().filter(|(id, _)| !self.is_left_alone(id)).all(|(id, member)| {
@@ -90,6 +89,16 @@ impl Engine {
             let dropped = self.entry(id).is_none_or(|entry| entry.wants.is_empty());
             !flying && !unreleased && (released || dropped) && self.is_synced(&id.group_kind())
         })
+    }
+
+    fn is_rejected(&self, unit: &Unit) -> bool {
+        unit.members.keys().any(|id| self.entry(id).is_some_and(|entry| entry.instead.is_some()))
+    }
+
+    /// Whether a unit that is over has replaced something.
+    pub(super) fn can_be_undone(&self, unit: &Unit) -> bool {
+        let replaced = |member: &Member| matches!(&member.good, Good::Release(good) if Some(good.hash) != member.content);
+        !self.is_rejected(unit) && unit.members.values().any(replaced)
     }
 
     /// A change of a unit whose workload has not begun to roll waits for that: a configuration never lands hours
@@ -187,9 +196,9 @@ impl Engine {
             return false;
         };
         let Some(candidate) = entry.candidate() else { return false };
-        let same = entry.accepted.has_template_of(candidate);
         let stays = entry.instead.as_ref().is_some_and(|instead| instead.content == Substitute::Stay);
-        !same && !stays && self.shown(id).is_some_and(|live| super::decide::serving(id, live))
+        let restarts = |live| super::decide::serving(id, live) && self.would_restart(id, candidate, live);
+        !stays && self.shown(id).is_some_and(restarts)
     }
 }
 

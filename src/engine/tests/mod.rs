@@ -4,6 +4,7 @@
 mod budget;
 mod config_hash;
 mod decisions;
+mod foresee;
 mod ignore;
 mod left_alone;
 mod model;
