@@ -87,7 +87,7 @@ pub use orders::{Past, Undo};
 pub use others::SPENT;
 pub use outcome::{Failure, Outcome, Written, replaceable};
 pub use overlay::{HELD, NotAnOverlay, OVERLAY, Overlay, overlaid};
-pub use plan::{Plan, Planned, Verdict};
+pub use plan::{Plan, Planned, PlannedUnit, Verdict, units};
 pub use pods::{
     Ended, Failing, PASSING, PodFacts, RESTARTS, Readiness, Refused, Trouble, UNSCHEDULABLE, Unschedulable,
     WorkloadPods, failing, patience, ripens,

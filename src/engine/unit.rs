@@ -19,6 +19,12 @@ impl Engine {
         (units, nodes.into_iter().cloned().collect())
     }
 
+    /// What of these objects belongs together, by what they refer to and select.
+    pub fn parts(&self, objects: &[&ObjectId]) -> Vec<Vec<ObjectId>> {
+        let units = self.joined(objects);
+        units.parts().into_iter().map(|part| part.into_iter().cloned().collect()).collect()
+    }
+
     /// The connected parts among these objects alone, by their wanted and their accepted contents.
     pub(super) fn joined(&self, nodes: &[&ObjectId]) -> Units {
         let alone = nodes.iter().map(|id| Node { id, refs: &[], selects: None, labels: None });
