@@ -6,6 +6,7 @@ mod config_hash;
 mod decisions;
 mod ignore;
 mod left_alone;
+mod lost;
 mod model;
 mod node_steps;
 mod orders;
