@@ -11,6 +11,7 @@ mod manifests;
 mod middle;
 mod observer;
 mod processes;
+mod refused;
 mod replay;
 #[path = "../cluster/support/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "the other tests of the program use the rest")]

@@ -4,6 +4,7 @@
 mod budget;
 mod config_hash;
 mod decisions;
+mod flapping;
 mod ignore;
 mod left_alone;
 mod lost;
