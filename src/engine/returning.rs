@@ -34,10 +34,14 @@ impl Engine {
             None => Substitute::Lost(release.clone()),
         };
         instead.content = Substitute::Later(Box::new(read));
-        let source = self.sources.iter().position(|source| source.instead.contains(id));
-        if let Some(source) = source {
+        if let Some(source) = self.returns_in(id) {
             self.instead_changed(source, id);
         }
+    }
+
+    /// The source whose parent says that something else stands in for what it wants of an object.
+    pub fn returns_in(&self, id: &ObjectId) -> Option<SourceId> {
+        self.sources.iter().position(|source| source.instead.contains(id))
     }
 
     /// Begins the ways back of which all is known, and gives up those that lack something.

@@ -7,6 +7,7 @@
 #![allow(clippy::print_stderr, reason = "what a failing test shows")]
 
 mod failures;
+mod lost;
 mod manifests;
 mod middle;
 mod observer;

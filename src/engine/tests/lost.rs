@@ -159,3 +159,41 @@ fn nothing_goes_back_before_all_of_it_has_been_read() {
     rig.settle();
     assert_all_show(&rig, 1);
 }
+
+/// A process that has just started does not know yet what is there, and must not take it for added by the newest
+/// revision: going back would delete it.
+#[test]
+fn where_a_unit_goes_back_to_is_written_down_when_all_of_it_is_listed() {
+    let maps = config("env").group_kind();
+    for state in [KindState::Syncing, KindState::Blind("no".into(), crate::object::Class::Transient)] {
+        let mut rig = at_rest();
+        rig.engine.informer(&maps, state.clone());
+        for id in &ids()[..2] {
+            rig.engine.gone(id);
+        }
+        rig.read(reading("r2", &files(2)));
+        for _ in 0..3 {
+            for id in ids() {
+                rig.step(&id);
+            }
+            rig.keep_book();
+        }
+        let units = rig.world.book.units.iter();
+        let absent: Vec<&Member> = units
+            .flat_map(|unit| unit.members.values())
+            .filter(|member| member.good == Good::Absent)
+            .collect();
+        assert!(absent.is_empty(), "{absent:?}");
+        if state != KindState::Syncing {
+            continue;
+        }
+        assert!(rig.world.log.is_empty(), "{:?}", rig.world.log);
+        for id in &ids()[..2] {
+            rig.world.announce(id);
+        }
+        rig.deliver(usize::MAX);
+        rig.engine.informer(&maps, KindState::Synced);
+        rig.settle();
+        assert_all_show(&rig, 1);
+    }
+}
