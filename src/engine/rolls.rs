@@ -83,6 +83,8 @@ pub(super) struct Roll {
     pub(super) freed: Option<(Uid, Rv)>,
     /// Why it failed.
     pub(super) failed: Option<Arc<str>>,
+    /// What came before it: pods that are not Ready are waited for no longer where that had failed.
+    pub(super) after: After,
     /// What was under way when the write went out: goes on where the write comes to nothing.
     pub(super) before: Option<Box<Roll>>,
 }
@@ -103,9 +105,19 @@ impl Roll {
             pods: None,
             freed: None,
             failed: None,
+            after: After::Rest,
             before: None,
         }
     }
+}
+
+/// What a rollout comes after.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum After {
+    /// All was well, or was still on its way.
+    Rest,
+    /// What it replaces has failed.
+    Failure,
 }
 
 /// Whether a Service waits to be switched to a workload.

@@ -115,6 +115,10 @@ impl Web {
         text + &self.container + &env.unwrap_or_default()
     }
 
+    pub(crate) fn image(&self) -> &str {
+        &self.image
+    }
+
     pub(crate) fn file(&self) -> (String, String) {
         (format!("{}.yaml", self.name), self.text())
     }

@@ -5,6 +5,7 @@ mod budget;
 mod config_hash;
 mod decisions;
 mod flapping;
+mod freed;
 mod ignore;
 mod left_alone;
 mod lost;
