@@ -58,10 +58,6 @@ impl Web {
         Self { wave, ..self }
     }
 
-    pub(crate) fn replicas(self, replicas: u32) -> Self {
-        Self { replicas, ..self }
-    }
-
     /// A further annotation, as `rhumb.dev/steps: "1"`.
     pub(crate) fn word(self, word: &str) -> Self {
         Self { words: format!("{}, {word}", self.words), ..self }
