@@ -41,6 +41,7 @@ mod prune;
 mod reason;
 mod rejection;
 mod resolve;
+mod returning;
 mod rolls;
 mod selector;
 mod shown;

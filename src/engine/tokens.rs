@@ -11,7 +11,7 @@ use super::action::{Action, Decision, Purpose, Removal, Restarts};
 use super::book::{Book, Claim, Unit};
 use super::budget::{Ask, Bound, Priority, Scope, Shortage, Token, release};
 use super::entry::SourceId;
-use super::rolls::Roll;
+use super::rolls::{After, Roll};
 use super::state::{Engine, Foresight};
 use super::stepping::takes;
 use super::{Reason, is_workload};
@@ -216,6 +216,9 @@ impl Engine {
         roll.blamed = blamed;
         let before = self.rollouts.rolls.remove(id);
         roll.pods = before.as_ref().and_then(|before| before.pods.clone());
+        if before.as_ref().is_some_and(|before| before.failed.is_some() || before.after == After::Failure) {
+            roll.after = After::Failure;
+        }
         roll.before = before.map(Box::new);
         self.rollouts.rolls.insert(id.clone(), roll);
         self.rollouts.stale = true;

@@ -60,7 +60,8 @@ impl Engine {
     fn member(&self, source: SourceId, id: &ObjectId) -> Member {
         let content = self.entry(id).and_then(Entry::want).map(|(_, desired)| desired.hash);
         let good = match self.shown(id) {
-            None => Good::Absent,
+            None if self.is_synced(&id.group_kind()) => Good::Absent,
+            None => Good::Unknown,
             // What somebody else put there, or nobody knows, cannot be put back.
             Some(live) if self.source_of(live) != Some(source) => Good::Unknown,
             Some(live) => live.release.clone().map_or(Good::Unknown, Good::Release),
@@ -114,7 +115,7 @@ impl Engine {
         if self.is_recorded(source, desired) || self.goes_back(&desired.id) {
             return None;
         }
-        if let Some(kind) = self.unlisted_workloads().filter(|_| self.shown(&desired.id).is_some()) {
+        if let Some(kind) = self.unlisted_yet(source).filter(|_| self.shown(&desired.id).is_some()) {
             return Some(Reason::Syncing(kind));
         }
         let first = self.restarting.get(&source)?.get(&desired.id)?.clone();
@@ -127,10 +128,13 @@ impl Engine {
         (first != desired.id && !self.restarts_pods(&desired.id)).then_some(Reason::Unit(first))
     }
 
-    /// A kind of workloads of which nobody knows yet which there are, and so what is released together with them.
-    fn unlisted_workloads(&self) -> Option<GroupKind> {
-        let kinds = ["Deployment", "StatefulSet", "DaemonSet"].map(|kind| GroupKind::new("apps", kind));
-        kinds.into_iter().find(|kind| self.informers.get(kind) == Some(&KindState::Syncing))
+    /// A kind of which nobody knows yet what there is, and so what is released together, and where it goes back to.
+    fn unlisted_yet(&self, source: SourceId) -> Option<GroupKind> {
+        let state = &self.sources[source];
+        let workloads = ["Deployment", "StatefulSet", "DaemonSet"].map(|kind| GroupKind::new("apps", kind));
+        let held = state.inventory.iter().flat_map(|inventory| &inventory.kinds);
+        let mut kinds = workloads.iter().chain(held).chain(state.kinds.keys());
+        kinds.find(|kind| self.informers.get(*kind) == Some(&KindState::Syncing)).cloned()
     }
 
     /// Finds the units of a source, where that has to be done again.

@@ -7,11 +7,18 @@
 #![allow(clippy::print_stderr, reason = "what a failing test shows")]
 
 mod failures;
+mod lost;
 mod manifests;
 mod middle;
+mod namespaces;
+mod nodes;
 mod observer;
+mod outages;
 mod processes;
+mod refused;
 mod replay;
+mod rollbacks;
+mod sets;
 #[path = "../cluster/support/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "the other tests of the program use the rest")]
 mod support;

@@ -73,9 +73,14 @@ impl Reconciler {
         }
     }
 
-    /// The source that brought what an object shows: the one in whose inventory it is, else the one that
-    /// wants it. None for an object of a source that is not ours: its revisions are of another repository.
+    /// The source that brought what an object shows: the one that says that it goes back, else the one in whose
+    /// inventory it is, else the one that wants it. None for an object of a source that is not ours: its revisions
+    /// are of another repository.
     fn accepted_from(&self, id: &ObjectId) -> Option<SourceId> {
+        // Known from the parent, before anything is listed or read.
+        if let Some(source) = self.engine.returns_in(id) {
+            return Some(source);
+        }
         let wanting = || self.engine.entry(id)?.wants.first().map(|(source, _)| *source);
         match self.engine.shown(id) {
             Some(live) if matches!(live.owner, Owner::Ours(_)) => self.engine.source_of(live),

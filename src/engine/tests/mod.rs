@@ -4,9 +4,12 @@
 mod budget;
 mod config_hash;
 mod decisions;
+mod flapping;
 mod foresee;
+mod freed;
 mod ignore;
 mod left_alone;
+mod lost;
 mod model;
 mod node_steps;
 mod orders;

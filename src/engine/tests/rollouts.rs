@@ -172,7 +172,8 @@ fn a_content_that_cannot_be_read_any_more_is_not_gone_back_to() {
     rig.settle();
     assert_eq!(shown(&rig, &workload("web")), release(&web(2), "r2"));
     let why = reason(&mut rig, &workload("web"));
-    assert!(why.ends_with("it cannot go back, as revision r1 cannot be read any more"), "{why}");
+    let told = "it cannot go back, as revision r1 of ConfigMap shop/env cannot be read any more";
+    assert!(why.ends_with(told), "{why}");
 }
 
 #[test]
