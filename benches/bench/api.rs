@@ -85,9 +85,14 @@ impl Api {
 
     /// Watches the `ConfigMap`s of all namespaces from now on.
     pub(crate) async fn watch_config_maps(&self) -> Outcome<Watch> {
-        let list: Value = serde_json::from_str(&self.read("/api/v1/configmaps?limit=1").await?)?;
+        self.watch("/api/v1/configmaps").await
+    }
+
+    /// Watches a collection from now on.
+    pub(crate) async fn watch(&self, collection: &str) -> Outcome<Watch> {
+        let list: Value = serde_json::from_str(&self.read(&format!("{collection}?limit=1")).await?)?;
         let version = list["metadata"]["resourceVersion"].as_str().unwrap_or_default();
-        let path = format!("/api/v1/configmaps?watch=true&timeoutSeconds=3600&resourceVersion={version}");
+        let path = format!("{collection}?watch=true&timeoutSeconds=3600&resourceVersion={version}");
         let stream = self.client.request_stream(Request::get(path).body(Vec::new())?).await?;
         Ok(Watch { stream: Box::pin(stream), line: String::new() })
     }
@@ -124,7 +129,7 @@ pub(crate) fn since(before: &BTreeMap<String, u64>, after: &BTreeMap<String, u64
     after.iter().filter_map(change).collect()
 }
 
-/// A running watch over `ConfigMap`s.
+/// A running watch.
 pub(crate) struct Watch {
     stream: Pin<Box<dyn AsyncBufRead + Send>>,
     line: String,
@@ -155,17 +160,27 @@ impl Watch {
     }
 
     async fn next(&mut self) -> Outcome<Seen> {
+        let object = self.read().await?;
+        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        Ok(Seen {
+            name: text("/metadata/name").to_owned(),
+            version: text("/data/version").to_owned(),
+            rv: version(text("/metadata/resourceVersion")),
+        })
+    }
+
+    /// The object of the next event.
+    pub(crate) async fn object(&mut self) -> Outcome<Value> {
+        tokio::time::timeout(PATIENCE, self.read()).await.map_err(|_| "nothing more happens")?
+    }
+
+    async fn read(&mut self) -> Outcome<Value> {
         self.line.clear();
         if self.stream.read_line(&mut self.line).await? == 0 {
             return Err("the watch ended".into());
         }
-        let event: Value = serde_json::from_str(&self.line)?;
-        let text = |pointer: &str| event.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-        Ok(Seen {
-            name: text("/object/metadata/name").to_owned(),
-            version: text("/object/data/version").to_owned(),
-            rv: version(text("/object/metadata/resourceVersion")),
-        })
+        let mut event: Value = serde_json::from_str(&self.line)?;
+        Ok(event["object"].take())
     }
 }
 

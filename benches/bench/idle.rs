@@ -34,7 +34,7 @@ pub(crate) fn measure(options: &Options, table: &mut Table) -> Outcome<()> {
     block_on(async {
         Api::connect(cluster.kubeconfig()).await?.make_namespaces(&corpus.namespaces()).await
     })?;
-    let repository = Repository::new(&corpus)?;
+    let repository = Repository::new(corpus.manifests())?;
     let program = Program::new(&cluster.kubeconfig_for(USER)?)?;
     let source = repository.path().to_string_lossy().into_owned();
     let start = Instant::now();
@@ -132,7 +132,11 @@ fn calls(cluster: &Cluster) -> Outcome<BTreeMap<String, usize>> {
     Ok(counts)
 }
 
-fn new_calls(before: &BTreeMap<String, usize>, after: &BTreeMap<String, usize>) -> BTreeMap<String, usize> {
+/// What was called between two counts.
+pub(crate) fn new_calls(
+    before: &BTreeMap<String, usize>,
+    after: &BTreeMap<String, usize>,
+) -> BTreeMap<String, usize> {
     let change = |(verb, count): (&String, &usize)| (verb.clone(), count - before.get(verb).unwrap_or(&0));
     after.iter().map(change).filter(|(_, count)| *count > 0).collect()
 }

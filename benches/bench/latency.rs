@@ -49,7 +49,7 @@ fn follow(options: &Options, count: usize) -> Outcome<Measured> {
     let api = block_on(Api::connect(cluster.kubeconfig()))?;
     let corpus = Corpus::new("shop", Mix::Apps, count);
     block_on(api.make_namespaces(&corpus.namespaces()))?;
-    let mut repository = Repository::new(&corpus)?;
+    let mut repository = Repository::new(corpus.manifests())?;
     let program = Program::new(&cluster.kubeconfig_for("rhumb")?)?;
     let start = Instant::now();
     let daemon = program.daemon(&["run", &repository.path().to_string_lossy()])?;

@@ -1,7 +1,7 @@
 //! Benchmarks: the program against a real API server, as whole processes, in one run.
 //!
-//! `cargo bench` measures all; `cargo bench -- s1 s5` some. Each scenario has a bare cluster (etcd and the
-//! API server) of its own, so that none slows another down. Ratios are what carries over from one machine to
+//! `cargo bench` measures all; `cargo bench -- s1 s5` some. Each scenario has a cluster of its own (but for s7 a bare one:
+//! etcd and the API server), so that none slows another down. Ratios are what carries over from one machine to
 //! another. Nothing fails here: what was aimed at stands beside what was measured.
 //!
 //! | scenario | measures |
@@ -13,6 +13,7 @@
 //! | s4 | memory and calls of the idle daemon |
 //! | s5 | a resync that finds nothing to do |
 //! | s6 | a dry run with one object in a hundred changed, beside kubectl's |
+//! | s7 | a commit that restarts every workload, beside what the budget allows, and beside a loop of kubectl |
 
 mod api;
 mod corpus;
@@ -24,6 +25,7 @@ mod numbers;
 mod options;
 mod program;
 mod repository;
+mod rollouts;
 mod table;
 
 use std::process::ExitCode;
@@ -56,6 +58,7 @@ fn main() -> ExitCode {
     attempt("floor, S1, S6", &[Scenario::Floor, Scenario::FirstApply, Scenario::Diff], first_apply::measure);
     attempt("S2, S3", &[Scenario::Commit, Scenario::Drift], latency::measure);
     attempt("S4, S5", &[Scenario::Idle, Scenario::Resync], idle::measure);
+    attempt("S7", &[Scenario::Rollouts], rollouts::measure);
     table.print(&machine());
     ExitCode::SUCCESS
 }

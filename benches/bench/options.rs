@@ -22,10 +22,12 @@ pub(crate) enum Scenario {
     Resync,
     /// A dry run, beside kubectl's.
     Diff,
+    /// A change of every workload.
+    Rollouts,
 }
 
 impl Scenario {
-    const ALL: [(&'static str, Self); 7] = [
+    const ALL: [(&'static str, Self); 8] = [
         ("floor", Self::Floor),
         ("s1", Self::FirstApply),
         ("s2", Self::Commit),
@@ -33,6 +35,7 @@ impl Scenario {
         ("s4", Self::Idle),
         ("s5", Self::Resync),
         ("s6", Self::Diff),
+        ("s7", Self::Rollouts),
     ];
 }
 
@@ -49,13 +52,15 @@ pub(crate) struct Options {
     pub(crate) samples: usize,
     /// How often whole runs are repeated; their median counts.
     pub(crate) rounds: usize,
+    /// Workloads of three pods that are rolled out, and a tenth of those of one pod.
+    pub(crate) rollouts: usize,
     /// How long the idle daemon is watched.
     pub(crate) idle: Duration,
 }
 
 /// The words of the command line.
-pub(crate) const USAGE: &str = "usage: cargo bench -- [floor] [s1] … [s6] [--few 1000] [--many 10000] \
-                                [--samples 100] [--rounds 3] [--idle 60]";
+pub(crate) const USAGE: &str = "usage: cargo bench -- [floor] [s1] … [s7] [--few 1000] [--many 10000] \
+                                [--samples 100] [--rounds 3] [--rollouts 100] [--idle 60]";
 
 impl Options {
     /// Reads the command line; no scenario means all.
@@ -66,6 +71,7 @@ impl Options {
             many: 10_000,
             samples: 100,
             rounds: 3,
+            rollouts: 100,
             idle: Duration::from_mins(1),
         };
         let mut words = words;
@@ -81,6 +87,7 @@ impl Options {
                 "--many" => options.many = number()?.max(20),
                 "--samples" => options.samples = number()?.max(1),
                 "--rounds" => options.rounds = number()?.max(1),
+                "--rollouts" => options.rollouts = number()?.max(1),
                 "--idle" => options.idle = Duration::from_secs(number()? as u64),
                 name => match Scenario::ALL.iter().find(|(known, _)| *known == name.to_ascii_lowercase()) {
                     Some((_, scenario)) => drop(options.scenarios.insert(*scenario)),

@@ -9,7 +9,7 @@ use git2::{FileMode, IndexEntry, IndexTime, Oid, RepositoryInitOptions, Signatur
 use tempfile::TempDir;
 
 use crate::Outcome;
-use crate::corpus::{Corpus, Manifest};
+use crate::corpus::Manifest;
 
 const BRANCH: &str = "refs/heads/main";
 
@@ -23,13 +23,13 @@ pub(crate) struct Repository {
 
 impl Repository {
     /// A repository with all manifests in its first commit, packed as git packs it.
-    pub(crate) fn new(corpus: &Corpus) -> Outcome<Self> {
+    pub(crate) fn new(manifests: impl Iterator<Item = Manifest>) -> Outcome<Self> {
         let directory = TempDir::new()?;
         let path = directory.path().join("source.git");
         let git =
             git2::Repository::init_opts(&path, RepositoryInitOptions::new().bare(true).initial_head("main"))?;
         let mut index = git2::Index::new()?;
-        for manifest in corpus.manifests() {
+        for manifest in manifests {
             let id = git.blob(manifest.text.as_bytes())?;
             index.add(&entry(&manifest, id))?;
         }
@@ -50,11 +50,18 @@ impl Repository {
 
     /// Commits one file, and returns the moment before the branch moved.
     pub(crate) fn push(&mut self, manifest: &Manifest) -> Outcome<Instant> {
+        self.push_all(std::slice::from_ref(manifest))
+    }
+
+    /// As [`Repository::push`], with several files in one commit.
+    pub(crate) fn push_all(&mut self, manifests: &[Manifest]) -> Outcome<Instant> {
         let tree = {
             let base = self.git.find_commit(self.head)?.tree()?;
-            let blob = self.git.blob(manifest.text.as_bytes())?;
             let mut update = TreeUpdateBuilder::new();
-            update.upsert(manifest.file.as_str(), blob, FileMode::Blob);
+            for manifest in manifests {
+                let blob = self.git.blob(manifest.text.as_bytes())?;
+                update.upsert(manifest.file.as_str(), blob, FileMode::Blob);
+            }
             update.create_updated(&self.git, &base)?
         };
         self.head = commit(&self.git, tree, Some(self.head))?;

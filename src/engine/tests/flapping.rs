@@ -72,7 +72,8 @@ fn told(rig: &mut Rig, id: &ObjectId, ready: Option<Instant>) {
 fn fails_after(rig: &mut Rig, flaps: u64) -> Option<u64> {
     let id = workload("web");
     for second in 0..60 {
-        let steady = (second >= flaps).then_some(rig.now - SECOND * (second.saturating_sub(flaps) as u32));
+        let steady = (second >= flaps)
+            .then_some(rig.now.checked_sub(SECOND * (second.saturating_sub(flaps) as u32)).unwrap());
         let ready = (second % 2 == 1).then_some(rig.now);
         told(rig, &id, steady.or(ready));
         if !rig.engine.take_failed().is_empty() {
