@@ -283,7 +283,9 @@ impl Desk {
                 return self.lookups.push(beside.resolve(revision, wanted).boxed());
             }
             Order::LookBack(undo) => {
-                return self.lookups.push(beside.look_back(undo).map(Lookup::Done).boxed());
+                return self
+                    .lookups
+                    .push(beside.look_back(undo).map(|event| Lookup::Done(Box::new(event))).boxed());
             }
             Order::Scopes(scopes) => Deed::ReadAgain(scopes),
             Order::Look(reading) => Deed::LookAfter(reading),
@@ -295,7 +297,7 @@ impl Desk {
     /// What a look-up found is told, unless something has to be fetched for it.
     fn found(&mut self, found: Lookup) -> Option<Event> {
         match found {
-            Lookup::Done(event) => Some(event),
+            Lookup::Done(event) => Some(*event),
             Lookup::Missing(wanted) => {
                 self.later.push_back(Deed::Bring(wanted));
                 None

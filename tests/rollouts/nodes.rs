@@ -1,4 +1,4 @@
-//! DaemonSets: a node that goes away in the middle of a roll, and pods that fail.
+//! `DaemonSet`s: a node that goes away in the middle of a roll, and pods that fail.
 
 use serde_json::{Value, json};
 

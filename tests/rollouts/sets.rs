@@ -1,4 +1,4 @@
-//! StatefulSets: their controller waits for a bad pod for ever, whatever template comes after it.
+//! `StatefulSet`s: their controller waits for a bad pod for ever, whatever template comes after it.
 
 use serde_json::{Value, json};
 

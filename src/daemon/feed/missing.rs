@@ -23,7 +23,7 @@ pub(super) type Missing = Vec<Wanted>;
 /// What came of a look-up.
 pub(super) enum Lookup {
     /// An answer.
-    Done(Event),
+    Done(Box<Event>),
     /// The revision cannot be read here and now.
     Missing(Wanted),
 }
@@ -32,7 +32,7 @@ impl Shelf {
     pub(super) async fn resolve(self, revision: Revision, contents: Vec<(ObjectId, Hash)>) -> Lookup {
         let wanted = Wanted { revision, contents };
         let (wanted, found) = self.look_up(wanted).await;
-        found.map_or(Lookup::Missing(wanted), |found| Lookup::Done(Event::Resolved(found)))
+        found.map_or(Lookup::Missing(wanted), |found| Lookup::Done(Box::new(Event::Resolved(found))))
     }
 
     async fn look_up(self, wanted: Wanted) -> (Wanted, Result<past::Resolved, Error>) {
