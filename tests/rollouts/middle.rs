@@ -2,10 +2,11 @@
 
 use serde_json::json;
 
-use crate::failures::{BOUNDS, BUDGET, IMAGE, at_rest, await_image, await_rejection, push};
+use crate::failures::{
+    BOUNDS, BUDGET, IMAGE, ONE, at_rest, at_rest_within, await_image, await_rejection, narrow, push,
+};
 use crate::manifests::{Web, config};
 use crate::observer::Observer;
-use crate::replay::Bounds;
 use crate::sets::await_set;
 use crate::support::{Repo, Site, until};
 
@@ -32,21 +33,22 @@ fn pods(site: &Site<'_>) -> Vec<String> {
     names
 }
 
-/// One rollout to `app:2`, of which somebody else has his own idea once it has begun.
-fn disturbed(name: &str, disturb: impl FnOnce(&Site<'_>), bounds: Bounds) -> Site<'static> {
+/// One rollout to `app:2`, of which somebody else has his own idea once it has begun; another workload waits for its
+/// token all the time.
+fn disturbed(name: &str, disturb: impl FnOnce(&Site<'_>)) -> Site<'static> {
     let site = Site::new(name);
-    let files = |image: &str| vec![slow("web", image).file(), slow("api", image).file()];
+    let files = |image: &str| vec![slow("web", image).file(), slow("zone", image).file()];
     let repo = Repo::new(&files("app:1"));
-    let (_daemon, observer) = at_rest(&site, &repo, &["web", "api"]);
+    let (_daemon, observer) = at_rest_within(&site, &repo, &narrow(BUDGET), &["web", "zone"]);
     push(&repo, &files("app:2"), "Change both");
     await_start(&site, "web", "app:2");
     disturb(&site);
-    for name in ["web", "api"] {
+    for name in ["web", "zone"] {
         await_image(&site, name, "app:2");
         until("it has its count", || site.value("Deployment", name, "/spec/replicas") == json!(3));
     }
     site.await_free_budget();
-    observer.judge(bounds);
+    observer.judge(ONE);
     site
 }
 
@@ -54,7 +56,7 @@ fn disturbed(name: &str, disturb: impl FnOnce(&Site<'_>), bounds: Bounds) -> Sit
 #[test]
 fn a_restart_by_hand_is_carried_out_beside_the_rollout() {
     let restart = |site: &Site<'_>| drop(site.kubectl(&["rollout", "restart", "deployment/web"]));
-    let site = disturbed("by-hand-restart", restart, BOUNDS);
+    let site = disturbed("by-hand-restart", restart);
     let asked = "/spec/template/metadata/annotations/kubectl.kubernetes.io~1restartedAt";
     assert!(site.value("Deployment", "web", asked).is_string());
 }
@@ -62,25 +64,25 @@ fn a_restart_by_hand_is_carried_out_beside_the_rollout() {
 #[test]
 fn an_image_set_by_hand_is_repaired_under_the_same_token() {
     let set = |site: &Site<'_>| drop(site.kubectl(&["set", "image", "deployment/web", "main=app:7"]));
-    disturbed("by-hand-image", set, BOUNDS);
+    disturbed("by-hand-image", set);
 }
 
 #[test]
 fn an_undo_by_hand_is_repaired_under_the_same_token() {
     let undo = |site: &Site<'_>| drop(site.kubectl(&["rollout", "undo", "deployment/web"]));
-    disturbed("by-hand-undo", undo, BOUNDS);
+    disturbed("by-hand-undo", undo);
 }
 
 #[test]
 fn a_count_set_by_hand_is_repaired_and_costs_nobody_anything() {
     let scale = |site: &Site<'_>| drop(site.kubectl(&["scale", "deployment/web", "--replicas=5"]));
-    disturbed("by-hand-scale", scale, BOUNDS);
+    disturbed("by-hand-scale", scale);
 }
 
 #[test]
 fn a_workload_that_is_deleted_in_the_middle_is_made_again_with_the_new_content() {
     let delete = |site: &Site<'_>| drop(site.kubectl(&["delete", "deployment/web", "--wait=false"]));
-    disturbed("by-hand-delete", delete, BOUNDS);
+    disturbed("by-hand-delete", delete);
 }
 
 /// By somebody who has a copy of the old manifest and has never heard of rhumb.
@@ -91,7 +93,7 @@ fn a_workload_that_is_made_again_by_hand_in_the_middle_gets_the_new_content() {
         let text = slow("web", "app:1").text();
         let _ = site.cluster.kubectl_in(&["-n", &site.name, "create", "-f", "-"], &text);
     };
-    disturbed("by-hand-again", again, BOUNDS);
+    disturbed("by-hand-again", again);
 }
 
 #[test]

@@ -2,13 +2,11 @@
 
 use serde_json::json;
 
-use crate::failures::{BUDGET, IMAGE, await_image, push};
+use crate::failures::{BUDGET, IMAGE, ONE, await_image, narrow, push};
 use crate::manifests::Web;
 use crate::observer::Observer;
 use crate::replay::Bounds;
 use crate::support::{Repo, SOON, Site, at, eventually, until};
-
-const ONE: Bounds = Bounds { workloads: 1, pods: 1 };
 
 /// Who deletes a namespace takes down all pods in it at once.
 const GOING: Bounds = Bounds { workloads: 1, pods: 3 };
@@ -48,8 +46,7 @@ fn deleted(name: &str, more: &[(String, String)], after: impl FnOnce(&Site<'_>, 
         make(&site, &other);
     }
     let repo = Repo::new(&[&files(&other, "app:1")[..], more].concat());
-    let budget = BUDGET.replace("maxWorkloads: 2, maxUnavailable: 2", "maxWorkloads: 1, maxUnavailable: 1");
-    let daemon = site.configured(&site.configuration(repo.path(), &budget));
+    let daemon = site.configured(&site.configuration(repo.path(), &narrow(BUDGET)));
     await_alpha(&site, &other, "app:1");
     await_image(&site, "omega", "app:1");
     site.await_free_budget();

@@ -1,30 +1,32 @@
-//! DaemonSets: a node that goes away in the middle of a roll, and pods that fail.
+//! `DaemonSet`s: a node that goes away in the middle of a roll, and pods that fail.
 
 use serde_json::{Value, json};
 
 use crate::failures::{BOUNDS, BUDGET, HASTY, IMAGE, await_rejection, push};
 use crate::manifests::{Web, config};
 use crate::observer::Observer;
-use crate::support::{Daemon, Repo, SOON, Site, eventually};
+use crate::support::{Daemon, Repo, SOON, Site, eventually, until};
 
 fn agent(image: &str) -> Web {
     Web::of("DaemonSet", "agent", image)
 }
 
-/// Waits until a DaemonSet wants an image, and all its pods have it and are available.
+/// Whether a DaemonSet wants an image, and all its pods have it and are available.
+fn is_rolled_out(site: &Site<'_>, image: &str) -> Result<(), String> {
+    let shown = site.get("DaemonSet", "agent").ok_or_else(|| "it is not there".to_owned())?;
+    let at = |pointer: &str| shown.pointer(pointer).cloned().unwrap_or_default();
+    let wanted = at("/status/desiredNumberScheduled");
+    let done = at(IMAGE) == json!(image)
+        && wanted.as_u64() > Some(0)
+        && at("/status/observedGeneration") == at("/metadata/generation")
+        && at("/status/updatedNumberScheduled") == wanted
+        && at("/status/numberAvailable") == wanted;
+    if done { Ok(()) } else { Err(shown["status"].to_string()) }
+}
+
 #[track_caller]
 fn await_agent(site: &Site<'_>, image: &str) {
-    eventually(&format!("agent is rolled out to {image}"), SOON, || {
-        let shown = site.get("DaemonSet", "agent").ok_or_else(|| "it is not there".to_owned())?;
-        let at = |pointer: &str| shown.pointer(pointer).cloned().unwrap_or_default();
-        let wanted = at("/status/desiredNumberScheduled");
-        let done = at(IMAGE) == json!(image)
-            && wanted.as_u64() > Some(0)
-            && at("/status/observedGeneration") == at("/metadata/generation")
-            && at("/status/updatedNumberScheduled") == wanted
-            && at("/status/numberAvailable") == wanted;
-        if done { Ok(()) } else { Err(shown["status"].to_string()) }
-    });
+    eventually(&format!("agent is rolled out to {image}"), SOON, || is_rolled_out(site, image));
 }
 
 fn files(agent: Web, content: &str) -> Vec<(String, String)> {
@@ -38,25 +40,29 @@ fn at_rest(site: &Site<'_>, repo: &Repo, budget: &str) -> (Daemon, Observer) {
     (daemon, Observer::new(site))
 }
 
-/// The first new pod, while its node is still starting it.
-fn first_new(site: &Site<'_>, image: &str) -> String {
-    eventually("a new pod is being started", SOON, || {
-        let pods = site.api.list(&site.at("Pod", ""));
-        let new = pods.iter().find(|pod| pod["spec"]["containers"][0]["image"] == json!(image));
-        let name = new.and_then(|pod| pod["metadata"]["name"].as_str());
-        name.map(str::to_owned).ok_or("there is none")
-    })
+/// Waits until the first new pod is there.
+fn await_new(site: &Site<'_>, image: &str) {
+    let new = |pod: &Value| pod["spec"]["containers"][0]["image"] == json!(image);
+    until("a new pod is there", || site.api.list(&site.at("Pod", "")).iter().any(new));
 }
 
-/// Its node does nothing more for a pod, or comes back.
-fn node_is(site: &Site<'_>, pod: &str, away: &Value) {
-    let change = json!({"metadata": {"annotations": {"controlplane/never-ready": away}}});
-    site.api.merge(&site.at("Pod", pod), "node", &change);
+/// Pods of a new image, of which no node makes a Ready one before [`are_back`].
+fn on_lost_nodes(image: &str) -> Web {
+    agent(image).fault("never-ready: \"true\"")
 }
 
-/// A new image, whose pods take their time.
-fn slow(image: &str) -> Web {
-    agent(image).fault("ready-delay: 2s")
+/// The nodes get the pods Ready that they have been given.
+fn are_back(site: &Site<'_>) {
+    let forget = json!({"metadata": {"annotations": {"controlplane/never-ready": null}}});
+    for pod in site.api.list(&site.at("Pod", "")) {
+        let held = pod.pointer("/metadata/annotations/controlplane~1never-ready").is_some();
+        let name = pod["metadata"]["name"].as_str().unwrap_or_default();
+        if held && pod["metadata"]["deletionTimestamp"].is_null() {
+            // It may be gone by now.
+            let content = "application/merge-patch+json";
+            let _ = site.api.call("PATCH", &site.at("Pod", name), content, &forget);
+        }
+    }
 }
 
 /// Its controller takes no other node's pod down meanwhile, and it is no failure of the new pods.
@@ -65,16 +71,17 @@ fn a_node_that_is_away_is_waited_for() {
     let site = Site::new("node-away");
     let repo = Repo::new(&files(agent("app:1"), "one"));
     let (_daemon, observer) = at_rest(&site, &repo, BUDGET);
-    push(&repo, &files(slow("app:2"), "two"), "Change it");
-    let pod = first_new(&site, "app:2");
-    node_is(&site, &pod, &json!("true"));
-    // What has nothing to do with it goes on, and takes longer than the pod would have.
-    push(&repo, &[Web::new("other", "app:1").fault("ready-delay: 3s").file()], "Add something else");
+    push(&repo, &files(on_lost_nodes("app:2"), "two"), "Change it");
+    await_new(&site, "app:2");
+    // What has nothing to do with it goes on.
+    push(&repo, &[Web::new("other", "app:1").fault("ready-delay: 2s").file()], "Add something else");
     site.await_rollout("other");
     assert_eq!(site.value("DaemonSet", "agent", "/status/updatedNumberScheduled"), json!(1));
     assert!(site.parent().unwrap()["data"]["rejected"].is_null());
-    node_is(&site, &pod, &Value::Null);
-    await_agent(&site, "app:2");
+    eventually("the roll ends when they are back", SOON, || {
+        are_back(&site);
+        is_rolled_out(&site, "app:2")
+    });
     site.await_free_budget();
     assert_eq!(site.data("env", "key"), "two");
     assert_eq!(observer.judge(BOUNDS).pods, 1);
@@ -85,8 +92,7 @@ fn a_node_that_stays_away_beyond_the_deadline_is_a_failure() {
     let site = Site::new("node-lost");
     let repo = Repo::new(&files(agent("app:1"), "one"));
     let (_daemon, observer) = at_rest(&site, &repo, HASTY);
-    push(&repo, &files(slow("app:2"), "two"), "Change it");
-    node_is(&site, &first_new(&site, "app:2"), &json!("true"));
+    push(&repo, &files(on_lost_nodes("app:2"), "two"), "Change it");
     await_rejection(&site, &["back", "failed: DaemonSet", "no progress for 8s"]);
     await_agent(&site, "app:1");
     site.await_data("env", "key", "one");
@@ -112,8 +118,8 @@ fn a_daemon_set_that_is_deleted_in_the_middle_is_made_again_with_the_new_content
     let site = Site::new("node-deleted");
     let repo = Repo::new(&files(agent("app:1"), "one"));
     let (_daemon, observer) = at_rest(&site, &repo, BUDGET);
-    push(&repo, &files(slow("app:2"), "two"), "Change it");
-    first_new(&site, "app:2");
+    push(&repo, &files(agent("app:2").fault("ready-delay: 500ms"), "two"), "Change it");
+    await_new(&site, "app:2");
     site.api.delete(&site.at("DaemonSet", "agent"));
     await_agent(&site, "app:2");
     site.await_free_budget();

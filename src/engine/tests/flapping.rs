@@ -70,10 +70,11 @@ fn told(rig: &mut Rig, id: &ObjectId, ready: Option<Instant>) {
 
 /// After how many seconds it fails, when its pod is Ready in every other second from the beginning to this one.
 fn fails_after(rig: &mut Rig, flaps: u64) -> Option<u64> {
-    let id = workload("web");
+    let (id, mut steady) = (workload("web"), None);
     for second in 0..60 {
-        let steady = (second >= flaps)
-            .then_some(rig.now.checked_sub(SECOND * (second.saturating_sub(flaps) as u32)).unwrap());
+        if second == flaps {
+            steady = Some(rig.now);
+        }
         let ready = (second % 2 == 1).then_some(rig.now);
         told(rig, &id, steady.or(ready));
         if !rig.engine.take_failed().is_empty() {
