@@ -23,12 +23,14 @@ mod decide;
 mod desired;
 mod effective;
 mod entry;
+mod evict;
 mod free;
 mod gate;
 mod ignore;
 mod live;
 mod loads;
 mod node_steps;
+mod nodes;
 mod orders;
 mod others;
 mod outcome;
@@ -72,6 +74,7 @@ pub use decide::{ECHO, FIGHT, FIGHT_WINDOW, Scaling, Sight, View, decide};
 pub use desired::{Desired, Ends, Place, Recreate, Shared, Traits, is_workload};
 pub use effective::{Form, Replicas, effective, stamped};
 pub use entry::{Accepted, Cover, Entry, Looked, Lost, Refusal, Rule, SourceId, Topic, Verified};
+pub use evict::{DuePod, Eviction, REFUSED};
 pub use free::StuckPod;
 pub use ignore::{
     Binds, IGNORE_FIELDS, Ignored, RECONCILE, Reconcile, Settled, left_to_others, reconcile, without_ignored,
@@ -81,6 +84,7 @@ pub use node_steps::{
     Host, NodeCounts, NodePod, NodeStep, OrdinalPod, Ordinals, PodState, Template, evictions, node_counts,
     stuck,
 };
+pub use nodes::{NodeFacts, NodeNews};
 pub use orders::{Past, Undo};
 pub use others::SPENT;
 pub use outcome::{Failure, Outcome, Written, replaceable};

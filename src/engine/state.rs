@@ -370,6 +370,7 @@ impl Engine {
         let decision = self.suspended(id, decision, now);
         let decision = self.observed(id, decision);
         let decision = self.budgeted(id, decision);
+        let decision = self.fleet_decided(id, decision);
         self.remember(id, &decision);
         decision
     }

@@ -4,6 +4,8 @@
 mod budget;
 mod config_hash;
 mod decisions;
+mod evictions;
+mod fleet;
 mod ignore;
 mod left_alone;
 mod model;
