@@ -4,7 +4,7 @@
 //! by eviction only, so their `PodDisruptionBudget`s have the last word: what they forbid is tried again later, and
 //! never forced. Which pods go next follows from what the cluster shows, so it goes on from there after any crash.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -201,14 +201,13 @@ impl Engine {
             return None;
         }
         let fleet = self.rollouts.fleets.get(id).filter(|fleet| fleet.asked.is_empty())?;
-        if self.is_busy(id, now) {
-            return None;
-        }
-        if self.is_suspended(id) || fleet.lacks != Lacking::Nothing {
-            return Some(Step::Held(None));
-        }
-        let refused = fleet.refused.as_ref().filter(|refused| now >= refused.since + REFUSED)?;
-        refused.until.map(|until| Step::Held(Some(until)))
+        let refused = fleet.refused.as_ref().filter(|refused| now >= refused.since + REFUSED);
+        let until = if self.is_suspended(id) || fleet.lacks != Lacking::Nothing {
+            None
+        } else {
+            Some(refused?.until?)
+        };
+        (!self.is_busy(id, now)).then_some(Step::Held(until))
     }
 
     /// Whether a new pod has to prove itself, so that the deadline counts.
@@ -351,7 +350,7 @@ impl Engine {
         let Some(pods) = self.fleet_pods(id, steps, now) else { return nothing };
         let all = self.nodes_of(id);
         let (room, short) = self.room(id);
-        let away = self.at_once(id, desired.strategy, all);
+        let away = self.at_once(id, desired.strategy, all).saturating_sub(too_young(live, &pods));
         let wish = NodeStep { target: steps.target(step, standing.replicas), away, nodes: all };
         let wanted = evictions(&pods, wish);
         let chosen = evictions(&pods, NodeStep { away: away.min(room), ..wish });
@@ -474,6 +473,15 @@ impl Engine {
         self.rollouts.rolls.insert(id.clone(), roll);
         self.rollouts.stale = true;
     }
+}
+
+/// So many pods are Ready, and have not been for long enough to be available (`minReadySeconds`), or are not counted yet.
+fn too_young(live: &Live, pods: &[NodePod]) -> u32 {
+    let rolling = live.rolling.unwrap_or_default();
+    let ready: BTreeSet<&str> =
+        pods.iter().filter(|pod| pod.state == PodState::Ready).map(|pod| &*pod.node).collect();
+    let ready = u32::try_from(ready.len()).unwrap_or(u32::MAX);
+    rolling.replicas.min(ready).saturating_sub(rolling.available)
 }
 
 /// The step at which a DaemonSet is held.

@@ -206,6 +206,101 @@ fn a_disruption_budget_holds_a_step_until_it_allows_it() {
 }
 
 #[test]
+fn one_pass_takes_all_steps() {
+    let site = Site::new("node-steps-apply");
+    let nodes = Nodes::new(&site, 3);
+    let words = "rhumb.dev/steps: \"1, 50%\"";
+    let repo = Repo::new(&[("agent.yaml", agent(&site, "agent:1", words))]);
+    site.apply(repo.path(), &["--wait=1m"]).ends(0);
+    await_nodes(&site, "agent:1", &[1, 2, 3]);
+    await_ready(&site, 3);
+    repo.change("agent.yaml", &agent(&site, "agent:2", words));
+    site.apply(repo.path(), &["--wait=1m"]).ends(0);
+    assert_eq!(with(&site, "agent:2"), BTreeSet::from([1, 2, 3]));
+    assert_eq!(overlay(&site), Value::Null);
+    drop(nodes);
+}
+
+#[test]
+fn a_restart_by_hand_in_a_step_replaces_what_the_step_had_replaced() {
+    let site = Site::new("node-steps-restart");
+    let nodes = Nodes::new(&site, 3);
+    let words = "rhumb.dev/steps: \"1\", rhumb.dev/step-promote: manual";
+    let repo = Repo::new(&[("agent.yaml", agent(&site, "agent:1", words))]);
+    let _daemon = begun(&site, &repo, &nodes, BUDGET);
+    repo.change("agent.yaml", &agent(&site, "agent:2", words));
+    await_nodes(&site, "agent:2", &[1]);
+    await_ready(&site, 3);
+    until("its token is given back", || {
+        site.rhumb(&["rollout", "status", "ds/agent"]).all().contains("0 workloads")
+    });
+    let restarted = || {
+        let pods = site.api.list(&site.at("Pod", ""));
+        let stamped = pods
+            .iter()
+            .filter(|pod| pod.pointer("/metadata/annotations/kubectl.kubernetes.io~1restartedAt").is_some());
+        stamped.map(|pod| pod["spec"]["nodeName"].as_str().unwrap_or_default().to_owned()).collect::<Vec<_>>()
+    };
+    site.kubectl(&["rollout", "restart", "ds/agent"]);
+    until("one node has it", || restarted() == [nodes.names[0].clone()]);
+    await_ready(&site, 3);
+    until("its token is given back again", || {
+        site.rhumb(&["rollout", "status", "ds/agent"]).all().contains("0 workloads")
+    });
+    assert_eq!(restarted(), [nodes.names[0].clone()]);
+    assert_eq!(overlay(&site), json!("on-delete step=1"));
+    site.rhumb(&["rollout", "promote", "ds/agent"]).ends(0).says(&["goes on from step 1"]);
+    until("all have it", || restarted().len() == 3);
+    until("it is let go", || overlay(&site) == Value::Null);
+    site.await_free_budget();
+}
+
+/// The rights that the README names, and no others.
+#[test]
+fn without_the_right_to_read_nodes_a_step_waits_and_says_so() {
+    let mut site = Site::new("node-steps-rights");
+    let nodes = Nodes::new(&site, 2);
+    let words = "rhumb.dev/steps: \"1\"";
+    let repo = Repo::new(&[("agent.yaml", agent(&site, "agent:1", words))]);
+    site.limited();
+    let all = ["get", "list", "watch", "create", "patch", "delete"];
+    let watch = ["list", "watch"];
+    let rules = json!([
+        {"apiGroups": ["apps"], "resources": ["daemonsets"], "verbs": all},
+        {"apiGroups": [""], "resources": ["configmaps"], "verbs": all},
+        {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get", "create"]},
+        {"apiGroups": ["autoscaling"], "resources": ["horizontalpodautoscalers"], "verbs": watch},
+        {"apiGroups": [""], "resources": ["pods", "events"], "verbs": watch},
+        {"apiGroups": ["apps"], "resources": ["controllerrevisions"], "verbs": watch},
+        {"apiGroups": [""], "resources": ["pods/eviction"], "verbs": ["create"]},
+    ]);
+    grant(&site, "work", &rules);
+    let daemon = begun(&site, &repo, &nodes, BUDGET);
+    repo.change("agent.yaml", &agent(&site, "agent:2", words));
+    daemon.says(&["the nodes cannot be read", "nodes", "is forbidden"]);
+    assert_eq!(overlay(&site), json!("on-delete step=1"));
+    assert_eq!(with(&site, "agent:1"), BTreeSet::from([1, 2]));
+    grant(&site, "nodes", &json!([{"apiGroups": [""], "resources": ["nodes"], "verbs": watch}]));
+    await_nodes(&site, "agent:2", &[1, 2]);
+    until("it is let go", || overlay(&site) == Value::Null);
+}
+
+/// Lets the user of the place do something everywhere.
+fn grant(site: &Site<'_>, what: &str, rules: &Value) {
+    let (name, group) = (format!("{}-{what}", site.user), "rbac.authorization.k8s.io");
+    let version = format!("{group}/v1");
+    let role =
+        json!({"apiVersion": version, "kind": "ClusterRole", "metadata": {"name": name}, "rules": rules});
+    site.api.create(&at("ClusterRole", "", ""), "setup", &role);
+    let binding = json!({
+        "apiVersion": version, "kind": "ClusterRoleBinding", "metadata": {"name": name},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": name},
+        "subjects": [{"apiGroup": group, "kind": "User", "name": site.user}],
+    });
+    site.api.create(&at("ClusterRoleBinding", "", ""), "setup", &binding);
+}
+
+#[test]
 fn a_broken_image_meets_one_node_and_goes_back() {
     let site = Site::new("node-steps-broken");
     let nodes = Nodes::new(&site, 3);
@@ -233,7 +328,7 @@ fn a_step_survives_the_end_of_rhumb_and_an_abort_brings_the_old_pods_back() {
     repo.change("agent.yaml", &agent(&site, "agent:2", words));
     await_nodes(&site, "agent:2", &[1]);
     daemon.kill();
-    // Without rhumb nothing moves, whatever becomes of single pods, and a repair keeps the step.
+    // What somebody else changes meanwhile is repaired, and the step stays.
     let change = json!({"metadata": {"annotations": {"rhumb.dev/step-promote": "auto"}}});
     site.api.merge(&site.at("DaemonSet", "agent"), "somebody", &change);
     let window = site.window();

@@ -97,6 +97,41 @@ fn as_many_go_at_a_time_as_its_strategy_and_the_budget_allow() {
 }
 
 #[test]
+fn a_pod_that_is_ready_and_not_available_yet_counts_as_away() {
+    let words = steps("1");
+    let mut fleet = Fleet::new(3, tight(), &content(1, &words));
+    fleet.pass(Duration::from_secs(5));
+    fleet.young = Duration::from_secs(5);
+    fleet.commit("r2", &content(2, &words));
+    for expected in [&["node-1"][..], &["node-1", "node-2"], &["node-1", "node-2", "node-3"]] {
+        fleet.settle();
+        assert_eq!(log(&fleet), expected);
+        fleet.pass(Duration::from_secs(4));
+        assert_eq!(log(&fleet), expected);
+        fleet.rig.pass_time(Duration::from_secs(1));
+    }
+    fleet.settle();
+    assert_eq!(fleet.shown(), "");
+    assert_eq!(fleet.away, 1);
+}
+
+#[test]
+fn a_node_that_comes_has_the_new_template_by_itself() {
+    let words = manual("50%");
+    let mut fleet = Fleet::new(4, tight(), &content(1, &words));
+    fleet.commit("r2", &content(2, &words));
+    fleet.settle();
+    assert_eq!(log(&fleet), ["node-1", "node-2"]);
+    for name in ["node-5", "node-6"] {
+        let new = fleet.node("node-1").clone();
+        fleet.nodes.insert(name.into(), new);
+    }
+    fleet.settle();
+    assert_eq!(log(&fleet), ["node-1", "node-2"]);
+    assert_eq!(fleet.shown(), "on-delete step=1");
+}
+
+#[test]
 fn what_a_disruption_budget_forbids_waits_gives_its_token_back_and_goes_on() {
     let words = steps("1");
     let mut fleet = Fleet::new(3, Budget { max_workloads: 1, ..tight() }, &content(1, &words));

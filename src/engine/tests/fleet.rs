@@ -40,6 +40,8 @@ pub(super) struct Fleet {
     pub(super) disruption: Disruption,
     /// Whether the engine may not read the nodes.
     pub(super) unreadable: bool,
+    /// So long a pod must be Ready to be available.
+    pub(super) young: Duration,
     /// A content whose pods never get Ready, and nobody says why.
     pub(super) mute: Option<Hash>,
     told: Option<BTreeMap<Arc<str>, NodeFacts>>,
@@ -47,7 +49,7 @@ pub(super) struct Fleet {
     pub(super) log: Vec<Arc<str>>,
     /// The overlays that were laid, in order.
     pub(super) overlays: Vec<String>,
-    /// The most nodes without a Ready pod at a time.
+    /// The most nodes without an available pod at a time.
     pub(super) away: usize,
 }
 
@@ -93,6 +95,7 @@ impl Fleet {
             nodes,
             disruption: Disruption::Allowed,
             unreadable: false,
+            young: Duration::ZERO,
             mute: None,
             told: None,
             log: Vec::new(),
@@ -177,7 +180,7 @@ impl Fleet {
         for id in &dirty {
             self.rig.step(id);
         }
-        let away = self.nodes.values().filter(|node| node.since.is_none()).count();
+        let away = self.nodes.len() - self.available();
         self.away = self.away.max(away);
         happened || !dirty.is_empty() || book != self.rig.world.book
     }
@@ -212,11 +215,17 @@ impl Fleet {
         changed
     }
 
+    fn available(&self) -> usize {
+        let old = |since: &Instant| self.rig.now.duration_since(*since) >= self.young;
+        self.nodes.values().filter(|node| node.since.as_ref().is_some_and(old)).count()
+    }
+
     /// What the status of the DaemonSet says.
     fn count(&mut self, content: Hash) -> bool {
         let number = |count: usize| u32::try_from(count).unwrap();
         let updated = number(self.nodes.values().filter(|node| node.content == content).count());
-        let available = number(self.nodes.values().filter(|node| node.since.is_some()).count());
+        let ready = number(self.nodes.values().filter(|node| node.since.is_some()).count());
+        let available = number(self.available());
         let replicas = number(self.nodes.len());
         let held = self.shown().starts_with("on-delete");
         let phase = if updated < replicas && !held {
@@ -226,7 +235,7 @@ impl Fleet {
         } else {
             RollPhase::Settled
         };
-        let numbers = Rolling { replicas, updated, ready: available, available, phase, ..Rolling::default() };
+        let numbers = Rolling { replicas, updated, ready, available, phase, ..Rolling::default() };
         let shown = self.shown();
         if self.overlays.last() != Some(&shown) {
             self.overlays.push(shown);
