@@ -4,75 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use crate::support::{Api, Daemon, Repo, SOON, Site, at, eventually, until, yaml};
+use crate::support::{Daemon, Nodes, Repo, SOON, Site, at, eventually, until};
 
 const BUDGET: &str = "budget: {soak: 0s, maxUnavailable: 1}";
 
-/// Nodes that run nothing but the pods of one test.
-struct Nodes {
-    api: Api,
-    names: Vec<String>,
-}
-
-impl Nodes {
-    fn new(site: &Site<'_>, count: usize) -> Self {
-        let names: Vec<String> = (1..=count).map(|number| format!("{}-{number}", site.name)).collect();
-        for name in &names {
-            let taint = json!({"key": "site", "value": site.name, "effect": "NoSchedule"});
-            let node = json!({
-                "apiVersion": "v1", "kind": "Node",
-                "metadata": {"name": name, "labels": {"site": site.name}}, "spec": {"taints": [taint]},
-            });
-            site.api.create("/api/v1/nodes", "setup", &node);
-        }
-        Self { api: site.api.clone(), names }
-    }
-
-    fn at(&self, number: usize) -> String {
-        at("Node", "", &self.names[number - 1])
-    }
-
-    fn label(&self, number: usize, key: &str, value: &str) {
-        self.api.merge(&self.at(number), "setup", &json!({"metadata": {"labels": {key: value}}}));
-    }
-
-    /// Its kubelet is gone.
-    fn fail(&self, number: usize) {
-        let down = json!({"metadata": {"annotations": {"controlplane/down": ""}}});
-        self.api.merge(&self.at(number), "setup", &down);
-        let now = "2026-01-01T00:00:00Z";
-        let condition = json!({"type": "Ready", "status": "False", "reason": "Test", "message": "", "lastTransitionTime": now, "lastHeartbeatTime": now});
-        self.api.merge(
-            &format!("{}/status", self.at(number)),
-            "setup",
-            &json!({"status": {"conditions": [condition]}}),
-        );
-    }
-
-    /// Its kubelet is back.
-    fn heal(&self, number: usize) {
-        let up = json!({"metadata": {"annotations": {"controlplane/down": null}}});
-        self.api.merge(&self.at(number), "setup", &up);
-    }
-}
-
-impl Drop for Nodes {
-    fn drop(&mut self) {
-        for name in &self.names {
-            self.api.delete(&at("Node", "", name));
-        }
-    }
-}
-
 /// A DaemonSet on the nodes of this test, with annotations of its own.
 fn agent(site: &Site<'_>, image: &str, words: &str) -> String {
-    let name = &site.name;
-    let place = format!(
-        "    spec:\n      nodeSelector: {{site: {name}}}\n      tolerations: [{{key: site, operator: Exists}}]\n"
-    );
-    yaml::workload("DaemonSet", "agent", 0, image, "{}")
-        .replace("  name: agent\nspec", &format!("  name: agent\n  annotations: {{{words}}}\nspec"))
-        .replace("    spec:\n", &place)
+    Nodes::daemon_set(site, "agent", image, words, "{}")
 }
 
 fn overlay(site: &Site<'_>) -> Value {

@@ -9,6 +9,7 @@
 mod failures;
 mod manifests;
 mod middle;
+mod node_steps;
 mod observer;
 mod processes;
 mod replay;
