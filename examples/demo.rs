@@ -125,7 +125,8 @@ async fn story(stage: &mut Stage, kept: &mut Option<World>) -> Outcome {
     let before = world.broken_file(stage).await?;
     world.removed_file(stage, &before).await?;
     world.broken_image(stage).await?;
-    world.canary(stage).await
+    world.canary(stage).await?;
+    world.undo(stage).await
 }
 
 impl World {

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 
 use super::eyes::until;
-use super::stage::{Expected as _, Outcome, Stage, time};
+use super::stage::{Expected as _, Failure, Outcome, Stage, time};
 use super::{LIMIT, World, after, image};
 
 /// The annotations of a canary, under the name of the Deployment.
@@ -83,6 +83,29 @@ impl World {
         Ok(())
     }
 
+    pub(super) async fn undo(&self, stage: &mut Stage) -> Outcome {
+        stage.step("Take the last release back by hand");
+        self.soaked(stage).await?;
+        stage.command("rhumb rollout undo deploy/shop/web");
+        let mut watch = self.eyes.watch::<Deployment>(self.eyes.shop(), "web").await?;
+        let ordered = Instant::now();
+        let output = self.rhumb.once(&["rollout", "undo", "deploy/shop/web"])?;
+        stage.quote(&String::from_utf8_lossy(&output.stdout));
+        if !output.status.success() {
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            return Err(Failure::new("exit code 0", format!("{}: {said}", output.status)));
+        }
+        let is_back = |web: Option<&Deployment>| web.is_some_and(|web| image(web).ends_with("web:1.5.0"));
+        let back = watch.until("Deployment web with image web:1.5.0", LIMIT, is_back).await?;
+        stage.seen(&format!(
+            "the Deployment has the image of 1.5.0 after {}; git's commit before, with the broken image, is passed over",
+            time(back.saturating_duration_since(ordered))
+        ));
+        self.only_ready("web:1.5.0").await?;
+        stage.seen("it stays so until its content changes in git, or until `rhumb rollout retry`");
+        Ok(())
+    }
+
     /// Waits until what was rolled out before counts as good: it must have been whole for the soak.
     async fn soaked(&self, stage: &mut Stage) -> Outcome {
         let begun = Instant::now();
@@ -90,7 +113,8 @@ impl World {
         until("nothing to be rolled out", LIMIT, async || {
             let budget = budget.get_opt("rollout-budget.rhumb.dev").await.expected("to read the budget")?;
             let claims = budget.and_then(|budget| budget.data?.remove("claims")).unwrap_or_default();
-            Ok(if claims.contains("object") { Err(claims) } else { Ok(()) })
+            let free = claims.is_empty() || claims.starts_with(r#"{"claims":[],"units":[]"#);
+            Ok(if free { Ok(()) } else { Err(claims) })
         })
         .await?;
         stage.note(&format!(

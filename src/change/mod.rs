@@ -1,6 +1,6 @@
 //! What differs, and what it means for running pods.
 //!
-//! Owns the list of differing fields ([`fields`]), what a change does to pods ([`impact`], [`may_restart`],
+//! Owns the list of differing fields ([`fields`]), what a change does to pods ([`impact`],
 //! [`touches_template`]), the API's table of fields that cannot change ([`immutable()`]) and the forms in which an
 //! object is shown ([`presentable`], [`yaml()`], [`unified`]).
 //!
@@ -18,7 +18,7 @@ mod yaml;
 
 pub use diff::fields;
 pub use immutable::{Rule, immutable};
-pub use pods::{impact, may_restart, touches_template};
+pub use pods::{impact, touches_template};
 pub use present::{laid_over, presentable, presentable_pair, unified};
 pub use yaml::yaml;
 

@@ -123,28 +123,6 @@ fn gone(kind: &GroupKind, before: &Value) -> Impact {
     }
 }
 
-/// Whether a change between two contents may restart pods, by the manifests alone: sure when it says no. An
-/// unknown accepted content may be anything.
-pub fn may_restart(kind: &GroupKind, accepted: Option<&Value>, candidate: &Value) -> bool {
-    if kind.is("", "Pod") {
-        return accepted.is_none_or(|accepted| accepted.get("spec") != candidate.get("spec"));
-    }
-    let roll = Roll::of(kind);
-    if !rolls(roll, candidate) {
-        return false;
-    }
-    if accepted.is_some_and(|accepted| {
-        first_ordinal(kind, accepted) != first_ordinal(kind, candidate)
-            || leaves_nodes(kind, accepted, candidate)
-    }) {
-        return true;
-    }
-    if holds_all(roll, candidate) {
-        return false;
-    }
-    accepted.is_none_or(|accepted| templates_differ(accepted, candidate) || frees(roll, accepted, candidate))
-}
-
 /// Whether repairing these lost paths may restart pods; paths of the object's own content.
 pub fn touches_template(kind: &GroupKind, uncovered: &[Path]) -> bool {
     let place: &[&str] = match Roll::of(kind) {

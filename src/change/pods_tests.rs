@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Impact, ImpactKind, impact, may_restart, touches_template};
+use super::{Impact, ImpactKind, impact, touches_template};
 use crate::fields::Path;
 use crate::object::GroupKind;
 
@@ -214,41 +214,6 @@ fn a_bare_pod_restarts_for_an_image_and_is_recreated_for_the_rest() {
 fn an_immutable_field_recreates_the_object_with_its_pods() {
     let set = |name: &str| Some(workload("db:1", json!({"replicas": 3, "serviceName": name})));
     check("StatefulSet", set("a"), set("b"), ImpactKind::Recreate, 3);
-}
-
-#[test]
-fn manifests_alone_tell_when_no_pod_can_restart() {
-    fn check(name: &str, accepted: Option<Value>, candidate: Value, expected: bool) {
-        assert_eq!(may_restart(&kind(name), accepted.as_ref(), &candidate), expected, "{name} {candidate}");
-    }
-    let web = |image: &str| workload(image, json!({}));
-    let with = |spec: Value| workload("web:1", spec);
-    check("Deployment", Some(web("web:1")), web("web:2"), true);
-    check("Deployment", Some(web("web:1")), with(json!({"replicas": 7})), false);
-    check("Deployment", None, web("web:1"), true);
-    check("Deployment", Some(with(json!({"paused": true}))), web("web:1"), true);
-    check("Deployment", Some(web("web:1")), workload("web:2", json!({"paused": true})), false);
-    let partition = |n: i64| with(json!({"updateStrategy": {"rollingUpdate": {"partition": n}}}));
-    check("StatefulSet", Some(partition(3)), partition(1), true);
-    check("StatefulSet", Some(partition(1)), partition(3), false);
-    let ordinals =
-        |start: i64| with(json!({"ordinals": {"start": start}, "updateStrategy": {"type": "OnDelete"}}));
-    check("StatefulSet", Some(ordinals(0)), ordinals(1), true);
-    check("StatefulSet", Some(ordinals(1)), ordinals(1), false);
-    check("StatefulSet", None, ordinals(1), false);
-    let on_delete = with(json!({"updateStrategy": {"type": "OnDelete"}}));
-    let mut elsewhere = on_delete.clone();
-    elsewhere["spec"]["template"]["spec"]["nodeSelector"] = json!({"disk": "fast"});
-    check("DaemonSet", Some(on_delete.clone()), elsewhere, true);
-    check("DaemonSet", Some(on_delete.clone()), web("web:1"), true);
-    check("DaemonSet", Some(web("web:0")), on_delete, false);
-    check("Pod", Some(json!({"spec": {"a": 1}})), json!({"spec": {"a": 2}}), true);
-    check("Pod", Some(json!({"spec": {"a": 1}})), json!({"spec": {"a": 1}, "metadata": {}}), false);
-    check("ConfigMap", None, json!({"data": {}}), false);
-    check("CronJob", None, web("web:1"), false);
-    check("Rollout", Some(web("web:1")), web("web:2"), true);
-    check("Rollout", None, json!({"spec": {"size": 3}}), false);
-    check("Job", Some(web("job:1")), web("job:2"), false);
 }
 
 #[test]

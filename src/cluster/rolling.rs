@@ -27,7 +27,8 @@ pub fn of(kind: &GroupKind, object: &Value) -> Option<Rolling> {
         "DaemonSet" => daemon_set(object),
         _ => return None,
     };
-    Some(Rolling { may_lose: Strategy::of(kind, object).may_lose(rolling.replicas), ..rolling })
+    let may_lose = Strategy::of(kind, object).may_lose(rolling.replicas);
+    Some(Rolling { may_lose, ..rolling })
 }
 
 /// What is laid over the content of a workload. A rollout that is held though nobody says by what was held by us, and

@@ -105,6 +105,7 @@ impl Lens {
         Live {
             uid: Uid((&*meta.uid.0).into()),
             rv,
+            generation: meta.generation,
             gvk: self.kind.gvk.clone(),
             owner: owner::of(meta, ours, &self.interner),
             release,

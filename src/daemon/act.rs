@@ -8,15 +8,16 @@ use serde_json::Value;
 
 use super::contents::{self, Contents};
 use super::event::{Event, Trouble};
+use crate::change;
 use crate::cluster::{
     Cluster, Deleted, Denial, Error, Fault, Force, Kind, Looked as Found, Propagation, Reclaimed, Retry,
 };
 use crate::engine::{
-    Action, Apply, Binds, Cover, Failure, Form, Guard, Looked, Lost, Outcome, Purpose, Release, Removal,
-    Rule, Rv, Shared, Verified, Written,
+    Action, Apply, Binds, Cover, Failure, Foreseen, Form, Guard, Looked, Lost, Outcome, Purpose, Release,
+    Removal, Rule, Rv, Shared, Uid, Verified, Written,
 };
 use crate::fields::{self, Coverage, Path};
-use crate::object::{ObjectId, Revision, text_at};
+use crate::object::{ObjectId, Revision, at, text_at};
 use crate::report::Told;
 
 /// What actions are carried out with. Cheap to clone.
@@ -46,6 +47,30 @@ impl Hands {
             Err(error) => (Outcome::Failed(failure(&error)), None),
         };
         Event::Done(id, Action::Apply(apply), outcome, told)
+    }
+
+    /// Asks what a write would do to pods. What it would be is asked without overlay: that only holds it up.
+    pub(super) async fn dry_run(self, kind: Arc<Kind>, id: ObjectId, apply: Apply) -> Event {
+        let outcome = self.foreseen(&kind, &id, &apply).await;
+        let outcome = outcome.map_or_else(Outcome::Failed, Outcome::Foreseen);
+        Event::Done(id, Action::DryRun(apply), outcome, None)
+    }
+
+    async fn foreseen(&self, kind: &Kind, id: &ObjectId, apply: &Apply) -> Result<Foreseen, Failure> {
+        let before = self.cluster.get(kind, id).await.map_err(|error| failure(&error))?;
+        let before = before.ok_or(Failure::Conflict(Duration::ZERO))?;
+        let release = Release { hash: apply.form.hash(&apply.want), revision: apply.revision.clone() };
+        let (contents, want) = (self.contents.clone(), apply.want.clone());
+        let (form, live) = (Form { overlay: None, ..apply.form }, before.clone());
+        let body = blocking(move || contents.body_for(&want, &release, form, &live)).await;
+        let (body, _) = body.map_err(|error| Failure::Unknown(error.to_string().into(), Duration::ZERO))?;
+        let uid = Uid(text_at(&before, &["metadata", "uid"]).into());
+        let generation = at(&before, &["metadata", "generation"]).and_then(Value::as_i64).unwrap_or(0);
+        let guard = Guard::Uid(uid.clone());
+        let after = self.cluster.dry_run(kind, id, &body, &guard, Force::Yes).await;
+        let after = after.map_err(|error| failure(&error))?;
+        let impact = change::impact(&id.group_kind(), Some(&before), Some(&after));
+        Ok(Foreseen { content: apply.want.hash, uid, generation, impact })
     }
 
     /// What is sent, and what it must find.
@@ -200,7 +225,7 @@ impl Question {
     }
 
     fn lost(&self, paths: &[Path]) -> Cover {
-        let template = crate::change::touches_template(&self.id.group_kind(), paths);
+        let template = change::touches_template(&self.id.group_kind(), paths);
         Cover::Lost(if template { Lost::Template } else { Lost::InPlace })
     }
 

@@ -1,5 +1,6 @@
 //! One task per source: looks at it, reads what changed, and looks up older contents.
 
+mod missing;
 mod past;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -11,6 +12,7 @@ use futures::{FutureExt as _, StreamExt as _};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
+use self::missing::{Lookup, Missing};
 use super::act::blocking;
 use super::event::Event;
 use super::pins::Pins;
@@ -47,6 +49,7 @@ pub(super) struct Feed {
     trouble: Option<Arc<str>>,
     extent: Extent,
     pins: Pins,
+    missing: Missing,
     /// The reading after which a look was asked for last, and the one that was answered.
     asked: u64,
     answered: u64,
@@ -66,7 +69,8 @@ impl Feed {
     pub(super) fn new(source: Source, dialect: Dialect, scopes: Scopes, events: mpsc::Sender<Event>) -> Self {
         let place = source.identity().to_owned();
         let (told, trouble, extent, pins) = (None, None, Extent::Changes, Pins::default());
-        Self { source, dialect, scopes, events, told, place, trouble, extent, pins, asked: 0, answered: 0 }
+        let (missing, asked, answered) = (Missing::default(), 0, 0);
+        Self { source, dialect, scopes, events, told, place, trouble, extent, pins, missing, asked, answered }
     }
 
     /// Runs until nobody listens any more.
@@ -86,8 +90,8 @@ impl Feed {
                         desk.take(order, self.shelf());
                         continue;
                     },
-                    Some(event) = desk.lookups.next(), if !desk.lookups.is_empty() => {
-                        if self.events.send(event).await.is_err() {
+                    Some(found) = desk.lookups.next(), if !desk.lookups.is_empty() => {
+                        if let Some(event) = desk.found(found) && self.events.send(event).await.is_err() {
                             return;
                         }
                         continue;
@@ -120,7 +124,11 @@ impl Feed {
             tokio::select! {
                 biased;
                 told = &mut work => return Some(told),
-                Some(event) = desk.lookups.next(), if !desk.lookups.is_empty() => events.send(event).await.ok()?,
+                Some(found) = desk.lookups.next(), if !desk.lookups.is_empty() => {
+                    if let Some(event) = desk.found(found) {
+                        events.send(event).await.ok()?;
+                    }
+                }
                 order = desk.orders.recv() => desk.take(order?, beside.clone()),
             }
         }
@@ -128,7 +136,18 @@ impl Feed {
 
     async fn carry_out(&mut self, deed: Deed) -> Vec<Event> {
         match deed {
-            Deed::Look | Deed::Poll => self.look().await,
+            Deed::Look | Deed::Poll => {
+                let mut told = self.look().await;
+                told.extend(self.bring_missing().await);
+                told
+            }
+            Deed::Bring(wanted) => {
+                self.missing.push(wanted);
+                // Whether the source itself can be read may not have been noticed yet.
+                let mut told = self.look().await;
+                told.extend(self.bring_missing().await);
+                told
+            }
             Deed::Pin => {
                 self.pin().await;
                 Vec::new()
@@ -140,7 +159,9 @@ impl Feed {
             }
             Deed::LookAfter(reading) => {
                 self.asked = self.asked.max(reading);
-                self.look().await
+                let mut told = self.look().await;
+                told.extend(self.bring_missing().await);
+                told
             }
             Deed::Want(revisions) => {
                 self.pins.want(revisions);
@@ -251,7 +272,7 @@ struct Desk {
     orders: mpsc::Receiver<Order>,
     /// What was ordered and is not begun.
     later: VecDeque<Deed>,
-    lookups: FuturesUnordered<BoxFuture<'static, Event>>,
+    lookups: FuturesUnordered<BoxFuture<'static, Lookup>>,
 }
 
 impl Desk {
@@ -261,12 +282,25 @@ impl Desk {
             Order::Resolve(revision, wanted) => {
                 return self.lookups.push(beside.resolve(revision, wanted).boxed());
             }
-            Order::LookBack(undo) => return self.lookups.push(beside.look_back(undo).boxed()),
+            Order::LookBack(undo) => {
+                return self.lookups.push(beside.look_back(undo).map(Lookup::Done).boxed());
+            }
             Order::Scopes(scopes) => Deed::ReadAgain(scopes),
             Order::Look(reading) => Deed::LookAfter(reading),
             Order::Pin(revisions) => Deed::Want(revisions),
         };
         self.later.push_back(deed);
+    }
+
+    /// What a look-up found is told, unless something has to be fetched for it.
+    fn found(&mut self, found: Lookup) -> Option<Event> {
+        match found {
+            Lookup::Done(event) => Some(event),
+            Lookup::Missing(wanted) => {
+                self.later.push_back(Deed::Bring(wanted));
+                None
+            }
+        }
     }
 }
 
@@ -284,6 +318,8 @@ enum Deed {
     LookAfter(u64),
     /// These revisions will be kept.
     Want(BTreeSet<Revision>),
+    /// A revision of which contents are wanted is not here.
+    Bring(missing::Wanted),
 }
 
 /// Where older contents are looked up, whatever else is being done.
@@ -292,13 +328,6 @@ struct Shelf {
     reader: Reader,
     dialect: Dialect,
     scopes: Scopes,
-}
-
-impl Shelf {
-    async fn resolve(self, revision: Revision, wanted: Vec<(ObjectId, Hash)>) -> Event {
-        let Self { reader, dialect, scopes } = self;
-        Event::Resolved(blocking(move || past::resolve(&reader, &dialect, scopes, &revision, wanted)).await)
-    }
 }
 
 impl Shelf {

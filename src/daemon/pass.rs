@@ -69,6 +69,7 @@ impl Pass {
                 id: id.clone(),
                 gvk,
                 origin,
+                wave: told.map_or(0, |planned| planned.wave),
                 verdict,
                 impact: told.map_or(Impact { kind: ImpactKind::None, pods: 0 }, |planned| planned.impact),
                 fields: told.map(|planned| planned.fields.clone()).unwrap_or_default(),
@@ -83,6 +84,7 @@ impl Pass {
             complete: self.incomplete.is_empty(),
             guarded: self.told.values().any(Told::is_guarded),
             objects: objects.collect(),
+            units: Vec::new(),
             diagnostics: self.diagnostics.clone(),
             notes: self.notes.clone(),
         }

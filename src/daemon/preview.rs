@@ -22,7 +22,7 @@ use crate::cluster::{
 use crate::engine::{
     Action, Apply, Budget, Cover, Decision, Engine, Form, GROUP_DOWN, Guard, Inventory, KindState, Looked,
     Lost, Plan, Planned, Purpose, Reason, Recreate, Release, Removal, Served, Shared, Source, SourceId,
-    Verdict, Verified, replaceable, without_ignored,
+    Verdict, Verified, replaceable, units, without_ignored,
 };
 use crate::fields::{self, Coverage};
 use crate::object::{Class, GroupKind, Gvk, ObjectId, Revision};
@@ -325,14 +325,14 @@ impl Preview {
             .filter_map(|planned| async { planned })
             .collect()
             .await;
-        let waves = |id: &ObjectId| {
-            self.engine.entry(id).and_then(|e| e.want()).map_or(0, |(_, desired)| desired.wave)
-        };
         planned.sort_by_cached_key(|p| {
             let deletion = p.verdict == Verdict::Delete;
             let rank = i16::from(crate::graph::rank(&p.id.group_kind()));
-            (deletion, waves(&p.id), if deletion { -rank } else { rank }, p.id.clone())
+            (deletion, p.wave, if deletion { -rank } else { rank }, p.id.clone())
         });
+        let changed = planned.iter().filter(|planned| planned.verdict != Verdict::Unchanged);
+        let changed: Vec<&ObjectId> = changed.map(|planned| &planned.id).collect();
+        let units = units(&planned, &self.engine.parts(&changed));
         let guarded = |decision: &Decision| matches!(decision.reason, Some(Reason::Confirm(_)));
         Plan {
             guarded: decisions.values().any(guarded),
@@ -340,6 +340,7 @@ impl Preview {
             revision: source.head.as_ref().map(ToString::to_string).unwrap_or_default(),
             complete: source.incomplete.is_none(),
             objects: planned,
+            units,
             notes: self.engine.unlisted(ONLY).into_iter().collect(),
             diagnostics: source.diagnostics(),
         }
@@ -395,6 +396,7 @@ impl Preview {
             id: id.clone(),
             gvk,
             origin: want.map(|want| want.origin().clone()),
+            wave: entry.want().map_or(0, |(_, desired)| desired.wave),
             verdict: Verdict::Unchanged,
             impact: Impact { kind: ImpactKind::None, pods: 0 },
             fields: Vec::new(),

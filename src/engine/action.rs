@@ -78,6 +78,8 @@ pub enum Action {
     Inspect(Shared, Form),
     /// Read what was accepted before from its revision.
     Resolve,
+    /// Ask the API server what a write would do to pods.
+    DryRun(Apply),
     /// Write.
     Apply(Apply),
     /// Delete this incarnation in this version.

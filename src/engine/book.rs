@@ -19,7 +19,13 @@ pub struct Book {
     pub claims: BTreeMap<ObjectId, Claim>,
     /// Units that are being released.
     pub units: Vec<Unit>,
+    /// Units that were released, the newest last: what an undo goes back to.
+    pub past: Vec<Unit>,
 }
+
+/// So many objects are remembered of units that were released: some 50 KB, in an object that is written twice for
+/// each rollout and that holds 1 MiB.
+const PAST: usize = 200;
 
 /// One workload that may restart pods.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,6 +94,8 @@ pub struct NotABook(#[from] serde_json::Error);
 struct BookText {
     claims: Vec<ClaimText>,
     units: Vec<UnitText>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    past: Vec<UnitText>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -150,6 +158,7 @@ impl Book {
         Ok(Self {
             claims: read.claims.iter().filter_map(claim).collect(),
             units: read.units.into_iter().map(UnitText::read).collect(),
+            past: read.past.into_iter().map(UnitText::read).collect(),
         })
     }
 
@@ -165,8 +174,18 @@ impl Book {
         let text = BookText {
             claims: self.claims.iter().map(claim).collect(),
             units: self.units.iter().map(UnitText::of).collect(),
+            past: self.past.iter().map(UnitText::of).collect(),
         };
         serde_json::to_string(&text).unwrap_or_default()
+    }
+
+    /// Remembers a unit that was released. Of what would be too much the oldest is forgotten.
+    pub(super) fn remember(&mut self, unit: Unit) {
+        self.past.push(unit);
+        let count = |past: &[Unit]| past.iter().map(|unit| unit.members.len()).sum::<usize>();
+        while count(&self.past) > PAST {
+            self.past.remove(0);
+        }
     }
 
     /// The record of the unit that an object of an inventory is in.
@@ -241,6 +260,11 @@ mod tests {
                 ]
                 .into(),
             }],
+            past: vec![Unit {
+                applyset: "b-v1".into(),
+                revision: Revision::new("old"),
+                members: [(config("env"), member(Some("old"), Good::Absent))].into(),
+            }],
         };
         assert_eq!(Book::parse(&book.text()).unwrap(), book);
         assert_eq!(Book::parse("{}").unwrap(), Book::default());
@@ -253,6 +277,28 @@ mod tests {
 
     fn config(name: &str) -> ObjectId {
         ObjectId::new(&GroupKind::new("", "ConfigMap"), Some("shop"), name)
+    }
+
+    #[test]
+    fn of_released_units_the_newest_are_remembered() {
+        let member = || Member { content: None, good: Good::Unknown };
+        let unit = |revision: usize, objects: usize| Unit {
+            applyset: "a-v1".into(),
+            revision: Revision::new(&revision.to_string()),
+            members: (0..objects).map(|n| (config(&n.to_string()), member())).collect(),
+        };
+        let check = |sizes: &[usize], expected: &[usize]| {
+            let mut book = Book::default();
+            for (revision, size) in sizes.iter().enumerate() {
+                book.remember(unit(revision, *size));
+            }
+            let kept: Vec<String> = book.past.iter().map(|unit| unit.revision.to_string()).collect();
+            assert_eq!(kept, expected.iter().map(ToString::to_string).collect::<Vec<_>>(), "{sizes:?}");
+        };
+        check(&[1, 1], &[0, 1]);
+        check(&[PAST, 1], &[1]);
+        check(&[1, PAST - 2, 2], &[1, 2]);
+        check(&[1, PAST + 1], &[]);
     }
 
     #[test]

@@ -147,6 +147,7 @@ fn rolled(template: &Value, content: &Value) -> Hash {
         &["spec", "paused"][..],
         &["spec", "updateStrategy", "type"],
         &["spec", "updateStrategy", "rollingUpdate", "partition"],
+        &["spec", "ordinals", "start"],
     ];
     let held: Vec<Value> = held.iter().map(|path| at(content, path).cloned().unwrap_or_default()).collect();
     if held.iter().all(Value::is_null) {

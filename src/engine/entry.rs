@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::{Desired, Instead, Live, Overlay, Release, Rv, Shared, Want};
+use super::{Desired, Foreseen, Instead, Live, Overlay, Release, Rv, Shared, Want};
 use crate::object::{Hash, ObjectId, Revision};
 
 /// Number of a source in its engine.
@@ -137,6 +137,8 @@ pub struct Entry {
     pub written: Option<(Rv, Instant)>,
     /// Whether what is there is covered by our entry.
     pub verified: Option<Verified>,
+    /// What the server says that a content would do to pods.
+    pub foreseen: Option<Box<Foreseen>>,
     /// The last refusal.
     pub refused: Option<Box<Refusal>>,
     /// When we repaired it, of the last minute: five are a fight.

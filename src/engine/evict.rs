@@ -466,6 +466,7 @@ impl Engine {
         self.withdraw(id);
         let Some(before) = self.rollouts.rolls.remove(id) else { return };
         let mut roll = Roll::new(Token::Held, ask.cost, Some(claim), before.written);
+        roll.after = before.after;
         roll.pods = before.pods;
         if let Some(fleet) = self.rollouts.fleets.get_mut(id) {
             fleet.lacks = Lacking::Nothing;

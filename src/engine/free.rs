@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::node_steps::{OrdinalPod, Ordinals, PodState, stuck};
 use super::pods::{PodFacts, RESTARTS, Readiness, patience};
+use super::rolls::After;
 use super::state::Engine;
 use super::{Rv, Uid};
 use crate::object::ObjectId;
@@ -44,8 +45,9 @@ impl Engine {
         let set =
             Ordinals { start: rolling.first, partition: 0, wanted: pods.newest.clone()?, current: "".into() };
         let ordinals: Vec<OrdinalPod> = pods.pods.iter().filter_map(|pod| ordinal(pod, now)).collect();
-        // What goes back leaves a content that is known to be bad; otherwise an older pod may just be slow.
-        let patience = if self.goes_back(id) { Duration::ZERO } else { Duration::MAX };
+        // What it leaves may be known to be bad; otherwise an older pod may just be slow.
+        let is_bad = self.goes_back(id) || roll.after == After::Failure;
+        let patience = if is_bad { Duration::ZERO } else { Duration::MAX };
         let found = stuck(&set, &ordinals, patience)?;
         // Below its partition the pods keep another template on purpose.
         if found.ordinal.saturating_sub(rolling.first) < rolling.partition {

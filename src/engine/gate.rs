@@ -99,15 +99,10 @@ impl Engine {
             [] => None,
             [(_, Want::Object(desired))] => match self.shown(need) {
                 None => held("is not there yet"),
-                Some(_)
-                    if entry
-                        .instead
-                        .as_ref()
-                        .is_some_and(|one| matches!(one.content, Substitute::Named(_))) =>
-                {
+                Some(_) if entry.instead.as_ref().is_some_and(|one| one.content.is_awaited()) => {
                     held("goes back first")
                 }
-                Some(_) if entry.candidate().is_none() || self.is_left_alone(need) => None,
+                Some(_) if entry.candidate().is_none() || is_back(entry) || self.is_left_alone(need) => None,
                 Some(_) => {
                     let refused = entry.refused.as_ref().filter(|refusal| refusal.content == desired.hash);
                     match refused {
@@ -286,7 +281,7 @@ impl Engine {
         if self.is_left_alone(id) {
             return None;
         }
-        if entry.candidate().is_some() && entry.want().is_some() {
+        if entry.candidate().is_some() && entry.want().is_some() && !is_back(entry) {
             return Some("is changed".to_owned());
         }
         if self.is_rolling(id) {
@@ -480,6 +475,11 @@ fn is_named_after(definition: &str, kind: &GroupKind) -> bool {
     definition
         .split_once('.')
         .is_some_and(|(plural, group)| group == &*kind.group && plural.starts_with(stem))
+}
+
+/// Whether it is back at what was good, though that cannot be read any more.
+fn is_back(entry: &Entry) -> bool {
+    entry.instead.as_ref().is_some_and(|instead| matches!(instead.content, Substitute::Lost(_)))
 }
 
 /// Healthy as far as others wait for it: a claim may wait for the very pod that waits for it.

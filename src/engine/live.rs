@@ -119,6 +119,8 @@ pub struct Live {
     pub uid: Uid,
     /// Version of this view.
     pub rv: Rv,
+    /// `metadata.generation`: grows with each change of the spec.
+    pub generation: i64,
     /// The version of the kind that it was read in.
     pub gvk: Gvk,
     /// By its marks.

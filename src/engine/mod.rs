@@ -24,6 +24,7 @@ mod desired;
 mod effective;
 mod entry;
 mod evict;
+mod foresee;
 mod free;
 mod gate;
 mod ignore;
@@ -42,6 +43,7 @@ mod prune;
 mod reason;
 mod rejection;
 mod resolve;
+mod returning;
 mod rolls;
 mod selector;
 mod shown;
@@ -75,6 +77,7 @@ pub use desired::{Desired, Ends, Place, Recreate, Shared, Traits, is_workload};
 pub use effective::{Form, Replicas, effective, stamped};
 pub use entry::{Accepted, Cover, Entry, Looked, Lost, Refusal, Rule, SourceId, Topic, Verified};
 pub use evict::{DuePod, Eviction, REFUSED};
+pub use foresee::Foreseen;
 pub use free::StuckPod;
 pub use ignore::{
     Binds, IGNORE_FIELDS, Ignored, RECONCILE, Reconcile, Settled, left_to_others, reconcile, without_ignored,
@@ -89,7 +92,7 @@ pub use orders::{Past, Undo};
 pub use others::SPENT;
 pub use outcome::{Failure, Outcome, Written, replaceable};
 pub use overlay::{HELD, NotAnOverlay, OVERLAY, Overlay, overlaid};
-pub use plan::{Plan, Planned, Verdict};
+pub use plan::{Plan, Planned, PlannedUnit, Verdict, units};
 pub use pods::{
     Ended, Failing, PASSING, PodFacts, RESTARTS, Readiness, Refused, Trouble, UNSCHEDULABLE, Unschedulable,
     WorkloadPods, failing, patience, ripens,

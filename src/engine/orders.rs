@@ -348,10 +348,60 @@ impl Engine {
         let Some(from) = release.map(|release| release.revision.clone()) else {
             return Answer::Now(format!("nothing to undo: {id} shows no content of a revision"));
         };
+        if let Some(unit) = self.replaced(source, id).filter(|_| to.is_none()) {
+            return Answer::Now(self.take_back(source, id, unit));
+        }
         let objects = self.brought_together(source, id, &from);
         let undo = Undo { token: token.clone(), id: id.clone(), source, from, to, objects };
         self.orders.undos.insert(token.clone(), undo);
         Answer::Later
+    }
+
+    /// The unit that brought the content that an object shows, as far as its contents are still there.
+    fn replaced(&self, source: SourceId, id: &ObjectId) -> Option<Unit> {
+        let shows = |id: &ObjectId, member: &Member| match member.content {
+            Some(content) => self.shows(id, content),
+            None => self.shown(id).is_none(),
+        };
+        let past = &self.rollouts.book.as_ref()?.past;
+        let brought = |unit: &&Unit| {
+            let member = unit.members.get(id).filter(|member| member.content.is_some());
+            unit.applyset == self.applysets[source] && member.is_some_and(|member| shows(id, member))
+        };
+        let mut unit = past.iter().rev().find(brought)?.clone();
+        unit.members.retain(|id, member| shows(id, member));
+        Some(unit)
+    }
+
+    /// Goes back to what was in force before a unit.
+    fn take_back(&mut self, source: SourceId, id: &ObjectId, mut unit: Unit) -> String {
+        let to = match unit.members.get(id).map(|member| &member.good) {
+            Some(Good::Release(good)) => good.revision.short().to_owned(),
+            _ => format!("what was before {}", unit.revision.short()),
+        };
+        for (id, member) in &mut unit.members {
+            member.content = self.wanted_hash(source, id);
+        }
+        let is_asked_for = |member: &Member| matches!(&member.good, Good::Release(good) if Some(good.hash) == member.content);
+        if unit.members.get(id).is_some_and(is_asked_for) {
+            return format!("nothing to undo: the newest revision asks for {id} as it was in {to}");
+        }
+        self.undone(source, id, unit, &to)
+    }
+
+    fn wanted_hash(&self, source: SourceId, id: &ObjectId) -> Option<Hash> {
+        match self.sources[source].catalog.want(id) {
+            Some(Want::Object(desired)) => Some(desired.hash),
+            _ => None,
+        }
+    }
+
+    fn undone(&mut self, source: SourceId, id: &ObjectId, unit: Unit, to: &str) -> String {
+        let from = unit.revision.short().to_owned();
+        let words = format!("undone: revision {from} of {id} ({}) goes back to {to}", objects(&unit));
+        let cause = format!("revision {from} undone by hand").into();
+        self.reject_by_hand(source, Rejection { unit, way: Way::Back, cause });
+        words
     }
 
     /// The objects of a source that one revision brought and that are connected with this one.
@@ -408,10 +458,7 @@ impl Engine {
 
     fn go_back(&mut self, undo: &Undo, shown: &Release, past: &Past) -> String {
         let (id, to) = (&undo.id, past.revision.short());
-        let wanted = |id: &ObjectId| match self.sources[undo.source].catalog.want(id) {
-            Some(Want::Object(desired)) => Some(desired.hash),
-            _ => None,
-        };
+        let wanted = |id: &ObjectId| self.wanted_hash(undo.source, id);
         let target = past.contents.get(id);
         if target.is_some_and(|target| target.is_release(shown.hash)) {
             return format!("nothing to undo: {id} is in revision {to} as it is now");
@@ -430,11 +477,7 @@ impl Engine {
             revision: undo.from.clone(),
             members: undo.objects.iter().map(member).collect(),
         };
-        let from = undo.from.short();
-        let words = format!("undone: revision {from} of {id} ({}) goes back to {to}", objects(&unit));
-        let cause = format!("revision {from} undone by hand").into();
-        self.reject_by_hand(undo.source, Rejection { unit, way: Way::Back, cause });
-        words
+        self.undone(undo.source, id, unit, to)
     }
 }
 

@@ -7,7 +7,7 @@ use super::action::{Action, Apply, Purpose, Removal, Restarts};
 use super::decide::FIGHT_WINDOW;
 use super::entry::{Accepted, Looked, Refusal, Rule, Verified};
 use super::state::Engine;
-use super::{Cover, Live, RollPhase, Rv, is_workload};
+use super::{Cover, Foreseen, Live, RollPhase, Rv, is_workload};
 use crate::object::{GroupKind, ObjectId};
 
 /// What the server answered to an apply that it carried out.
@@ -44,6 +44,8 @@ impl std::fmt::Display for Failure {
 pub enum Outcome {
     /// An apply was carried out, or changed nothing.
     Applied(Written),
+    /// What an apply would do.
+    Foreseen(Foreseen),
     /// A deletion was accepted.
     Deleted,
     /// It was not carried out.
@@ -57,7 +59,8 @@ impl Engine {
             (Action::Apply(apply), Outcome::Applied(written)) => self.applied(id, apply, &written.live, now),
             (Action::Delete(_, rv, removal), Outcome::Deleted) => self.deleted(id, *rv, *removal, now),
             (_, Outcome::Failed(failure)) => self.failed(id, action, failure, now),
-            (_, Outcome::Applied(_) | Outcome::Deleted) => {}
+            (Action::DryRun(_), Outcome::Foreseen(foreseen)) => self.foresees(id, foreseen),
+            (_, Outcome::Applied(_) | Outcome::Deleted | Outcome::Foreseen(_)) => {}
         }
         self.changed(id);
     }
@@ -86,8 +89,7 @@ impl Engine {
             _ => {}
         }
         entry.brought = Some(apply.revision.clone());
-        entry.refused = None;
-        entry.failed = None;
+        (entry.refused, entry.failed, entry.foreseen) = (None, None, None);
         // Whatever the server tracks of our own apply is all that it will ever track of this content.
         entry.verified = Some(Verified {
             content: apply.form.hash(&apply.want),
@@ -140,7 +142,9 @@ impl Engine {
             (Failure::Unknown(..), Some(seen)) => Some(Rv(seen.0 + 1)),
             _ => None,
         };
-        self.roll_unanswered(id, written);
+        if !matches!(action, Action::DryRun(_)) {
+            self.roll_unanswered(id, written);
+        }
         let Some(entry) = self.entries.get_mut(id) else { return };
         match failure {
             Failure::Conflict(rest) => {
@@ -150,7 +154,7 @@ impl Engine {
                 entry.failed = (!rest.is_zero()).then(|| (now + rest, "somebody else wrote first".into()));
             }
             Failure::Refused(text, rule, after) => match action {
-                Action::Apply(apply) => {
+                Action::Apply(apply) | Action::DryRun(apply) => {
                     let retry = after.map(|after| now + after);
                     let text = if rule == Rule::Immutable { replaceable(&text) } else { text };
                     entry.refused = Some(Box::new(Refusal { content: apply.want.hash, text, retry, rule }));

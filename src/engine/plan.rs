@@ -1,10 +1,11 @@
 //! What one pass would do, or did, as a value: the one form that text, diff and JSON are made of.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::change::{FieldChange, Impact};
+use crate::change::{FieldChange, Impact, ImpactKind};
 use crate::object::{Diagnostic, Gvk, ObjectId, Origin};
 
 /// What is decided for one object.
@@ -61,6 +62,8 @@ pub struct Planned {
     pub gvk: Gvk,
     /// Where the manifest is; none for an object that is only in the cluster.
     pub origin: Option<Origin>,
+    /// Order of release, lower first.
+    pub wave: i32,
     /// What is decided.
     pub verdict: Verdict,
     /// What that does to pods.
@@ -73,6 +76,46 @@ pub struct Planned {
     pub before: Option<Arc<Value>>,
     /// The whole object after, likewise; none when it goes away.
     pub after: Option<Arc<Value>>,
+}
+
+impl Planned {
+    /// Pods that are replaced, one after the other or all at once.
+    pub fn restarts(&self) -> u32 {
+        match self.impact.kind {
+            ImpactKind::Restart | ImpactKind::Recreate => self.impact.pods,
+            ImpactKind::None | ImpactKind::InPlace | ImpactKind::Scale => 0,
+        }
+    }
+}
+
+/// Objects that are released together, and that restart pods.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlannedUnit {
+    /// The wave in which its first workload is restarted.
+    pub wave: i32,
+    /// Its objects, in order of release.
+    pub members: Vec<ObjectId>,
+}
+
+/// Of these connected parts those that restart pods, in the order in which the budget releases them.
+pub fn units(objects: &[Planned], parts: &[Vec<ObjectId>]) -> Vec<PlannedUnit> {
+    let numbers: BTreeMap<&ObjectId, usize> =
+        parts.iter().enumerate().flat_map(|(number, part)| part.iter().map(move |id| (id, number))).collect();
+    let mut found: BTreeMap<usize, Vec<&Planned>> = BTreeMap::new();
+    for planned in objects {
+        if let Some(number) = numbers.get(&planned.id) {
+            found.entry(*number).or_default().push(planned);
+        }
+    }
+    let first = |members: &[&Planned]| {
+        let restarting = members.iter().filter(|planned| planned.restarts() > 0);
+        restarting.map(|planned| (planned.wave, planned.id.clone())).min()
+    };
+    let mut all: Vec<_> =
+        found.into_values().filter_map(|members| Some((first(&members)?, members))).collect();
+    all.sort_by(|(one, _), (other, _)| one.cmp(other));
+    let unit = |members: Vec<&Planned>| members.into_iter().map(|planned| planned.id.clone()).collect();
+    all.into_iter().map(|((wave, _), members)| PlannedUnit { wave, members: unit(members) }).collect()
 }
 
 /// What one pass would do, or did.
@@ -88,6 +131,8 @@ pub struct Plan {
     pub guarded: bool,
     /// In order of release.
     pub objects: Vec<Planned>,
+    /// The units that restart pods, in order of release.
+    pub units: Vec<PlannedUnit>,
     /// What reading found.
     pub diagnostics: Vec<Diagnostic>,
     /// What holds for the source as a whole, in words.

@@ -85,15 +85,39 @@ pub enum Substitute {
     Named(Release),
     /// This one, of this release.
     Known(Shared, Release),
-    /// That of this release, which cannot be read any more: whatever is there stays.
+    /// That of this release, which is there already and cannot be read any more: whatever is there stays.
     Lost(Release),
+    /// This one, once all that goes back together with it has been read. Until then whatever is there stays.
+    Later(Box<Substitute>),
+}
+
+impl Substitute {
+    /// What it comes to.
+    fn end(&self) -> &Self {
+        match self {
+            Self::Later(later) => later,
+            _ => self,
+        }
+    }
+
+    fn release(&self) -> Option<&Release> {
+        match self.end() {
+            Self::Named(release) | Self::Known(_, release) | Self::Lost(release) => Some(release),
+            Self::Stay | Self::Absent | Self::Later(_) => None,
+        }
+    }
+
+    /// Whether something else is to be read first.
+    pub(super) fn is_awaited(&self) -> bool {
+        matches!(self, Self::Named(_) | Self::Later(_))
+    }
 }
 
 impl Instead {
     fn of(rejection: &Rejection, member: &Member) -> Self {
         let content = match (&member.good, rejection.way) {
             (_, Way::Held) | (Good::Unknown, _) => Substitute::Stay,
-            (Good::Absent, Way::Back) => Substitute::Absent,
+            (Good::Absent, Way::Back) => Substitute::Later(Box::new(Substitute::Absent)),
             (Good::Release(release), Way::Back) => Substitute::Named(release.clone()),
         };
         Self { content, cause: rejection.cause.clone() }
@@ -101,27 +125,23 @@ impl Instead {
 
     /// Whether it means the same as another one, as far as that has been read.
     fn is(&self, other: &Self) -> bool {
-        let release = |content: &Substitute| match content {
-            Substitute::Named(release) | Substitute::Known(_, release) | Substitute::Lost(release) => {
-                Some(release.clone())
-            }
-            Substitute::Stay | Substitute::Absent => None,
-        };
-        let (one, two) = (release(&self.content), release(&other.content));
-        self.cause == other.cause && one == two && (one.is_some() || self.content == other.content)
+        let (one, two) = (self.content.end(), other.content.end());
+        let same = one.release() == two.release() && (one.release().is_some() || one == two);
+        self.cause == other.cause && same
     }
 
     /// What keeps the newest content from being released.
     pub(super) fn gate(&self) -> Option<Reason> {
         match &self.content {
             Substitute::Stay => Some(Reason::Rejected(self.cause.clone())),
-            Substitute::Named(release) => Some(Reason::Resolving(release.revision.short().into())),
+            Substitute::Named(_) | Substitute::Later(_) => {
+                let revision = self.content.release().map(|release| release.revision.short());
+                Some(Reason::Resolving(revision.unwrap_or_default().into()))
+            }
             Substitute::Lost(release) => {
-                let why = format!(
-                    "{}; it cannot go back, as revision {} cannot be read any more",
-                    self.cause,
-                    release.revision.short()
-                );
+                let (cause, revision) = (&self.cause, release.revision.short());
+                let why =
+                    format!("{cause}; it is back at revision {revision}, which cannot be read any more");
                 Some(Reason::Rejected(why.into()))
             }
             Substitute::Absent | Substitute::Known(..) => None,
@@ -204,10 +224,15 @@ impl Engine {
 
     pub(super) fn instead_changed(&mut self, source: SourceId, id: &ObjectId) {
         let named = self.entry(id).and_then(|entry| entry.instead.as_ref());
-        if named.is_some_and(|instead| matches!(instead.content, Substitute::Named(_))) {
-            self.goes_back.insert(id.clone());
-        } else {
-            self.goes_back.remove(id);
+        let content = named.map(|instead| &instead.content);
+        let (named, later) =
+            (matches!(content, Some(Substitute::Named(_))), matches!(content, Some(Substitute::Later(_))));
+        for (set, is_in) in [(&mut self.goes_back, named), (&mut self.returning, later)] {
+            if is_in {
+                set.insert(id.clone());
+            } else {
+                set.remove(id);
+            }
         }
         self.rewant(source, id);
         self.dirty.push(id.clone());
@@ -279,11 +304,9 @@ impl Engine {
             let Some(member) = unit.and_then(|unit| unit.members.get(id)) else { return false };
             (self.way(id), member)
         };
-        let lost = self.entry(id).and_then(|entry| entry.instead.as_ref());
-        let lost = lost.is_some_and(|instead| matches!(instead.content, Substitute::Lost(_)));
         let bad = member.content.is_some_and(|content| self.shows(id, content));
         let replaced = !bad && rejected.is_none();
-        replaced || (way == Way::Back && bad && !lost && matches!(member.good, Good::Release(_)))
+        replaced || (way == Way::Back && bad && matches!(member.good, Good::Release(_)))
     }
 
     fn way(&self, id: &ObjectId) -> Way {
@@ -305,32 +328,5 @@ impl Engine {
 
     fn settle_waves(&mut self, source: SourceId) {
         self.touch(&super::Topic::Waves(source));
-    }
-}
-
-/// What is wanted of an object: its content was read.
-impl Engine {
-    pub(super) fn resolved_instead(&mut self, id: &ObjectId, release: &Release, content: Option<&Shared>) {
-        let Some(entry) = self.entries.get_mut(id) else { return };
-        let Some(instead) =
-            entry.instead.as_mut().filter(|i| i.content == Substitute::Named(release.clone()))
-        else {
-            return;
-        };
-        instead.content = match content.filter(|desired| desired.is_release(release.hash)) {
-            Some(desired) => Substitute::Known(desired.clone(), release.clone()),
-            None => Substitute::Lost(release.clone()),
-        };
-        if matches!(instead.content, Substitute::Lost(_))
-            && let Some(roll) = self.rollouts.rolls.get_mut(id).filter(|roll| roll.failed.is_some())
-        {
-            // It stays as it is, and must not keep others from going on.
-            (roll.token, roll.reserved) = (super::budget::Token::None, 0);
-            self.rollouts.stale = true;
-        }
-        let source = self.sources.iter().position(|source| source.instead.contains(id));
-        if let Some(source) = source {
-            self.instead_changed(source, id);
-        }
     }
 }

@@ -88,6 +88,8 @@ pub(super) struct Roll {
     pub(super) freed: Option<(Uid, Rv)>,
     /// Why it failed.
     pub(super) failed: Option<Arc<str>>,
+    /// What came before it: pods that are not Ready are waited for no longer where that had failed.
+    pub(super) after: After,
     /// What was under way when the write went out: goes on where the write comes to nothing.
     pub(super) before: Option<Box<Roll>>,
 }
@@ -108,9 +110,19 @@ impl Roll {
             pods: None,
             freed: None,
             failed: None,
+            after: After::Rest,
             before: None,
         }
     }
+}
+
+/// What a rollout comes after.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum After {
+    /// All was well, or was still on its way.
+    Rest,
+    /// What it replaces has failed.
+    Failure,
 }
 
 /// Whether a Service waits to be switched to a workload.
@@ -364,20 +376,23 @@ impl Engine {
             return Stand::Failed(live.health.message.clone(), vec![live.uid.clone()]);
         }
         if let Some(Step::Held(_) | Step::Over) = step {
-            // It has come as far as it was to come.
-            (roll.moved, roll.reserved) = (Some(now), 0);
+            // It has come as far as it was to come. Pods that are Ready and unready in turns come no farther by that.
+            let soaks = matches!(step, Some(Step::Held(Some(_)))) && !self.is_resting(id, now);
+            roll.moved = roll.moved.filter(|_| soaks).or(Some(now));
+            roll.reserved = 0;
             roll.held.get_or_insert(now);
             return Stand::Going(match step {
                 Some(Step::Held(until)) => until,
                 _ => None,
             });
         }
-        let deadline = *roll.moved.get_or_insert(now) + self.deadline(id);
+        let soak = step.map_or(Duration::ZERO, |_| self.step_soak(id));
+        let deadline = *roll.moved.get_or_insert(now) + soak + self.deadline(id);
         if now < deadline {
             let ripe = pods.and_then(|pods| ripens(pods, now));
             return Stand::Going(Some(ripe.map_or(deadline, |ripe| ripe.min(deadline))));
         }
-        let length = duration_text(self.deadline(id));
+        let length = duration_text(soak + self.deadline(id));
         let health = self.fleet_words(id).unwrap_or_else(|| super::gate::health_words(live));
         Stand::Failed(format!("no progress for {length}: {health}").into(), vec![live.uid.clone()])
     }
@@ -483,6 +498,11 @@ impl Engine {
     fn soak(&self, id: &ObjectId) -> Duration {
         let all = self.narrowings(id).filter_map(|narrowing| narrowing.soak);
         all.fold(self.rollouts.budget.soak, Duration::max)
+    }
+
+    fn step_soak(&self, id: &ObjectId) -> Duration {
+        let steps = self.entry(id).and_then(|entry| entry.want()?.1.steps.as_ref());
+        steps.map_or(Duration::ZERO, |steps| steps.soak)
     }
 
     fn deadline(&self, id: &ObjectId) -> Duration {

@@ -58,6 +58,8 @@ pub struct Engine {
     pub(super) restarting: BTreeMap<SourceId, BTreeMap<ObjectId, ObjectId>>,
     /// Objects that go back to a content that has not been read.
     pub(super) goes_back: BTreeSet<ObjectId>,
+    /// Objects that go back once all that goes back together with them has been read.
+    pub(super) returning: BTreeSet<ObjectId>,
     pub(super) unwanted: BTreeSet<ObjectId>,
     pub(super) named: BTreeSet<ObjectId>,
     pub(super) dependents: BTreeSet<ObjectId>,
@@ -272,6 +274,7 @@ impl Engine {
     /// Judges again what no source wants, where anything changed, and marks whose judgement changed. To be
     /// called after each batch of facts.
     pub fn settle(&mut self) {
+        self.begin_returns();
         self.settle_budget();
         for source in 0..self.sources.len() {
             if std::mem::take(&mut self.sources[source].to_judge) {
@@ -369,6 +372,7 @@ impl Engine {
         let decision = decide(&view, now);
         let decision = self.suspended(id, decision, now);
         let decision = self.observed(id, decision);
+        let decision = self.foreseen(id, decision);
         let decision = self.budgeted(id, decision);
         let decision = self.fleet_decided(id, decision);
         self.remember(id, &decision);

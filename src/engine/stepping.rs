@@ -25,7 +25,7 @@ impl Engine {
     pub(super) fn overlay(&self, id: &ObjectId, desired: &Desired, now: Instant) -> Option<Overlay> {
         let live = self.shown(id).filter(|live| is_workload(id) && serving(id, live))?;
         let steps = self.steps_of(id, desired);
-        if let Some(steps) = steps {
+        if let Some(steps) = steps.filter(|_| !self.leaves_pods(id, desired, live)) {
             let standing = self.standing(id, desired, live, now);
             match next(steps, &standing) {
                 Move::Enter(overlay) => return Some(overlay),
@@ -63,10 +63,9 @@ impl Engine {
             let narrow = under(live).filter(|overlay| matches!(overlay, Overlay::Narrow(_)));
             return narrow.filter(|_| rolling.phase == RollPhase::Replacing);
         }
-        // What is let out of its last step goes on by its own strategy.
-        let same = self.entry(id)?.accepted.has_template_of(desired) && !stepped;
         let able = matches!(id.kind(), "Deployment" | "DaemonSet") && !desired.strategy.is_recreate();
-        if same || !able {
+        // What is let out of its last step goes on by its own strategy.
+        if !able || !(stepped || self.would_restart(id, desired, live)) {
             return None;
         }
         let most = self.most_away(id);

@@ -11,7 +11,7 @@ use super::action::{Action, Decision, Purpose, Removal, Restarts};
 use super::book::{Book, Claim, Unit};
 use super::budget::{Ask, Bound, Priority, Scope, Shortage, Token, release};
 use super::entry::SourceId;
-use super::rolls::Roll;
+use super::rolls::{After, Roll};
 use super::state::{Engine, Foresight};
 use super::{Reason, is_workload};
 use crate::health::Status;
@@ -20,7 +20,7 @@ use crate::object::{Hash, ObjectId};
 impl Engine {
     /// Gives a write that may restart pods a claim, or makes it wait for one.
     pub(super) fn budgeted(&mut self, id: &ObjectId, decision: Decision) -> Decision {
-        if self.foresight == Foresight::AllDone {
+        if self.foresight == Foresight::AllDone || matches!(decision.action, Action::DryRun(_)) {
             return decision;
         }
         let Some((ask, claim)) = self.asks_for(id, &decision.action) else {
@@ -82,7 +82,9 @@ impl Engine {
 
     /// Pods that go away beyond those that are unavailable already.
     pub(super) fn lost(&self, id: &ObjectId, may_lose: impl Fn(u32) -> u32) -> u32 {
-        let replicas = self.shown(id).and_then(|live| live.rolling).map_or(0, |rolling| rolling.replicas);
+        let rolling = self.shown(id).and_then(|live| live.rolling);
+        // Of what is not ours yet only metadata was read.
+        let replicas = rolling.map_or_else(|| self.foreseen_pods(id), |rolling| rolling.replicas);
         let away = self.rollouts.away.get(id).map_or(0, |(_, away)| *away);
         may_lose(replicas).saturating_sub(away)
     }
@@ -214,6 +216,9 @@ impl Engine {
         roll.blamed = blamed;
         let before = self.rollouts.rolls.remove(id);
         roll.pods = before.as_ref().and_then(|before| before.pods.clone());
+        if before.as_ref().is_some_and(|before| before.failed.is_some() || before.after == After::Failure) {
+            roll.after = After::Failure;
+        }
         roll.before = before.map(Box::new);
         self.rollouts.rolls.insert(id.clone(), roll);
         self.rollouts.stale = true;
@@ -272,7 +277,9 @@ impl Engine {
                 || self.entry(id).is_some_and(|entry| entry.written.is_some())
                 || !self.is_synced(&id.group_kind())
         });
-        next.units.retain(|unit| !ours(&unit.applyset) || !self.is_over(unit));
+        let is_over = |unit: &mut Unit| ours(&unit.applyset) && self.is_over(unit);
+        let over: Vec<Unit> = next.units.extract_if(.., is_over).collect();
+        over.into_iter().filter(|unit| self.can_be_undone(unit)).for_each(|unit| next.remember(unit));
         for (id, roll) in &self.rollouts.rolls {
             let asked = self.rollouts.asked.get(id).map(|(_, asked)| asked.content);
             let newer = asked.is_some() && book.claims.get(id).map(|claim| claim.content) == asked;

@@ -19,6 +19,12 @@ impl Engine {
         (units, nodes.into_iter().cloned().collect())
     }
 
+    /// What of these objects belongs together, by what they refer to and select.
+    pub fn parts(&self, objects: &[&ObjectId]) -> Vec<Vec<ObjectId>> {
+        let units = self.joined(objects);
+        units.parts().into_iter().map(|part| part.into_iter().cloned().collect()).collect()
+    }
+
     /// The connected parts among these objects alone, by their wanted and their accepted contents.
     pub(super) fn joined(&self, nodes: &[&ObjectId]) -> Units {
         let alone = nodes.iter().map(|id| Node { id, refs: &[], selects: None, labels: None });
@@ -54,7 +60,8 @@ impl Engine {
     fn member(&self, source: SourceId, id: &ObjectId) -> Member {
         let content = self.entry(id).and_then(Entry::want).map(|(_, desired)| desired.hash);
         let good = match self.shown(id) {
-            None => Good::Absent,
+            None if self.is_synced(&id.group_kind()) => Good::Absent,
+            None => Good::Unknown,
             // What somebody else put there, or nobody knows, cannot be put back.
             Some(live) if self.source_of(live) != Some(source) => Good::Unknown,
             Some(live) => live.release.clone().map_or(Good::Unknown, Good::Release),
@@ -74,8 +81,7 @@ impl Engine {
         if self.sources[source].inventory.is_none() || self.sources[source].head.is_none() {
             return false;
         }
-        let rejected = |id: &ObjectId| self.entry(id).is_some_and(|entry| entry.instead.is_some());
-        if unit.members.keys().any(rejected) {
+        if self.is_rejected(unit) {
             return true;
         }
         unit.members.iter().filter(|(id, _)| !self.is_left_alone(id)).all(|(id, member)| {
@@ -92,6 +98,16 @@ impl Engine {
         })
     }
 
+    fn is_rejected(&self, unit: &Unit) -> bool {
+        unit.members.keys().any(|id| self.entry(id).is_some_and(|entry| entry.instead.is_some()))
+    }
+
+    /// Whether a unit that is over has replaced something.
+    pub(super) fn can_be_undone(&self, unit: &Unit) -> bool {
+        let replaced = |member: &Member| matches!(&member.good, Good::Release(good) if Some(good.hash) != member.content);
+        !self.is_rejected(unit) && unit.members.values().any(replaced)
+    }
+
     /// A change of a unit whose workload has not begun to roll waits for that: a configuration never lands hours
     /// before its workload.
     pub(super) fn unit_gate(&mut self, source: SourceId, desired: &Desired) -> Option<Reason> {
@@ -99,7 +115,7 @@ impl Engine {
         if self.is_recorded(source, desired) || self.goes_back(&desired.id) {
             return None;
         }
-        if let Some(kind) = self.unlisted_workloads().filter(|_| self.shown(&desired.id).is_some()) {
+        if let Some(kind) = self.unlisted_yet(source).filter(|_| self.shown(&desired.id).is_some()) {
             return Some(Reason::Syncing(kind));
         }
         let first = self.restarting.get(&source)?.get(&desired.id)?.clone();
@@ -112,10 +128,13 @@ impl Engine {
         (first != desired.id && !self.restarts_pods(&desired.id)).then_some(Reason::Unit(first))
     }
 
-    /// A kind of workloads of which nobody knows yet which there are, and so what is released together with them.
-    fn unlisted_workloads(&self) -> Option<GroupKind> {
-        let kinds = ["Deployment", "StatefulSet", "DaemonSet"].map(|kind| GroupKind::new("apps", kind));
-        kinds.into_iter().find(|kind| self.informers.get(kind) == Some(&KindState::Syncing))
+    /// A kind of which nobody knows yet what there is, and so what is released together, and where it goes back to.
+    fn unlisted_yet(&self, source: SourceId) -> Option<GroupKind> {
+        let state = &self.sources[source];
+        let workloads = ["Deployment", "StatefulSet", "DaemonSet"].map(|kind| GroupKind::new("apps", kind));
+        let held = state.inventory.iter().flat_map(|inventory| &inventory.kinds);
+        let mut kinds = workloads.iter().chain(held).chain(state.kinds.keys());
+        kinds.find(|kind| self.informers.get(*kind) == Some(&KindState::Syncing)).cloned()
     }
 
     /// Finds the units of a source, where that has to be done again.
@@ -187,9 +206,9 @@ impl Engine {
             return false;
         };
         let Some(candidate) = entry.candidate() else { return false };
-        let same = entry.accepted.has_template_of(candidate);
         let stays = entry.instead.as_ref().is_some_and(|instead| instead.content == Substitute::Stay);
-        !same && !stays && self.shown(id).is_some_and(|live| super::decide::serving(id, live))
+        let restarts = |live| super::decide::serving(id, live) && self.would_restart(id, candidate, live);
+        !stays && self.shown(id).is_some_and(restarts)
     }
 }
 

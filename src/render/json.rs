@@ -1,11 +1,13 @@
 //! A plan and a reading as JSON, for machines. The names here are a promise.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::change::ImpactKind;
-use crate::engine::{Plan, Planned, Verdict};
-use crate::object::{Diagnostic, pretty_json};
+use crate::engine::{Plan, Planned, PlannedUnit, Verdict};
+use crate::object::{Diagnostic, ObjectId, pretty_json};
 
 /// The version of the form that [`json`] writes.
 pub const SCHEMA: &str = "rhumb.dev/plan/v1";
@@ -17,6 +19,7 @@ struct PlanForm<'a> {
     revision: Option<&'a str>,
     complete: bool,
     objects: Vec<ObjectForm<'a>>,
+    units: Vec<UnitForm>,
     diagnostics: Vec<DiagnosticForm<'a>>,
     summary: Summary,
 }
@@ -30,10 +33,25 @@ struct ObjectForm<'a> {
     name: &'a str,
     file: Option<&'a str>,
     line: Option<u32>,
+    wave: i32,
     action: &'static str,
     impact: ImpactForm,
     fields: Vec<FieldForm<'a>>,
     reason: Option<&'a str>,
+}
+
+/// What is released together and restarts pods; places in `objects`.
+#[derive(Serialize)]
+struct UnitForm {
+    wave: i32,
+    objects: Vec<usize>,
+    restarts: RestartsForm,
+}
+
+#[derive(Serialize)]
+struct RestartsForm {
+    workloads: usize,
+    pods: u32,
 }
 
 #[derive(Serialize)]
@@ -69,6 +87,7 @@ struct Summary {
     recreate: usize,
     wait: usize,
     refuse: usize,
+    restarts: RestartsForm,
 }
 
 #[derive(Serialize)]
@@ -85,6 +104,7 @@ pub fn json(plan: &Plan) -> String {
         revision: Some(plan.revision.as_str()).filter(|revision| !revision.is_empty()),
         complete: plan.complete,
         objects: plan.objects.iter().map(object).collect(),
+        units: units(plan),
         diagnostics: sorted(&plan.diagnostics),
         summary: summary(plan),
     };
@@ -106,6 +126,7 @@ fn summary(plan: &Plan) -> Summary {
         recreate: count(Verdict::Recreate),
         wait: count(Verdict::Wait),
         refuse: count(Verdict::Refuse),
+        restarts: restarts(plan.objects.iter()),
     }
 }
 
@@ -118,6 +139,7 @@ fn object(planned: &Planned) -> ObjectForm<'_> {
         name: planned.id.name(),
         file: planned.origin.as_ref().map(|origin| &*origin.file),
         line: planned.origin.as_ref().map(|origin| origin.line),
+        wave: planned.wave,
         action: planned.verdict.word(),
         impact: ImpactForm { kind: impact(planned.impact.kind), pods: planned.impact.pods },
         fields: planned
@@ -131,6 +153,23 @@ fn object(planned: &Planned) -> ObjectForm<'_> {
             .collect(),
         reason: planned.reason.as_deref(),
     }
+}
+
+fn units(plan: &Plan) -> Vec<UnitForm> {
+    let places: BTreeMap<&ObjectId, usize> =
+        plan.objects.iter().enumerate().map(|(place, planned)| (&planned.id, place)).collect();
+    let form = |unit: &PlannedUnit| {
+        let objects: Vec<usize> = unit.members.iter().filter_map(|id| places.get(id).copied()).collect();
+        let restarts = restarts(objects.iter().filter_map(|place| plan.objects.get(*place)));
+        UnitForm { wave: unit.wave, objects, restarts }
+    };
+    plan.units.iter().map(form).collect()
+}
+
+fn restarts<'a>(objects: impl Iterator<Item = &'a Planned>) -> RestartsForm {
+    let restarting: Vec<&Planned> = objects.filter(|planned| planned.restarts() > 0).collect();
+    let pods = restarting.iter().map(|planned| planned.restarts()).sum();
+    RestartsForm { workloads: restarting.len(), pods }
 }
 
 const fn impact(kind: ImpactKind) -> &'static str {

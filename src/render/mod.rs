@@ -7,6 +7,7 @@
 
 mod diagnostics;
 mod json;
+mod order;
 mod outline;
 mod palette;
 mod progress;

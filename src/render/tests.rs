@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::change::{FieldChange, Impact, ImpactKind};
-use crate::engine::{Plan, Planned, Verdict};
+use crate::engine::{Plan, Planned, PlannedUnit, Verdict};
 use crate::object::{Diagnostic, GroupKind, Gvk, ObjectId, Origin};
 
 fn planned(gvk: Gvk, namespace: Option<&str>, name: &str, verdict: Verdict) -> Planned {
@@ -13,6 +13,7 @@ fn planned(gvk: Gvk, namespace: Option<&str>, name: &str, verdict: Verdict) -> P
         id: ObjectId::new(&gvk.group_kind(), namespace, name),
         gvk,
         origin: None,
+        wave: 0,
         verdict,
         impact: Impact { kind: ImpactKind::None, pods: 0 },
         fields: Vec::new(),
@@ -103,6 +104,7 @@ fn plan() -> Plan {
             },
             planned(core("Service"), Some("shop"), "queue", Verdict::Unchanged),
         ],
+        units: Vec::new(),
         diagnostics: Vec::new(),
         notes: Vec::new(),
     }
@@ -142,6 +144,43 @@ fn a_plan_reads_as_a_list_of_changes() {
 
     1 to create, 2 to configure, 1 to recreate, 1 to delete, 1 unchanged, 1 waiting, 1 refused
     ");
+}
+
+#[test]
+fn what_restarts_is_listed_in_the_order_of_its_release() {
+    let whole = plan();
+    let of = |kind: &str, name: &str| ObjectId::new(&GroupKind::parse(kind), Some("shop"), name);
+    let (config, web, service) = (of("ConfigMap", "web"), of("Deployment.apps", "web"), of("Service", "web"));
+    let job = of("Job.batch", "migrate");
+    let parts = [
+        vec![job.clone()],
+        vec![config.clone(), service.clone(), web.clone()],
+        vec![of("Deployment.apps", "api")],
+    ];
+    let late = |planned: &Planned| Planned { wave: i32::from(planned.id == job) * 2, ..planned.clone() };
+    let objects: Vec<Planned> = whole.objects.iter().map(late).collect();
+    let units = crate::engine::units(&objects, &parts);
+    let expected = [
+        PlannedUnit { wave: 0, members: vec![config, web, service] },
+        PlannedUnit { wave: 2, members: vec![job] },
+    ];
+    assert_eq!(units, expected);
+    let plan = Plan { objects, units, ..whole };
+    let told = text(&plan, Palette::Plain);
+    let order = told.split("\n\n").find(|part| part.starts_with("restarts")).unwrap();
+    assert_snapshot!(order, @r"
+    restarts, in order of release:
+      1. wave 0: Deployment shop/web restarts 4 pods; with ConfigMap shop/web; refused: Service shop/web
+      2. wave 2: Job shop/migrate recreates 1 pod
+    2 workloads, 5 pods, in 2 units
+    ");
+    let json: Value = serde_json::from_str(&json(&plan)).unwrap();
+    assert_eq!(
+        json["units"][0],
+        json!({"wave": 0, "objects": [1, 2, 4], "restarts": {"workloads": 1, "pods": 4}})
+    );
+    assert_eq!(json["summary"]["restarts"], json!({"workloads": 2, "pods": 5}));
+    assert_eq!(json["objects"][5]["wave"], json!(2));
 }
 
 #[test]
@@ -288,6 +327,7 @@ fn a_plan_reads_as_json() {
           "name": "web",
           "file": "deploy/web.yaml",
           "line": 12,
+          "wave": 0,
           "action": "configure",
           "impact": {
             "kind": "restart",
@@ -303,6 +343,7 @@ fn a_plan_reads_as_json() {
           "reason": null
         }
       ],
+      "units": [],
       "diagnostics": [
         {
           "file": "deploy/web.yaml",
@@ -321,7 +362,11 @@ fn a_plan_reads_as_json() {
         "delete": 0,
         "recreate": 0,
         "wait": 0,
-        "refuse": 0
+        "refuse": 0,
+        "restarts": {
+          "workloads": 1,
+          "pods": 4
+        }
       }
     }
     "#);
@@ -338,6 +383,7 @@ fn what_is_not_known_is_null() {
       "revision": null,
       "complete": false,
       "objects": [],
+      "units": [],
       "diagnostics": [
         {
           "file": "",
@@ -356,7 +402,11 @@ fn what_is_not_known_is_null() {
         "delete": 0,
         "recreate": 0,
         "wait": 0,
-        "refuse": 0
+        "refuse": 0,
+        "restarts": {
+          "workloads": 0,
+          "pods": 0
+        }
       }
     }
     "#);

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::order::order;
 use super::outline::{Side, outline};
 use super::palette::harmless;
 use super::{Palette, Style};
@@ -15,6 +16,7 @@ pub fn text(plan: &Plan, palette: Palette) -> String {
     let mut out = String::new();
     let shown = plan.objects.iter().filter(|planned| is_shown(planned));
     list(&mut out, &shown.collect::<Vec<_>>(), palette);
+    out.push_str(&order(plan, palette));
     out.push_str(&summary(plan, Tense::Would));
     out
 }
@@ -219,7 +221,7 @@ const fn sign(verdict: Verdict) -> (&'static str, Style) {
 }
 
 /// What happens to pods, in words; none where nothing does.
-fn impact(planned: &Planned) -> Option<String> {
+pub(super) fn impact(planned: &Planned) -> Option<String> {
     let Impact { kind, pods } = planned.impact;
     let pods = match pods {
         0 if kind == ImpactKind::Recreate => return Some("is deleted and created again".to_owned()),

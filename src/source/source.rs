@@ -274,6 +274,16 @@ impl Source {
         Ok(self.lost.iter().cloned().collect())
     }
 
+    /// Fetches an older revision, where it is not here and can be had.
+    pub async fn bring(&mut self, revision: &Revision) -> Result<(), Error> {
+        if !matches!(self.origin, Origin::Remote(_)) {
+            return Ok(());
+        }
+        let lock = self.prepared().await?;
+        self.pins.insert(revision.clone());
+        self.keep(&lock, revision).await.map(drop)
+    }
+
     /// Pins what should be pinned and is not, be it that the store had to be made anew. What fails is not
     /// tried again before the next [`Source::pin`], so that it does not hold up every look.
     async fn keep_all(&mut self, lock: &Lock) -> Result<(), Error> {

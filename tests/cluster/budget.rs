@@ -115,6 +115,47 @@ fn the_budget_is_what_the_configuration_says() {
 }
 
 #[test]
+fn diff_tells_what_restarts_and_in_which_order() {
+    let site = Site::new("budget-diff");
+    let web = |wave: u32, env: &str, image: &str| {
+        let text = yaml::deployment("web", 2, image).replace(
+            "  name: web\nspec",
+            &format!("  name: web\n  annotations: {{rhumb.dev/wave: \"{wave}\"}}\nspec"),
+        );
+        text + &format!("        envFrom: [{{configMapRef: {{name: {env}}}}}]\n")
+    };
+    let repo = Repo::new(&[
+        ("web.yaml", web(1, "env", "nginx:1")),
+        ("env.yaml", yaml::config_map("env", "a", "one")),
+        ("other.yaml", yaml::config_map("other", "a", "one")),
+        ("api.yaml", yaml::deployment("api", 1, "nginx:1")),
+        ("plain.yaml", yaml::deployment("plain", 1, "nginx:1")),
+    ]);
+    site.apply(repo.path(), &["--wait"]).ends(0);
+    repo.write("web.yaml", &web(1, "env", "nginx:2"));
+    repo.write("env.yaml", &yaml::config_map("env", "a", "two"));
+    repo.write("other.yaml", &yaml::config_map("other", "a", "two"));
+    repo.write("api.yaml", &yaml::deployment("api", 1, "nginx:2"));
+    // What the server fills in anyway restarts nothing.
+    repo.write(
+        "plain.yaml",
+        &(yaml::deployment("plain", 1, "nginx:1") + "        imagePullPolicy: IfNotPresent\n"),
+    );
+    repo.commit("Change all");
+    let window = site.window();
+    let said = site.diff(repo.path(), &[]).ends(1).all();
+    let order = said.split("\n\n").find(|part| part.starts_with("restarts")).unwrap_or_default();
+    let expected = "restarts, in order of release:
+  1. wave 0: Deployment budget-diff/api restarts 1 pod
+  2. wave 1: Deployment budget-diff/web restarts 2 pods; with ConfigMap budget-diff/env in wave 0
+2 workloads, 3 pods, in 2 units";
+    assert_eq!(order, expected, "{said}");
+    let json = site.diff(repo.path(), &["-o", "json"]).ends(1).json();
+    assert_eq!(json["summary"]["restarts"], json!({"workloads": 2, "pods": 3}));
+    window.assert_silent();
+}
+
+#[test]
 fn apply_keeps_the_budget_as_well_and_waits_for_its_end() {
     let site = Site::new("budget-apply");
     let slow = "{controlplane/ready-delay: 400ms}";
@@ -156,10 +197,15 @@ fn workloads_that_were_never_available_take_no_token() {
     site.await_rollout("d4");
 }
 
+/// What the pods of this image do.
+fn never_ready(image: &str) -> &'static str {
+    if image == "nginx:never" { "{controlplane/never-ready: \"true\"}" } else { "{}" }
+}
+
 #[test]
 fn a_change_that_restarts_nothing_needs_no_token() {
     let site = Site::new("budget-free");
-    let stuck = |image: &str| yaml::deployment("stuck", 1, image);
+    let stuck = |image: &str| yaml::workload("Deployment", "stuck", 1, image, never_ready(image));
     let repo = Repo::new(&[
         ("stuck.yaml", stuck("nginx:1")),
         ("plain.yaml", yaml::deployment("plain", 1, "nginx:1")),
@@ -169,18 +215,67 @@ fn a_change_that_restarts_nothing_needs_no_token() {
     site.await_rollout("stuck");
     site.await_rollout("plain");
     // The only token is taken by a rollout that never ends.
-    repo.change("stuck.yaml", &stuck("nginx:broken"));
+    repo.change("stuck.yaml", &stuck("nginx:never"));
     until("it rolls", || {
-        site.value("Deployment", "stuck", "/spec/template/spec/containers/0/image") == json!("nginx:broken")
+        site.value("Deployment", "stuck", "/spec/template/spec/containers/0/image") == json!("nginx:never")
     });
     repo.write("env.yaml", &yaml::config_map("env", "a", "two"));
     repo.write("plain.yaml", &yaml::deployment("plain", 3, "nginx:1"));
     repo.commit("Scale");
     site.await_data("env", "a", "two");
     until("it is scaled", || site.value("Deployment", "plain", "/spec/replicas") == json!(3));
+    // What the server fills in anyway may be spelled out, and what is as wanted may be taken over.
+    let template =
+        || site.value("Deployment", "plain", "/metadata/annotations/deployment.kubernetes.io~1revision");
+    let before = template();
+    let spelled_out =
+        "        imagePullPolicy: IfNotPresent\n        terminationMessagePath: /dev/termination-log\n";
+    repo.write("plain.yaml", &(yaml::deployment("plain", 3, "nginx:1") + spelled_out));
+    repo.write("found.yaml", &yaml::deployment("found", 1, "nginx:1"));
+    site.kubectl(&["create", "-f", repo.path().join("found.yaml").to_str().unwrap()]);
+    site.await_rollout("found");
+    repo.commit("Spell it out");
+    let entries = |name: &str| site.value("Deployment", name, "/metadata/managedFields").to_string();
+    until("it is taken over", || entries("found").contains("rhumb.dev/release"));
+    until("it is applied", || entries("plain").contains("f:terminationMessagePath"));
+    assert_eq!(template(), before);
     // And a better image for the one that is stuck needs no second one.
     repo.change("stuck.yaml", &stuck("nginx:2"));
     site.await_rollout("stuck");
+}
+
+#[test]
+fn a_change_beside_a_template_that_somebody_changed_waits_for_a_token() {
+    let site = Site::new("budget-beside");
+    let stuck = |image: &str| yaml::workload("Deployment", "stuck", 1, image, never_ready(image));
+    let repo = Repo::new(&[
+        ("stuck.yaml", stuck("nginx:1")),
+        ("plain.yaml", yaml::deployment("plain", 1, "nginx:1")),
+    ]);
+    let configuration = site.configuration(repo.path(), "budget: {maxWorkloads: 1}");
+    let mut daemon = site.configured(&configuration);
+    site.await_rollout("stuck");
+    site.await_rollout("plain");
+    repo.change("stuck.yaml", &stuck("nginx:never"));
+    let image = |name: &str| site.value("Deployment", name, "/spec/template/spec/containers/0/image");
+    until("it rolls", || image("stuck") == json!("nginx:never"));
+    daemon.stop();
+    site.kubectl(&["set", "image", "deployment/plain", "main=nginx:hand"]);
+    site.await_rollout("plain");
+    let window = site.window();
+    let _daemon = site.configured(&configuration);
+    // It brings another count, and it would bring back the image.
+    repo.write("seen.yaml", &yaml::config_map("seen", "a", "b"));
+    repo.change("plain.yaml", &yaml::deployment("plain", 2, "nginx:1"));
+    site.await_data("seen", "a", "b");
+    repo.change("stuck.yaml", &stuck("nginx:2"));
+    until("both are as wanted", || image("plain") == json!("nginx:1") && image("stuck") == json!("nginx:2"));
+    site.await_rollout("plain");
+    site.await_rollout("stuck");
+    assert_eq!(site.value("Deployment", "plain", "/spec/replicas"), json!(2));
+    let own = window.writes().into_iter().filter(|event| event.resource == "deployments");
+    let order: Vec<String> = own.map(|event| event.name).collect();
+    assert_eq!(order.first().map(String::as_str), Some("stuck"), "{order:?}");
 }
 
 fn autoscaler(target: &str) -> String {

@@ -20,7 +20,8 @@ fn members(value: &Value, expected: &[&str]) {
 /// Fails unless a plan has the form that the schema promises.
 #[track_caller]
 fn is_a_plan(plan: &Value) {
-    members(plan, &["schema", "source", "revision", "complete", "objects", "diagnostics", "summary"]);
+    let keys = ["schema", "source", "revision", "complete", "objects", "units", "diagnostics", "summary"];
+    members(plan, &keys);
     assert_eq!(plan["schema"], "rhumb.dev/plan/v1");
     assert!(plan["revision"].is_string() && plan["complete"].is_boolean(), "{plan:#}");
     let actions = ["create", "configure", "unchanged", "delete", "recreate", "wait", "refuse"];
@@ -36,6 +37,7 @@ fn is_a_plan(plan: &Value) {
                 "name",
                 "file",
                 "line",
+                "wave",
                 "action",
                 "impact",
                 "fields",
@@ -53,7 +55,12 @@ fn is_a_plan(plan: &Value) {
     for diagnostic in plan["diagnostics"].as_array().unwrap() {
         members(diagnostic, &["file", "line", "column", "severity", "code", "message", "hint"]);
     }
-    members(&plan["summary"], &actions);
+    for unit in plan["units"].as_array().unwrap() {
+        members(unit, &["wave", "objects", "restarts"]);
+        members(&unit["restarts"], &["workloads", "pods"]);
+    }
+    members(&plan["summary"], &[&actions[..], &["restarts"]].concat());
+    members(&plan["summary"]["restarts"], &["workloads", "pods"]);
     for action in actions {
         let count = objects.iter().filter(|object| object["action"] == action).count();
         assert_eq!(plan["summary"][action], json!(count), "{action} in {plan:#}");

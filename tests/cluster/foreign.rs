@@ -211,16 +211,16 @@ fn a_repair_that_restarts_pods_waits_for_a_token_when_none_is_free() {
 #[test]
 fn a_workload_that_rolls_already_is_repaired_without_a_second_token() {
     let site = Site::new("foreign-rolling");
-    let stuck = |image| yaml::workload("Deployment", "stuck", 1, image, "{}");
+    let stuck = |image, annotations| yaml::workload("Deployment", "stuck", 1, image, annotations);
     let web = yaml::workload("Deployment", "web", 2, "app:1", "{controlplane/ready-delay: 3s}");
-    let repo = Repo::new(&[("stuck.yaml", stuck("app:1")), ("web.yaml", web)]);
+    let repo = Repo::new(&[("stuck.yaml", stuck("app:1", "{}")), ("web.yaml", web)]);
     let _daemon = started(&site, &repo, "budget: {maxWorkloads: 1}", ("Deployment", "stuck"));
     site.await_rollout("stuck");
     site.await_rollout("web");
-    repo.change("stuck.yaml", &stuck("app:broken"));
-    until("the only token is taken", || image(&site, "stuck") == "app:broken");
+    repo.change("stuck.yaml", &stuck("app:2", "{controlplane/never-ready: \"true\"}"));
+    until("the only token is taken", || image(&site, "stuck") == "app:2");
     let took = repaired_after(&site, "deployments", "web", || set_image(&site, "web", "theirs:1"));
     assert!(took <= limit(), "repaired after {took:?}");
     assert_eq!(image(&site, "web"), "app:1");
-    assert_eq!(image(&site, "stuck"), "app:broken");
+    assert_eq!(image(&site, "stuck"), "app:2");
 }

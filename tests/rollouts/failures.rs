@@ -8,6 +8,9 @@ use crate::replay::{Bounds, Most};
 use crate::support::{Daemon, Repo, SOON, Site, eventually, until, yaml};
 
 pub(crate) const BUDGET: &str =
+    "budget: {maxWorkloads: 2, maxUnavailable: 2, startsPerMinute: 1000, soak: 0s, deadline: 60s}";
+/// With a deadline that passes while a test waits for it.
+pub(crate) const HASTY: &str =
     "budget: {maxWorkloads: 2, maxUnavailable: 2, startsPerMinute: 1000, soak: 0s, deadline: 8s}";
 pub(crate) const BOUNDS: Bounds = Bounds { workloads: 2, pods: 2 };
 
@@ -45,7 +48,17 @@ fn files(web: &Web, content: &str, image: &str) -> Vec<(String, String)> {
 
 /// All at rest, and watched from here on.
 pub(crate) fn at_rest(site: &Site<'_>, repo: &Repo, names: &[&str]) -> (Daemon, Observer) {
-    let daemon = site.configured(&site.configuration(repo.path(), BUDGET));
+    at_rest_within(site, repo, BUDGET, names)
+}
+
+/// As [`at_rest`], with a budget of its own.
+pub(crate) fn at_rest_within(
+    site: &Site<'_>,
+    repo: &Repo,
+    budget: &str,
+    names: &[&str],
+) -> (Daemon, Observer) {
+    let daemon = site.configured(&site.configuration(repo.path(), budget));
     for name in names {
         site.await_rollout(name);
     }
@@ -55,10 +68,14 @@ pub(crate) fn at_rest(site: &Site<'_>, repo: &Repo, names: &[&str]) -> (Daemon, 
 
 /// A commit in which only `web` is bad: it goes back with its configuration, the others go on.
 fn goes_back(name: &str, bad: Web) {
+    goes_back_within(name, BUDGET, bad);
+}
+
+fn goes_back_within(name: &str, budget: &str, bad: Web) {
     let site = Site::new(name);
     let good = Web::new("web", "app:1").uses("env");
     let repo = Repo::new(&files(&good, "one", "app:1"));
-    let (daemon, observer) = at_rest(&site, &repo, &["web", "api", "batch"]);
+    let (daemon, observer) = at_rest_within(&site, &repo, budget, &["web", "api", "batch"]);
     push(&repo, &files(&bad.clone().uses("env"), "two", "app:2"), "Change all");
     site.await_data("env", "key", "two");
     let told = await_rejection(&site, &["web"]);
@@ -86,7 +103,7 @@ fn goes_back(name: &str, bad: Web) {
 
 #[test]
 fn pods_that_never_get_ready() {
-    goes_back("never-ready", Web::new("web", "app:2").fault("never-ready: \"true\""));
+    goes_back("never-ready", Web::new("web", "app:2").fault("never-ready: \"true\"").impatient());
 }
 
 #[test]
@@ -105,12 +122,36 @@ fn a_crash_before_the_pods_have_been_ready_for_long_enough() {
     goes_back("min-ready", bad);
 }
 
+/// Each time a pod gets Ready its controller takes that for progress; the deadline of the budget does not.
+#[test]
+fn pods_that_are_ready_and_unready_in_turns() {
+    let bad = Web::new("web", "app:2").fault("flap: 300ms").spec("minReadySeconds: 2");
+    goes_back_within("flapping", HASTY, bad);
+}
+
+/// A step that never has its pods ready for long enough is not gone on from, and fails.
+#[test]
+fn pods_of_a_step_that_are_ready_and_unready_in_turns() {
+    let site = Site::new("flapping-step");
+    let web = |image: &str| {
+        let web = Web::new("web", image).strategy(1, 0);
+        web.word("rhumb.dev/steps: \"1\"").word("rhumb.dev/step-soak: 2s")
+    };
+    let repo = Repo::new(&[web("app:1").file()]);
+    let (_daemon, observer) = at_rest_within(&site, &repo, HASTY, &["web"]);
+    push(&repo, &[web("app:2").fault("flap: 300ms").file()], "Break it");
+    await_rejection(&site, &["web", "no progress"]);
+    await_image(&site, "web", "app:1");
+    site.await_free_budget();
+    assert_eq!(observer.judge(BOUNDS).pods, 0, "the step comes beside the old pods");
+}
+
 /// The rollout that is gone back from has its old pods and its new ones in equal numbers, so that the controller says
 /// for a moment that the way back has made no progress either.
 #[test]
 fn the_failure_of_the_rollout_is_not_taken_for_one_of_the_way_back() {
     let site = Site::new("stale-failure");
-    let web = |image: &str| Web::new("web", image).strategy(1, 1);
+    let web = |image: &str| Web::new("web", image).strategy(1, 1).impatient();
     let repo = Repo::new(&[web("app:1").file()]);
     let (_daemon, observer) = at_rest(&site, &repo, &["web"]);
     for round in 0..3 {

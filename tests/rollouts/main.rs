@@ -7,12 +7,19 @@
 #![allow(clippy::print_stderr, reason = "what a failing test shows")]
 
 mod failures;
+mod lost;
 mod manifests;
 mod middle;
+mod namespaces;
 mod node_steps;
+mod nodes;
 mod observer;
+mod outages;
 mod processes;
+mod refused;
 mod replay;
+mod rollbacks;
+mod sets;
 #[path = "../cluster/support/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "the other tests of the program use the rest")]
 mod support;

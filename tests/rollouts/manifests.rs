@@ -2,39 +2,65 @@
 
 use crate::support::yaml;
 
-/// A Deployment.
+/// A workload.
 #[derive(Clone, Debug)]
 pub(crate) struct Web {
+    kind: &'static str,
     name: String,
     replicas: u32,
     image: String,
     wave: i32,
+    /// Further annotations of its own, each with a comma before it.
+    words: String,
     /// Of its pods, in flow style.
     annotations: String,
     /// The `ConfigMap` that it uses.
     config: Option<String>,
     /// Further lines of its `spec`.
     spec: String,
+    /// Further lines of its container.
+    container: String,
     strategy: (u32, u32),
+    /// Seconds until a Deployment's controller says that it makes no progress.
+    deadline: u32,
 }
 
 impl Web {
-    /// Three pods, of which one at a time is taken down, and a deadline of three seconds.
+    /// A Deployment of three pods, of which one at a time is taken down.
     pub(crate) fn new(name: &str, image: &str) -> Self {
+        Self::of("Deployment", name, image)
+    }
+
+    /// As [`Web::new`], of another kind.
+    pub(crate) fn of(kind: &'static str, name: &str, image: &str) -> Self {
         Self {
+            kind,
             name: name.to_owned(),
             replicas: 3,
             image: image.to_owned(),
             wave: 0,
+            words: String::new(),
             annotations: "{}".to_owned(),
             config: None,
             spec: String::new(),
+            container: String::new(),
             strategy: (0, 1),
+            deadline: 60,
         }
+    }
+
+    /// Its controller gives a rollout up after three seconds.
+    pub(crate) fn impatient(self) -> Self {
+        Self { deadline: 3, ..self }
     }
 
     pub(crate) fn wave(self, wave: i32) -> Self {
         Self { wave, ..self }
+    }
+
+    /// A further annotation, as `rhumb.dev/steps: "1"`.
+    pub(crate) fn word(self, word: &str) -> Self {
+        Self { words: format!("{}, {word}", self.words), ..self }
     }
 
     /// An annotation of the pods that asks for a fault, as `never-ready: "true"`.
@@ -51,6 +77,11 @@ impl Web {
         Self { spec: format!("{}  {line}\n", self.spec), ..self }
     }
 
+    /// A further line of the container.
+    pub(crate) fn container(self, line: &str) -> Self {
+        Self { container: format!("{}        {line}\n", self.container), ..self }
+    }
+
     /// So many pods too many and too few.
     pub(crate) fn strategy(self, surge: u32, unavailable: u32) -> Self {
         Self { strategy: (surge, unavailable), ..self }
@@ -58,16 +89,30 @@ impl Web {
 
     pub(crate) fn text(&self) -> String {
         let (surge, unavailable) = self.strategy;
-        let text = yaml::workload("Deployment", &self.name, self.replicas, &self.image, &self.annotations);
+        let strategy = match self.kind {
+            "Deployment" => format!(
+                "  progressDeadlineSeconds: {}\n  strategy: {{rollingUpdate: {{maxSurge: {surge}, maxUnavailable: \
+                 {unavailable}}}}}\n",
+                self.deadline
+            ),
+            "DaemonSet" => {
+                format!("  updateStrategy: {{rollingUpdate: {{maxUnavailable: {unavailable}}}}}\n")
+            }
+            _ => String::new(),
+        };
+        let text = yaml::workload(self.kind, &self.name, self.replicas, &self.image, &self.annotations);
         let metadata = format!(
-            "  name: {}\n  annotations: {{rhumb.dev/wave: \"{}\"}}\nspec:\n  progressDeadlineSeconds: 3\n  \
-             strategy: {{rollingUpdate: {{maxSurge: {surge}, maxUnavailable: {unavailable}}}}}\n{}",
-            self.name, self.wave, self.spec
+            "  name: {}\n  annotations: {{rhumb.dev/wave: \"{}\"{}}}\nspec:\n{strategy}{}",
+            self.name, self.wave, self.words, self.spec
         );
         let text = text.replace(&format!("  name: {}\nspec:\n", self.name), &metadata);
         let config = self.config.as_ref();
         let env = config.map(|name| format!("        envFrom: [{{configMapRef: {{name: {name}}}}}]\n"));
-        text + &env.unwrap_or_default()
+        text + &self.container + &env.unwrap_or_default()
+    }
+
+    pub(crate) fn image(&self) -> &str {
+        &self.image
     }
 
     pub(crate) fn file(&self) -> (String, String) {

@@ -6,6 +6,7 @@ use crate::failures::{BOUNDS, BUDGET, IMAGE, at_rest, await_image, await_rejecti
 use crate::manifests::{Web, config};
 use crate::observer::Observer;
 use crate::replay::Bounds;
+use crate::sets::await_set;
 use crate::support::{Repo, Site, until};
 
 /// A Deployment that takes its time.
@@ -32,7 +33,7 @@ fn pods(site: &Site<'_>) -> Vec<String> {
 }
 
 /// One rollout to `app:2`, of which somebody else has his own idea once it has begun.
-fn disturbed(name: &str, disturb: impl FnOnce(&Site<'_>), bounds: Bounds) {
+fn disturbed(name: &str, disturb: impl FnOnce(&Site<'_>), bounds: Bounds) -> Site<'static> {
     let site = Site::new(name);
     let files = |image: &str| vec![slow("web", image).file(), slow("api", image).file()];
     let repo = Repo::new(&files("app:1"));
@@ -46,13 +47,16 @@ fn disturbed(name: &str, disturb: impl FnOnce(&Site<'_>), bounds: Bounds) {
     }
     site.await_free_budget();
     observer.judge(bounds);
+    site
 }
 
-/// It is what kubectl does. The annotation is nobody's who manages the object, so it stays, as with Flux.
+/// The annotation that asks for it is not in the manifest, and stays.
 #[test]
 fn a_restart_by_hand_is_carried_out_beside_the_rollout() {
     let restart = |site: &Site<'_>| drop(site.kubectl(&["rollout", "restart", "deployment/web"]));
-    disturbed("by-hand-restart", restart, BOUNDS);
+    let site = disturbed("by-hand-restart", restart, BOUNDS);
+    let asked = "/spec/template/metadata/annotations/kubectl.kubernetes.io~1restartedAt";
+    assert!(site.value("Deployment", "web", asked).is_string());
 }
 
 #[test]
@@ -77,6 +81,64 @@ fn a_count_set_by_hand_is_repaired_and_costs_nobody_anything() {
 fn a_workload_that_is_deleted_in_the_middle_is_made_again_with_the_new_content() {
     let delete = |site: &Site<'_>| drop(site.kubectl(&["delete", "deployment/web", "--wait=false"]));
     disturbed("by-hand-delete", delete, BOUNDS);
+}
+
+/// By somebody who has a copy of the old manifest and has never heard of rhumb.
+#[test]
+fn a_workload_that_is_made_again_by_hand_in_the_middle_gets_the_new_content() {
+    let again = |site: &Site<'_>| {
+        site.api.delete(&site.at("Deployment", "web"));
+        let text = slow("web", "app:1").text();
+        let _ = site.cluster.kubectl_in(&["-n", &site.name, "create", "-f", "-"], &text);
+    };
+    disturbed("by-hand-again", again, BOUNDS);
+}
+
+#[test]
+fn a_set_that_is_deleted_or_scaled_in_the_middle_is_as_wanted_in_the_end() {
+    type Disturb = fn(&Site<'_>);
+    let delete: Disturb = |site| site.api.delete(&site.at("StatefulSet", "db"));
+    let scale: Disturb = |site| drop(site.kubectl(&["scale", "statefulset/db", "--replicas=5"]));
+    for (name, disturb) in [("set-deleted", delete), ("set-scaled", scale)] {
+        let site = Site::new(name);
+        let db = |image: &str| vec![Web::of("StatefulSet", "db", image).fault("ready-delay: 500ms").file()];
+        let repo = Repo::new(&db("app:1"));
+        let _daemon = site.configured(&site.configuration(repo.path(), BUDGET));
+        await_set(&site, "db", "app:1");
+        site.await_free_budget();
+        let observer = Observer::new(&site);
+        push(&repo, &db("app:2"), "Change it");
+        await_start(&site, "db", "app:2");
+        disturb(&site);
+        await_set(&site, "db", "app:2");
+        until("it has its count", || site.value("StatefulSet", "db", "/status/replicas") == json!(3));
+        site.await_free_budget();
+        observer.judge(BOUNDS);
+    }
+}
+
+/// What an autoscaler says of a count goes through the scale subresource, before and in the middle of a rollout.
+#[test]
+fn an_autoscaler_keeps_its_count_while_its_target_rolls() {
+    let site = Site::new("autoscaled");
+    let scaler = "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: web}\nspec:\n  \
+                  minReplicas: 2\n  maxReplicas: 9\n  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}\n";
+    let files = |image: &str| vec![slow("web", image).file(), ("scaler.yaml".to_owned(), scaler.to_owned())];
+    let repo = Repo::new(&files("app:1"));
+    let (_daemon, observer) = at_rest(&site, &repo, &["web"]);
+    let scale = |count: u32| {
+        let path = site.at("Deployment", "web") + "/scale";
+        site.api.merge(&path, "horizontal-pod-autoscaler", &json!({"spec": {"replicas": count}}));
+    };
+    for (image, count) in [("app:2", 5), ("app:3", 4)] {
+        push(&repo, &files(image), "Change it");
+        await_start(&site, "web", image);
+        scale(count);
+        await_image(&site, "web", image);
+        site.await_free_budget();
+        assert_eq!(site.value("Deployment", "web", "/spec/replicas"), json!(count));
+    }
+    observer.judge(BOUNDS);
 }
 
 #[test]

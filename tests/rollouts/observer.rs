@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use futures::TryStreamExt as _;
 use kube::core::WatchEvent;
@@ -13,6 +14,9 @@ use crate::replay::{Bounds, Moment, Most, replay};
 use crate::support::{Api, Site, at, until};
 
 const KINDS: [&str; 5] = ["ReplicaSet", "Deployment", "StatefulSet", "DaemonSet", "Pod"];
+
+/// Time between two tries while the server is away.
+const AGAIN: Duration = Duration::from_millis(50);
 
 /// All that the watches have told, in the order in which it came.
 type Told = Arc<Mutex<Vec<Moment>>>;
@@ -43,7 +47,10 @@ async fn follow(client: kube::Client, path: String, kind: &'static str, mut from
     loop {
         let uri = format!("{path}?watch=1&resourceVersion={from}");
         let request = http::Request::get(uri).body(Vec::new()).unwrap();
-        let Ok(events) = client.request_events::<Value>(request).await else { continue };
+        let Ok(events) = client.request_events::<Value>(request).await else {
+            tokio::time::sleep(AGAIN).await;
+            continue;
+        };
         let mut events = pin!(events);
         while let Ok(Some(event)) = events.try_next().await {
             let (object, gone) = match event {
@@ -83,9 +90,14 @@ async fn relist(client: &kube::Client, path: &str, kind: &'static str, told: &To
 impl Observer {
     /// Begins to watch a site's namespace.
     pub(crate) fn new(site: &Site<'_>) -> Self {
+        Self::of(site, &site.name)
+    }
+
+    /// Begins to watch another namespace.
+    pub(crate) fn of(site: &Site<'_>, namespace: &str) -> Self {
         let (api, told) = (site.api.clone(), Told::default());
         let watch = |kind: &'static str| {
-            let path = at(kind, &site.name, "");
+            let path = at(kind, namespace, "");
             let list = api.get(&path).unwrap();
             for object in list["items"].as_array().unwrap() {
                 tell(&told, kind, object.clone(), false);
@@ -94,7 +106,7 @@ impl Observer {
             api.spawn(|client| follow(client, path, kind, from, Arc::clone(&told)))
         };
         let watches = KINDS.into_iter().map(watch).collect();
-        Self { api, namespace: site.name.clone(), told, watches }
+        Self { api, namespace: namespace.to_owned(), told, watches }
     }
 
     fn told(&self) -> Vec<Moment> {

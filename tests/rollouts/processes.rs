@@ -10,14 +10,14 @@ use crate::observer::Observer;
 use crate::replay::Bounds;
 use crate::support::{Repo, SOON, Site, eventually, source};
 
-const FIVE: [&str; 5] = ["a", "b", "c", "d", "web"];
+pub(crate) const FIVE: [&str; 5] = ["a", "b", "c", "d", "web"];
 
 fn five(image: &str, web: &str, content: &str) -> Vec<(String, String)> {
     let others = FIVE[..4].iter().map(|name| Web::new(name, image).file());
     others.chain([Web::new("web", web).uses("env").file(), config("env", content)]).collect()
 }
 
-fn writes() -> Requests {
+pub(crate) fn writes() -> Requests {
     let methods = ["POST", "PUT", "PATCH", "DELETE"].into_iter();
     methods.fold(Requests::any(), Requests::method).query_lacks("dryRun")
 }

@@ -27,25 +27,24 @@ fn contents(
     Ok(found)
 }
 
-/// Looks up contents in an older revision; none for what cannot be had.
+/// Contents of a revision, each with what it is there, or nothing where it cannot be had.
+pub(super) type Resolved = Vec<(ObjectId, Release, Option<Shared>)>;
+
+/// Looks up contents in an older revision.
 pub(super) fn resolve(
     reader: &Reader,
     dialect: &Dialect,
     scopes: Scopes,
     revision: &Revision,
-    wanted: Vec<(ObjectId, Hash)>,
-) -> Vec<(ObjectId, Release, Option<Shared>)> {
+    wanted: &[(ObjectId, Hash)],
+) -> Result<Resolved, Error> {
     let ids = wanted.iter().map(|(id, _)| id).collect();
-    let found = contents(reader, dialect, scopes, revision, ids).unwrap_or_else(|error| {
-        tracing::warn!(%revision, "an older revision cannot be read: {error}");
-        BTreeMap::new()
-    });
-    let lookup = |(id, hash): (ObjectId, Hash)| {
-        let content = found.get(&id).and_then(|all| all.iter().find(|desired| desired.is_release(hash)));
-        let content = content.cloned();
-        (id, Release { hash, revision: revision.clone() }, content)
+    let found = contents(reader, dialect, scopes, revision, ids)?;
+    let lookup = |(id, hash): &(ObjectId, Hash)| {
+        let content = found.get(id).and_then(|all| all.iter().find(|desired| desired.is_release(*hash)));
+        (id.clone(), Release { hash: *hash, revision: revision.clone() }, content.cloned())
     };
-    wanted.into_iter().map(lookup).collect()
+    Ok(wanted.iter().map(lookup).collect())
 }
 
 /// Looks up where a way back leads to, or says why it leads nowhere.

@@ -172,3 +172,72 @@ async fn older_contents_are_looked_up_while_a_fetch_hangs() {
     drop(orders);
     running.await.unwrap();
 }
+
+/// What the feed answers when the first revision is asked for, of which only a second one is there.
+async fn first_of_two(
+    place: impl Fn(&Path) -> String,
+    disturb: impl Fn(&Path),
+    mend: impl Fn(&Path),
+) -> bool {
+    let dir = TempDir::new().unwrap();
+    let origin = dir.path().join("repo");
+    make(&origin);
+    let head = Command::new("git").current_dir(&origin).args(["rev-parse", "HEAD"]).output().unwrap();
+    let first = Revision::new(String::from_utf8(head.stdout).unwrap().trim());
+    fs::write(origin.join("a.yaml"), format!("{MANIFEST}data: {{b: c}}\n")).unwrap();
+    git(&origin, &["commit", "--quiet", "--all", "--message=y"]);
+    let location = Location::Git(GitLocation::new(place(&origin)));
+    let Bed { dir: _dir, _state, feed, mut told } = Bed::of(dir, &location);
+    let read = feed.dialect.read(&"a.yaml".into(), MANIFEST.as_bytes(), [0; 20], &mut Scopes::builtin());
+    let wanted = (read.facts.objects[0].id.clone(), read.facts.objects[0].hash);
+    let (orders, from_loop) = mpsc::channel(8);
+    let running = tokio::spawn(feed.run(from_loop));
+    let limit = std::time::Duration::from_secs(20);
+    while !matches!(tokio::time::timeout(limit, told.recv()).await.unwrap().unwrap(), Event::Read(..)) {}
+    disturb(&origin);
+    orders.send(Order::Resolve(first, vec![wanted])).await.unwrap();
+    let found = loop {
+        match tokio::time::timeout(limit, told.recv()).await.unwrap().unwrap() {
+            Event::Resolved(found) => break found,
+            Event::Unreadable(..) => {
+                mend(&origin);
+                orders.send(Order::Look(1)).await.unwrap();
+            }
+            _ => {}
+        }
+    };
+    drop(orders);
+    running.await.unwrap();
+    found[0].2.is_some()
+}
+
+fn aside(repo: &Path) -> std::path::PathBuf {
+    repo.with_file_name("aside")
+}
+
+/// A new state directory holds nothing but the newest revision.
+#[tokio::test]
+async fn an_older_revision_is_fetched_when_it_is_not_here() {
+    let url = |path: &Path| format!("file://{}", path.display());
+    assert!(first_of_two(url, |_| {}, |_| {}).await);
+    let rewrite = |repo: &Path| {
+        git(repo, &["checkout", "--quiet", "--orphan", "other"]);
+        git(repo, &["commit", "--quiet", "--message=z"]);
+        git(repo, &["branch", "--quiet", "--delete", "--force", "main"]);
+        git(repo, &["branch", "--quiet", "--move", "main"]);
+        git(repo, &["reflog", "expire", "--expire=now", "--all"]);
+        git(repo, &["gc", "--quiet", "--prune=now"]);
+    };
+    assert!(!first_of_two(url, rewrite, |_| {}).await, "it is gone");
+}
+
+/// What cannot be read now is not lost.
+#[tokio::test]
+async fn an_older_revision_is_awaited_while_the_repository_is_away() {
+    let away = |repo: &Path| fs::rename(repo, aside(repo)).unwrap();
+    let back = |repo: &Path| fs::rename(aside(repo), repo).unwrap();
+    let path = |path: &Path| path.to_str().unwrap().to_owned();
+    assert!(first_of_two(path, away, back).await);
+    let url = |path: &Path| format!("file://{}", path.display());
+    assert!(first_of_two(url, away, back).await);
+}

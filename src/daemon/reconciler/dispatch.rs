@@ -73,9 +73,14 @@ impl Reconciler {
         }
     }
 
-    /// The source that brought what an object shows: the one in whose inventory it is, else the one that
-    /// wants it. None for an object of a source that is not ours: its revisions are of another repository.
+    /// The source that brought what an object shows: the one that says that it goes back, else the one in whose
+    /// inventory it is, else the one that wants it. None for an object of a source that is not ours: its revisions
+    /// are of another repository.
     fn accepted_from(&self, id: &ObjectId) -> Option<SourceId> {
+        // Known from the parent, before anything is listed or read.
+        if let Some(source) = self.engine.returns_in(id) {
+            return Some(source);
+        }
         let wanting = || self.engine.entry(id)?.wants.first().map(|(source, _)| *source);
         match self.engine.shown(id) {
             Some(live) if matches!(live.owner, Owner::Ours(_)) => self.engine.source_of(live),
@@ -90,7 +95,8 @@ impl Reconciler {
         }
         self.take_note(&id, decision.reason.clone(), &decision.action);
         let kind = self.kind_of(&id);
-        let writes = matches!(decision.action, Action::Apply(_) | Action::Delete(..)) && kind.is_some();
+        let writes = matches!(decision.action, Action::DryRun(_) | Action::Apply(_) | Action::Delete(..));
+        let writes = writes && kind.is_some();
         if writes && self.queue.failures(&id) > 0 {
             if self.retries.len() >= (self.concurrency / 2).max(1) {
                 self.queue.done(&id);
@@ -112,6 +118,11 @@ impl Reconciler {
             (Action::Inspect(want, form), Some(kind)) => {
                 let shape = self.engine.shown(&id).and_then(|live| live.ours.clone());
                 self.spawn(self.hands.clone().inspect(kind, Question { id, want, form, shape }));
+            }
+            (Action::DryRun(apply), Some(kind)) => {
+                let kind = self.watched.exactly(&apply.want.gvk).unwrap_or(kind);
+                self.writes += 1;
+                self.spawn(self.hands.clone().dry_run(kind, id, apply));
             }
             (Action::Apply(apply), Some(kind)) => {
                 let kind = self.watched.exactly(&apply.want.gvk).unwrap_or(kind);
@@ -207,7 +218,10 @@ impl Reconciler {
             Outcome::Failed(failure) => Outcome::Failed(self.with_backoff(id, failure)),
             carried_out => {
                 self.window = (self.window * 2).min(self.concurrency);
-                self.queue.forget(id);
+                // A question that is answered says nothing about the write.
+                if !matches!(action, Action::DryRun(_)) {
+                    self.queue.forget(id);
+                }
                 carried_out
             }
         };

@@ -34,7 +34,7 @@ fn one_node_goes_first_then_half_then_all() {
     assert_eq!(fleet.overlays, ["", "on-delete step=1", "on-delete step=2", "on-delete step=3", ""]);
     assert_eq!(fleet.away, 1, "one after another");
     assert_eq!(fleet.done(&content(2, &words)).len(), 5);
-    assert_eq!(fleet.rig.world.book, Book::default());
+    fleet.assert_free();
     assert!(!fleet.rig.engine.needs_nodes(), "nobody looks at the nodes any longer than needed");
 }
 
@@ -87,7 +87,7 @@ fn as_many_go_at_a_time_as_its_strategy_and_the_budget_allow() {
         fleet.settle();
         assert_eq!(fleet.away, expected, "{strategy} {most}");
         assert_eq!(fleet.done(&spread(2, &words, strategy)).len(), 6);
-        assert_eq!(fleet.rig.world.book, Book::default());
+        fleet.assert_free();
     }
     let three = json!({"rollingUpdate": {"maxUnavailable": 3}});
     check(&json!({}), 4, 1);
@@ -161,7 +161,7 @@ fn what_a_disruption_budget_forbids_waits_gives_its_token_back_and_goes_on() {
     fleet.pass(Duration::from_secs(15));
     assert_eq!(log(&fleet), ["node-1", "node-2", "node-3"]);
     assert_eq!(fleet.shown(), "");
-    assert_eq!(fleet.rig.world.book, Book::default());
+    fleet.assert_free();
 }
 
 #[test]
@@ -253,7 +253,7 @@ fn pods_that_are_unavailable_elsewhere_make_it_wait() {
     missing(&mut fleet, 3);
     fleet.settle();
     assert_eq!(log(&fleet), ["node-1", "node-2", "node-3"]);
-    assert_eq!(fleet.rig.world.book, Book::default());
+    fleet.assert_free();
 }
 
 #[test]
@@ -270,7 +270,7 @@ fn a_process_that_ends_at_any_point_leaves_the_hold_and_the_next_goes_on() {
         assert_eq!(log(&fleet), ["node-1", "node-2", "node-3", "node-4"], "{point}");
         assert_eq!(fleet.shown(), "", "{point}");
         assert_eq!(fleet.away, 1, "{point}");
-        assert_eq!(fleet.rig.world.book, Book::default(), "{point}");
+        fleet.assert_free();
     }
 }
 
@@ -292,7 +292,7 @@ fn a_lost_node_is_passed_over_and_holds_the_end() {
     fleet.settle();
     assert_eq!(log(&fleet), ["node-2", "node-3", "node-4", "node-1"]);
     assert_eq!(fleet.shown(), "");
-    assert_eq!(fleet.rig.world.book, Book::default());
+    fleet.assert_free();
     // A person need not wait for it: then it is its own controller's.
     let mut fleet =
         Fleet::new(3, Budget { max_unavailable: Amount::Pods(2), ..tight() }, &content(1, &words));
@@ -388,5 +388,5 @@ fn a_newer_content_begins_anew_and_the_older_one_ends_it() {
     assert_eq!(fleet.shown(), "");
     assert_eq!(fleet.done(&content(1, &words)).len(), 3);
     assert_eq!(log(&fleet), ["node-1", "node-1"]);
-    assert_eq!(fleet.rig.world.book, Book::default());
+    fleet.assert_free();
 }

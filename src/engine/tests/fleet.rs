@@ -139,6 +139,13 @@ impl Fleet {
         done.map(|(name, _)| &**name).collect()
     }
 
+    /// Nothing of the budget is taken any more.
+    #[track_caller]
+    pub(super) fn assert_free(&self) {
+        let book = &self.rig.world.book;
+        assert!(book.claims.is_empty() && book.units.is_empty(), "{book:?}");
+    }
+
     /// What is told of the DaemonSet.
     pub(super) fn reason(&mut self) -> String {
         self.rig.decide(&agent()).reason.map(|reason| reason.to_string()).unwrap_or_default()

@@ -229,6 +229,7 @@ fn letting_a_held_rollout_go_is_a_restart() {
         serde_json::json!({"template": template, "paused": true}),
         serde_json::json!({"template": template, "updateStrategy": {"type": "OnDelete"}}),
         serde_json::json!({"template": template, "updateStrategy": {"rollingUpdate": {"partition": 2}}}),
+        serde_json::json!({"template": template, "ordinals": {"start": 1}}),
     ] {
         assert_ne!(plain, object(held.clone()), "{held}");
     }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::change::{Impact, ImpactKind};
 use crate::engine::*;
 use crate::health::{Health, Status};
 use crate::object::{GroupKind, Gvk, Hash, ObjectId, Origin, Revision};
@@ -120,6 +121,10 @@ pub(super) struct World {
     pub(super) paused: Option<Paused>,
     /// Contents whose pods never get ready.
     pub(super) bad: BTreeSet<Hash>,
+    /// What the server says that contents do to pods, where that is not what the contents tell.
+    pub(super) impacts: BTreeMap<Hash, ImpactKind>,
+    /// How many dry runs were asked for.
+    pub(super) dry_runs: usize,
 }
 
 impl World {
@@ -137,6 +142,7 @@ impl World {
         Live {
             uid: Uid(thing.uid.to_string().into()),
             rv: Rv(thing.rv),
+            generation: thing.shape.cast_signed(),
             gvk: gvk(id),
             owner,
             release: thing.release.clone(),
@@ -163,6 +169,11 @@ impl World {
     pub(super) fn announce(&mut self, id: &ObjectId) {
         let shown = self.things.get(id).filter(|thing| thing.labelled && !thing.foreign).cloned();
         self.events.push((id.clone(), shown));
+    }
+
+    /// Whether nothing is claimed, and no unit is being released.
+    pub(super) fn is_free(&self) -> bool {
+        self.book.claims.is_empty() && self.book.units.is_empty()
     }
 
     /// Carries an action out as the API server would.
@@ -358,10 +369,37 @@ impl Rig {
         }
     }
 
-    /// Decides about one object; what is to be claimed for that is claimed first.
+    /// Answers what a write would do, as the API server would.
+    fn foresee(&mut self, id: &ObjectId, apply: &Apply) {
+        self.world.dry_runs += 1;
+        let outcome = match self.world.things.get(id) {
+            None => Outcome::Failed(Failure::Conflict(Duration::ZERO)),
+            Some(thing) => {
+                let shown = thing.release.as_ref().and_then(|release| self.history.get(&release.hash));
+                let same = shown.is_some_and(|shown| shown.template == apply.want.template) && !thing.drifted;
+                let told = if same { ImpactKind::InPlace } else { ImpactKind::Restart };
+                let kind = self.world.impacts.get(&apply.want.hash).copied().unwrap_or(told);
+                let impact = Impact { kind, pods: 3 };
+                let uid = Uid(thing.uid.to_string().into());
+                Outcome::Foreseen(Foreseen {
+                    content: apply.want.hash,
+                    uid,
+                    generation: thing.shape.cast_signed(),
+                    impact,
+                })
+            }
+        };
+        self.engine.outcome(id, &Action::DryRun(apply.clone()), outcome, self.now);
+    }
+
+    /// Decides about one object; what is asked and what is to be claimed for that is claimed first.
     pub(super) fn decide(&mut self, id: &ObjectId) -> Decision {
         self.engine.advance(self.now);
-        let decision = self.engine.decide(id, self.now);
+        let mut decision = self.engine.decide(id, self.now);
+        if let Action::DryRun(apply) = &decision.action {
+            self.foresee(id, apply);
+            decision = self.engine.decide(id, self.now);
+        }
         if decision.reason != Some(Reason::Claiming) {
             return decision;
         }
@@ -436,6 +474,10 @@ impl Rig {
             }
             Action::Resolve => {
                 self.resolve();
+                None
+            }
+            Action::DryRun(apply) => {
+                self.foresee(id, &apply);
                 None
             }
             action @ (Action::Apply(_) | Action::Delete(..)) => {

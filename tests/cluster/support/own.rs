@@ -3,7 +3,7 @@
 use std::ops::Deref;
 use std::sync::{Condvar, Mutex, PoisonError};
 
-use controlplane::Cluster;
+use controlplane::{Builder, Cluster};
 
 /// So many beside the shared one at a time: each takes half a GiB and a core while it starts.
 const MOST: usize = 2;
@@ -23,8 +23,18 @@ struct Place;
 impl Own {
     /// Only etcd and the API server, with an audit log: no controllers, no nodes.
     pub(crate) fn bare() -> Self {
+        Self::of(Cluster::builder().bare())
+    }
+
+    /// With controllers and nodes.
+    #[allow(dead_code, reason = "only the tests of rollouts need pods on it")]
+    pub(crate) fn whole() -> Self {
+        Self::of(Cluster::builder())
+    }
+
+    fn of(builder: Builder) -> Self {
         let place = Place::take();
-        let cluster = Cluster::builder().bare().audit().start().unwrap_or_else(|error| panic!("{error}"));
+        let cluster = builder.audit().start().unwrap_or_else(|error| panic!("{error}"));
         Self { cluster, _place: place }
     }
 }

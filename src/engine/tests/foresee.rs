@@ -1,0 +1,161 @@
+//! What a change does to pods is the server's word, not that of two manifests.
+
+use std::time::Duration;
+
+use super::world::{Rig, Wrote, config, desired, reading, workload};
+use crate::change::ImpactKind;
+use crate::engine::*;
+use crate::object::ObjectId;
+
+fn web(content: u32) -> Shared {
+    desired(&workload("web"), content, "web")
+}
+
+/// The same template as another content.
+fn like(content: Shared, other: &Shared) -> Shared {
+    let mut changed = (*content).clone();
+    changed.template = other.template;
+    changed.into()
+}
+
+/// A cluster at rest, in which the only token is taken by the workload `a`, which never ends.
+fn busy() -> Rig {
+    let mut rig = Rig::new(1);
+    rig.read(reading("r1", &[("a", Some(desired(&workload("a"), 1, "a"))), ("web", Some(web(1)))]));
+    rig.settle();
+    rig.read(reading("r2", &[("a", Some(desired(&workload("a"), 2, "a")))]));
+    assert!(matches!(rig.step(&workload("a")), Some(Action::Apply(_))));
+    rig.world.log.clear();
+    rig.world.dry_runs = 0;
+    rig
+}
+
+fn reason(rig: &mut Rig, id: &ObjectId) -> Option<String> {
+    rig.decide(id).reason.map(|reason| reason.to_string())
+}
+
+#[test]
+fn only_what_restarts_pods_by_the_servers_word_takes_a_token() {
+    let check = |candidate: Shared, told: Option<ImpactKind>, expected: Restarts| {
+        let mut rig = busy();
+        rig.world.impacts.extend(told.map(|told| (candidate.hash, told)));
+        rig.read(reading("r3", &[("web", Some(candidate))]));
+        let decision = rig.decide(&workload("web"));
+        match expected {
+            Restarts::No => {
+                let Action::Apply(apply) = decision.action else { panic!("{told:?}: {decision:?}") };
+                assert_eq!(apply.restarts, Restarts::No, "{told:?}");
+                assert!(matches!(apply.guard, Guard::Exact(..)), "{told:?}: it relies on what was seen");
+            }
+            Restarts::Maybe => assert!(matches!(decision.reason, Some(Reason::Budget(_))), "{decision:?}"),
+        }
+        assert_eq!(rig.world.dry_runs, 1);
+    };
+    let same = like(web(2), &web(1));
+    check(web(2), None, Restarts::Maybe);
+    check(web(2), Some(ImpactKind::Restart), Restarts::Maybe);
+    check(web(2), Some(ImpactKind::Recreate), Restarts::Maybe);
+    // A default that is spelled out now.
+    check(web(2), Some(ImpactKind::InPlace), Restarts::No);
+    check(web(2), Some(ImpactKind::None), Restarts::No);
+    check(web(2), Some(ImpactKind::Scale), Restarts::No);
+    check(same.clone(), None, Restarts::No);
+    // Somebody else has changed the template meanwhile, and the change takes that back.
+    check(same, Some(ImpactKind::Restart), Restarts::Maybe);
+}
+
+#[test]
+fn an_answer_holds_for_one_content_and_one_generation() {
+    let mut rig = busy();
+    rig.read(reading("r3", &[("web", Some(web(2)))]));
+    let asked = |rig: &mut Rig, expected: usize, why: &str| {
+        rig.decide(&workload("web"));
+        assert_eq!(rig.world.dry_runs, expected, "{why}");
+    };
+    asked(&mut rig, 1, "a new content");
+    asked(&mut rig, 1, "nothing has changed");
+    rig.world.things.get_mut(&workload("web")).unwrap().rv = 100;
+    rig.world.announce(&workload("web"));
+    rig.deliver(usize::MAX);
+    asked(&mut rig, 1, "only the status has changed");
+    let thing = rig.world.things.get_mut(&workload("web")).unwrap();
+    (thing.rv, thing.shape) = (101, 101);
+    rig.world.announce(&workload("web"));
+    rig.deliver(usize::MAX);
+    asked(&mut rig, 2, "the spec has changed");
+    rig.read(reading("r4", &[("web", Some(web(3)))]));
+    asked(&mut rig, 3, "another content");
+}
+
+#[test]
+fn what_the_server_refuses_asks_for_no_token() {
+    let mut rig = busy();
+    rig.read(reading("r3", &[("web", Some(web(2)))]));
+    let decision = rig.engine.decide(&workload("web"), rig.now);
+    assert!(matches!(decision.action, Action::DryRun(_)), "{decision:?}");
+    let refused = Failure::Refused("spec.selector: field is immutable".into(), Rule::Immutable, None);
+    rig.engine.outcome(&workload("web"), &decision.action, Outcome::Failed(refused), rig.now);
+    let told = reason(&mut rig, &workload("web")).unwrap();
+    assert!(told.starts_with("spec.selector: field is immutable; with the annotation"), "{told}");
+    assert!(!rig.engine.rollouts.asked.contains_key(&workload("web")));
+}
+
+#[test]
+fn a_question_without_an_answer_is_asked_again_later() {
+    let mut rig = busy();
+    rig.read(reading("r3", &[("web", Some(web(2)))]));
+    let action = rig.engine.decide(&workload("web"), rig.now).action;
+    let lost = Failure::Unknown("the API server does not answer".into(), Duration::from_secs(3));
+    rig.engine.outcome(&workload("web"), &action, Outcome::Failed(lost), rig.now);
+    assert!(reason(&mut rig, &workload("web")).unwrap().contains("the API server does not answer"));
+    rig.pass_time(Duration::from_secs(3));
+    assert!(matches!(rig.engine.decide(&workload("web"), rig.now).action, Action::DryRun(_)));
+}
+
+#[test]
+fn a_configuration_does_not_wait_for_a_workload_that_restarts_nothing() {
+    let mut rig = busy();
+    let with_env = |content| {
+        let mut web = (*web(content)).clone();
+        web.needs = [config("env")].into();
+        Shared::from(web)
+    };
+    let env = |content| Some(desired(&config("env"), content, "env"));
+    rig.world.impacts.insert(with_env(2).hash, ImpactKind::InPlace);
+    rig.world.impacts.insert(with_env(3).hash, ImpactKind::InPlace);
+    rig.read(reading("r3", &[("web", Some(with_env(2))), ("env", env(1))]));
+    for id in [config("env"), workload("web"), config("env"), workload("web")] {
+        rig.deliver(usize::MAX);
+        rig.step(&id);
+    }
+    rig.world.log.clear();
+    rig.read(reading("r4", &[("web", Some(with_env(3))), ("env", env(2))]));
+    assert!(reason(&mut rig, &config("env")).is_some(), "the server has not been asked");
+    for id in [workload("web"), config("env"), workload("web")] {
+        rig.deliver(usize::MAX);
+        rig.step(&id);
+    }
+    let changed = [Wrote::Changed(config("env")), Wrote::Changed(workload("web"))];
+    assert_eq!(rig.world.log, changed);
+}
+
+#[test]
+fn what_is_taken_over_as_it_is_takes_no_token() {
+    let mut rig = busy();
+    let thing = rig.world.things.get_mut(&workload("web")).unwrap();
+    // Made by hand, with just this content.
+    (thing.release, thing.labelled, thing.rv) = (None, false, 200);
+    rig.world.announce(&workload("web"));
+    rig.deliver(usize::MAX);
+    rig.engine.forget(&workload("web"));
+    rig.world.impacts.insert(web(1).hash, ImpactKind::InPlace);
+    let mut engine = rig.fresh(1);
+    std::mem::swap(&mut rig.engine, &mut engine);
+    rig.read(reading("r2", &[("web", Some(web(1))), ("a", Some(desired(&workload("a"), 2, "a")))]));
+    let mut applied = None;
+    for _ in 0..3 {
+        applied = applied.or_else(|| rig.step(&workload("web")));
+    }
+    let Some(Action::Apply(apply)) = applied else { panic!("{:?}", rig.decide(&workload("web"))) };
+    assert_eq!((apply.purpose, apply.restarts), (Purpose::Adopt, Restarts::No));
+}
