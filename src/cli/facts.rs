@@ -2,9 +2,9 @@
 
 use jiff::Timestamp;
 
-use super::CommandError;
 use super::rollout_words::{Stand, stand};
 use super::target::{Desk, Target};
+use super::{CommandError, steps};
 use crate::cluster::applyset_id;
 use crate::daemon;
 use crate::engine::{Book, HOLD, Hold, PAUSED, Paused, Rejection, Way, is_workload};
@@ -23,6 +23,8 @@ pub(super) struct Facts {
     book: Book,
     /// The content that it shows, as its annotation has it.
     shown: String,
+    /// Where its steps stand.
+    steps: Vec<String>,
 }
 
 impl Facts {
@@ -46,6 +48,7 @@ impl Facts {
             pending: pending.map(|pending| pending.reason),
             book,
             shown: target.release().map(|release| release.hash.to_string()).unwrap_or_default(),
+            steps: steps::lines(desk, target).await,
         })
     }
 
@@ -80,7 +83,7 @@ impl Facts {
     /// What keeps it from the newest revision, as far as the cluster tells.
     pub(super) fn waits(&self) -> Vec<String> {
         let because = |reason: &str| if reason.is_empty() { String::new() } else { format!(": {reason}") };
-        let mut lines = Vec::new();
+        let mut lines = self.steps.clone();
         if let Some(hold) = &self.hold {
             let until = hold.until.map(|until| until.to_string()).unwrap_or_default();
             lines.push(format!("on hold until {until}{}", because(&hold.reason)));

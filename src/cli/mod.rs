@@ -23,6 +23,7 @@ mod rollout_words;
 mod run;
 mod session;
 mod settings;
+mod steps;
 mod target;
 mod terminal;
 mod validate;

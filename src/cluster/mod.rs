@@ -19,6 +19,7 @@ mod informer;
 mod intents;
 mod interner;
 mod kinds;
+mod nodes;
 mod owner;
 mod parent;
 mod path;

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::cluster::{BudgetObject, Kinds, Parent};
-use crate::engine::{Action, Looked, Outcome, Past, Reading, Release, Shared, SourceId, Verified};
+use crate::engine::{
+    Action, DuePod, Eviction, Looked, Outcome, Past, Reading, Release, Shared, SourceId, Verified,
+};
 use crate::object::{GroupKind, ObjectId};
 use crate::report::Told;
 
@@ -40,6 +42,8 @@ pub(super) enum Event {
     Warned(ObjectId, Vec<String>),
     /// A pod that held up a StatefulSet was deleted, or was not.
     Freed(ObjectId),
+    /// A pod that was to go for its step was evicted, or was not.
+    Evicted(DuePod, Eviction),
     /// A look answered.
     Looked(BTreeMap<ObjectId, Result<Looked, Trouble>>),
     /// Contents were compared.

@@ -3,6 +3,7 @@
 mod claims;
 mod conclusion;
 mod dispatch;
+mod fleets;
 mod orders;
 mod parents;
 mod pods;
@@ -16,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::claims::Keeper;
 use self::dispatch::Batch;
+use self::fleets::NodeWatch;
 use self::pods::Followers;
 use super::act::Hands;
 use super::contents::{Bytes, Contents};
@@ -76,6 +78,7 @@ pub struct Reconciler {
     ledgers: Vec<Ledger>,
     keeper: Keeper,
     followers: Followers,
+    nodes: NodeWatch,
     feeds: Vec<Option<mpsc::Sender<Order>>>,
     pending_feeds: Vec<(SourceId, Files, Dialect)>,
     unknown: BTreeSet<GroupKind>,
@@ -164,6 +167,7 @@ impl Reconciler {
             feeds: places.iter().map(|_| None).collect(),
             keeper: Keeper::default(),
             followers: Followers::new(to_pods),
+            nodes: NodeWatch::closed(),
             hands: Hands { cluster: setup.cluster, contents: Contents::new(shelves) },
             engine,
             queue: Queue::default(),
@@ -222,6 +226,7 @@ impl Reconciler {
                 Some(event) = self.channels.from_scalers.recv() => self.scaled(event),
                 Some(event) = self.channels.from_parents.recv() => self.parent_changed(event),
                 Some(event) = self.channels.from_pods.recv() => self.pods_told(event),
+                Some(event) = self.nodes.told.recv() => self.node_told(event),
                 () = stop.cancelled(), if !stopped => {}
                 () = tokio::time::sleep_until(wake.into()) => {}
             }
@@ -245,6 +250,8 @@ impl Reconciler {
                 self.parent_changed(event);
             } else if let Ok(event) = self.channels.from_pods.try_recv() {
                 self.pods_told(event);
+            } else if let Ok(event) = self.nodes.told.try_recv() {
+                self.node_told(event);
             } else {
                 return;
             }
@@ -298,6 +305,7 @@ impl Reconciler {
         self.engine.advance(now);
         self.ask_about_failures();
         self.free_stuck(now);
+        self.evict_due(now);
         self.engine.settle();
         // Before the inventories, so that nothing is tidied while there is something to write.
         self.enqueue();
@@ -318,6 +326,7 @@ impl Reconciler {
         self.keep_inventories();
         self.keep_budget();
         self.follow_pods();
+        self.follow_nodes();
         self.pin();
         if let Some(objects) = looked {
             let ms = format_args!("{:.1}", now.elapsed().as_secs_f64() * 1e3);
@@ -401,6 +410,7 @@ impl Reconciler {
             Event::Other(id, looked) => self.other_looked_at(&id, looked),
             Event::Selector(id, selector) => self.selector_found(&id, selector.as_deref()),
             Event::Freed(id) => self.engine.mark(&id),
+            Event::Evicted(pod, answer) => self.was_evicted(&pod, &answer),
             Event::Warned(id, events) => self.engine.told_more(&id, &events),
             Event::Looked(all) => {
                 for (id, looked) in all {

@@ -290,7 +290,10 @@ fn replicas(view: &View<'_>, want: &Shared, live: &Live) -> Replicas {
 
 /// Whether putting this content there may restart pods that are available now.
 fn restarts(view: &View<'_>, desired: &Shared, live: &Live) -> Restarts {
-    let same = view.entry.accepted.has_template_of(desired);
+    let steps = matches!(live.shown, Shown::Under(overlay) if overlay.step().is_some());
+    // What lets go of a step restarts the pods that the step held back, whatever the template.
+    let lets_go = steps && live.shown != Shown::from(view.overlay);
+    let same = view.entry.accepted.has_template_of(desired) && !lets_go;
     if same || !serving(view.id, live) { Restarts::No } else { Restarts::Maybe }
 }
 

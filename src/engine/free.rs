@@ -65,11 +65,22 @@ impl Engine {
 }
 
 fn ordinal(pod: &PodFacts, now: Instant) -> Option<OrdinalPod> {
+    let ordinal = pod.name.rsplit('-').next()?.parse().ok()?;
+    Some(OrdinalPod {
+        name: pod.name.clone(),
+        ordinal,
+        revision: pod.revision.clone()?,
+        state: state(pod, now),
+    })
+}
+
+/// Whether a pod can be counted on.
+pub(super) fn state(pod: &PodFacts, now: Instant) -> PodState {
     let trouble = pod.trouble.as_ref();
     let is_given_up = trouble.is_some_and(|trouble| {
         patience(&trouble.reason).is_some_and(|time| now.duration_since(trouble.since) >= time)
     });
-    let state = if pod.terminating {
+    if pod.terminating {
         PodState::Terminating
     } else if pod.ready == Readiness::Ready {
         PodState::Ready
@@ -77,7 +88,5 @@ fn ordinal(pod: &PodFacts, now: Instant) -> Option<OrdinalPod> {
         PodState::InTrouble
     } else {
         PodState::Unready(Duration::ZERO)
-    };
-    let ordinal = pod.name.rsplit('-').next()?.parse().ok()?;
-    Some(OrdinalPod { name: pod.name.clone(), ordinal, revision: pod.revision.clone()?, state })
+    }
 }

@@ -23,6 +23,7 @@ mod decide;
 mod desired;
 mod effective;
 mod entry;
+mod evict;
 mod foresee;
 mod free;
 mod gate;
@@ -30,6 +31,7 @@ mod ignore;
 mod live;
 mod loads;
 mod node_steps;
+mod nodes;
 mod orders;
 mod others;
 mod outcome;
@@ -74,6 +76,7 @@ pub use decide::{ECHO, FIGHT, FIGHT_WINDOW, Scaling, Sight, View, decide};
 pub use desired::{Desired, Ends, Place, Recreate, Shared, Traits, is_workload};
 pub use effective::{Form, Replicas, effective, stamped};
 pub use entry::{Accepted, Cover, Entry, Looked, Lost, Refusal, Rule, SourceId, Topic, Verified};
+pub use evict::{DuePod, Eviction, REFUSED};
 pub use foresee::Foreseen;
 pub use free::StuckPod;
 pub use ignore::{
@@ -84,6 +87,7 @@ pub use node_steps::{
     Host, NodeCounts, NodePod, NodeStep, OrdinalPod, Ordinals, PodState, Template, evictions, node_counts,
     stuck,
 };
+pub use nodes::{NodeFacts, NodeNews};
 pub use orders::{Past, Undo};
 pub use others::SPENT;
 pub use outcome::{Failure, Outcome, Written, replaceable};

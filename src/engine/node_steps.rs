@@ -34,6 +34,8 @@ pub enum Host {
     Canary,
     /// Ready.
     Ready,
+    /// Ready, and closed to new pods of others: it is about to be emptied, so its pods go last.
+    Cordoned,
     /// Not Ready, or gone: nothing that happens to its pods tells anything.
     Lost,
 }
@@ -111,8 +113,8 @@ pub fn node_counts(pods: &[NodePod], nodes: u32) -> NodeCounts {
     NodeCounts { nodes: nodes.saturating_sub(count(lost)), ready: count(ready) }
 }
 
-/// Chooses the pods of a DaemonSet to be evicted now: those of canary nodes first, then those that serve
-/// nobody, then by the names of their nodes.
+/// Chooses the pods of a DaemonSet to be evicted now: those of canary nodes first and those of closed nodes last;
+/// among these those that serve nobody, then by the names of their nodes.
 ///
 /// A node without a pod gets one of the newest template by itself, so it counts as taken, and as away. Pods on
 /// lost nodes neither count nor are chosen.

@@ -30,6 +30,8 @@ pub enum Reason {
     Claiming,
     /// It is released together with a workload that has not begun to roll.
     Unit(ObjectId),
+    /// Its pods are replaced in steps, one after another, and this is how that stands.
+    Step(Arc<str>),
     /// The content failed here, and is not tried again before it changes.
     Rejected(Arc<str>),
     /// A person has paused it.
@@ -117,6 +119,7 @@ impl fmt::Display for Reason {
             Self::Incomplete(why) => write!(f, "the source was not read whole: {why}"),
             Self::Refused(why, _)
             | Self::Held(why)
+            | Self::Step(why)
             | Self::Rejected(why)
             | Self::Paused(why)
             | Self::OnHold(why)

@@ -12,6 +12,8 @@ use super::action::{Apply, Purpose};
 use super::book::{Book, Claim};
 use super::budget::{Ask, Budget, Shortage, Token};
 use super::entry::SourceId;
+use super::evict::Fleet;
+use super::nodes::Nodes;
 use super::others::Other;
 use super::pods::{WorkloadPods, failing, ripens};
 use super::state::Engine;
@@ -53,6 +55,9 @@ pub(super) struct Rollouts {
     pub(super) recording: BTreeSet<(SourceId, ObjectId)>,
     /// Workloads whose claim is to be written.
     pub(super) claiming: BTreeSet<ObjectId>,
+    /// What is known of the cluster's nodes, and of each `DaemonSet` whose pods are taken away one after another.
+    pub(super) nodes: Nodes,
+    pub(super) fleets: BTreeMap<ObjectId, Fleet>,
 }
 
 /// One workload in flight.
@@ -288,11 +293,11 @@ impl Engine {
     fn settle_steps(&mut self, now: Instant) {
         let held = self.rollouts.rolls.iter().filter(|(_, roll)| roll.held.is_some());
         for id in held.map(|(id, _)| id.clone()).collect::<Vec<_>>() {
-            let over = self.step_of(&id, now) == Some(Step::Over);
+            let (over, rests) = (self.step_of(&id, now) == Some(Step::Over), self.is_resting(&id, now));
             let Some(roll) = self.rollouts.rolls.get_mut(&id) else { continue };
             if roll.token == Token::Held && !self.rollouts.asked.contains_key(&id) {
                 roll.token = Token::None;
-                self.rollouts.window = self.rollouts.window.saturating_add(1);
+                self.rollouts.window = self.rollouts.window.saturating_add(u32::from(!rests));
                 self.rollouts.stale = true;
             }
             if over && !self.rollouts.asked.contains_key(&id) {
@@ -318,7 +323,7 @@ impl Engine {
             }
         });
         let starts = self.rollouts.starts.front().map(|(at, ..)| *at + MINUTE);
-        stands.chain(starts.filter(|_| !self.rollouts.asks.is_empty())).min()
+        stands.chain(starts.filter(|_| !self.rollouts.asks.is_empty())).chain(self.fleets_due()).min()
     }
 
     /// How one roll stands. Remembers in it what is newly shown.
@@ -372,7 +377,8 @@ impl Engine {
         }
         if let Some(Step::Held(_) | Step::Over) = step {
             // It has come as far as it was to come. Pods that are Ready and unready in turns come no farther by that.
-            roll.moved = roll.moved.filter(|_| matches!(step, Some(Step::Held(Some(_))))).or(Some(now));
+            let soaks = matches!(step, Some(Step::Held(Some(_)))) && !self.is_resting(id, now);
+            roll.moved = roll.moved.filter(|_| soaks).or(Some(now));
             roll.reserved = 0;
             roll.held.get_or_insert(now);
             return Stand::Going(match step {
@@ -386,7 +392,8 @@ impl Engine {
             let ripe = pods.and_then(|pods| ripens(pods, now));
             return Stand::Going(Some(ripe.map_or(deadline, |ripe| ripe.min(deadline))));
         }
-        let (length, health) = (duration_text(soak + self.deadline(id)), super::gate::health_words(live));
+        let length = duration_text(soak + self.deadline(id));
+        let health = self.fleet_words(id).unwrap_or_else(|| super::gate::health_words(live));
         Stand::Failed(format!("no progress for {length}: {health}").into(), vec![live.uid.clone()])
     }
 

@@ -374,6 +374,7 @@ impl Engine {
         let decision = self.observed(id, decision);
         let decision = self.foreseen(id, decision);
         let decision = self.budgeted(id, decision);
+        let decision = self.fleet_decided(id, decision);
         self.remember(id, &decision);
         decision
     }

@@ -26,18 +26,20 @@ impl Engine {
         let live = self.shown(id).filter(|live| is_workload(id) && serving(id, live))?;
         let steps = self.steps_of(id, desired);
         if let Some(steps) = steps.filter(|_| !self.leaves_pods(id, desired, live)) {
-            match next(steps, &self.standing(id, desired, live, now)) {
+            let standing = self.standing(id, desired, live, now);
+            match next(steps, &standing) {
                 Move::Enter(overlay) => return Some(overlay),
                 Move::Stay(_) => return under(live),
+                Move::Finish if self.waits_for_nodes(id, steps, &standing, now) => return under(live),
                 Move::Finish => {}
             }
         }
         self.narrowed(id, desired, live)
     }
 
-    /// What goes back does so at once. The pods of a DaemonSet move by its own strategy.
-    fn steps_of<'a>(&self, id: &ObjectId, desired: &'a Desired) -> Option<&'a Steps> {
-        let stepped = !self.goes_back(id) && !self.reverts(id, desired) && id.kind() != "DaemonSet";
+    /// What goes back does so at once.
+    pub(super) fn steps_of<'a>(&self, id: &ObjectId, desired: &'a Desired) -> Option<&'a Steps> {
+        let stepped = !self.goes_back(id) && !self.reverts(id, desired);
         desired.steps.as_deref().filter(|_| stepped)
     }
 
@@ -56,22 +58,21 @@ impl Engine {
     fn narrowed(&self, id: &ObjectId, desired: &Desired, live: &Live) -> Option<Overlay> {
         let rolling = live.rolling?;
         let there = live.release.as_ref().is_some_and(|release| desired.is_release(release.hash));
-        if there {
+        let stepped = under(live).is_some_and(|overlay| overlay.step().is_some());
+        if there && !stepped {
             let narrow = under(live).filter(|overlay| matches!(overlay, Overlay::Narrow(_)));
             return narrow.filter(|_| rolling.phase == RollPhase::Replacing);
         }
         let able = matches!(id.kind(), "Deployment" | "DaemonSet") && !desired.strategy.is_recreate();
-        if !able || !self.would_restart(id, desired, live) {
+        // What is let out of its last step goes on by its own strategy.
+        if !able || !(stepped || self.would_restart(id, desired, live)) {
             return None;
         }
-        let source = self.entry(id)?.want()?.0;
-        let bounds = self.bounds();
-        let here = bounds.iter().filter(|bound| bound.scope.holds_for(id, Some(source)));
-        let most = here.map(|bound| bound.away).min().unwrap_or(u32::MAX);
+        let most = self.most_away(id);
         (desired.strategy.may_lose(rolling.replicas) > most).then_some(Overlay::Narrow(most))
     }
 
-    fn standing(&self, id: &ObjectId, desired: &Desired, live: &Live, now: Instant) -> Standing {
+    pub(super) fn standing(&self, id: &ObjectId, desired: &Desired, live: &Live, now: Instant) -> Standing {
         let release = live.release.as_ref();
         let there = release.is_some_and(|release| desired.is_release(release.hash));
         let same = || self.entry(id).is_some_and(|entry| entry.accepted.has_template_of(desired));
@@ -81,7 +82,7 @@ impl Engine {
             roll.written.is_some_and(|written| pods.rv >= written).then_some(pods)
         });
         let age = |pods: &WorkloadPods| pods.steady_since().map(|since| now.saturating_duration_since(since));
-        Standing {
+        let standing = Standing {
             replicas: live.rolling.map_or(0, |rolling| rolling.replicas),
             // A change that leaves the template alone goes on in the step that is shown.
             shown: if there || same() { live.shown } else { Shown::Other },
@@ -89,7 +90,8 @@ impl Engine {
             ready: pods.map_or(0, WorkloadPods::ready_of_newest),
             ready_for: pods.and_then(age).unwrap_or(Duration::ZERO),
             promotion: promotion(desired, live),
-        }
+        };
+        self.fleet_standing(id, desired, standing, now)
     }
 
     /// Where the step stands that a workload shows; none where it shows none.
@@ -98,12 +100,14 @@ impl Engine {
         under(live).filter(|overlay| overlay.step().is_some())?;
         let (_, desired) = self.entry(id)?.want()?;
         let steps = self.steps_of(id, desired)?;
-        Some(match next(steps, &self.standing(id, desired, live, now)) {
+        let standing = self.standing(id, desired, live, now);
+        Some(match next(steps, &standing) {
             Move::Stay(wait) => match wait.lacks {
-                Lack::Pods { .. } => Step::Going,
+                Lack::Pods { .. } => self.fleet_rests(id, now).unwrap_or(Step::Going),
                 Lack::Soak(left) => Step::Held(Some(now + left)),
                 Lack::Promotion => Step::Held(None),
             },
+            Move::Finish if self.waits_for_nodes(id, steps, &standing, now) => Step::Held(None),
             Move::Enter(_) | Move::Finish => Step::Over,
         })
     }
@@ -133,7 +137,8 @@ pub(super) fn under(live: &Live) -> Option<Overlay> {
 pub(super) fn takes(strategy: Strategy, overlay: Option<Overlay>, replicas: u32) -> u32 {
     match overlay {
         None | Some(Overlay::Partition { .. }) => strategy.may_lose(replicas),
-        Some(Overlay::Surge { .. } | Overlay::OnDelete { .. }) => 0,
+        Some(Overlay::Surge { .. }) => 0,
+        Some(Overlay::OnDelete { .. }) => strategy.may_lose(replicas).max(1),
         Some(Overlay::InPlace { pods, .. }) => pods.min(replicas),
         Some(Overlay::Narrow(most)) => most.min(strategy.may_lose(replicas)),
     }

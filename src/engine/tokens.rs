@@ -13,7 +13,6 @@ use super::budget::{Ask, Bound, Priority, Scope, Shortage, Token, release};
 use super::entry::SourceId;
 use super::rolls::{After, Roll};
 use super::state::{Engine, Foresight};
-use super::stepping::takes;
 use super::{Reason, is_workload};
 use crate::health::Status;
 use crate::object::{Hash, ObjectId};
@@ -67,13 +66,14 @@ impl Engine {
                     _ if self.goes_back(id) => Priority::Rollback,
                     _ => Priority::Candidate,
                 };
-                let lost = |replicas| takes(apply.want.strategy, apply.form.overlay, replicas);
+                let lost = |replicas| self.taken_by(id, apply, replicas);
                 (apply.source, priority, apply.want.wave, apply.want.hash, self.lost(id, lost))
             }
             Action::Delete(_, _, Removal::Recreate) if is_workload(id) => {
                 let (source, desired) = self.entry(id)?.want()?;
                 (source, Priority::Candidate, desired.wave, desired.hash, self.lost(id, |replicas| replicas))
             }
+            Action::Nothing => return self.asks_for_nodes(id),
             _ => return None,
         };
         let ask = Ask { priority, wave, id: id.clone(), source, cost: lost };
@@ -81,7 +81,7 @@ impl Engine {
     }
 
     /// Pods that go away beyond those that are unavailable already.
-    fn lost(&self, id: &ObjectId, may_lose: impl Fn(u32) -> u32) -> u32 {
+    pub(super) fn lost(&self, id: &ObjectId, may_lose: impl Fn(u32) -> u32) -> u32 {
         let rolling = self.shown(id).and_then(|live| live.rolling);
         // Of what is not ours yet only metadata was read.
         let replicas = rolling.map_or_else(|| self.foreseen_pods(id), |rolling| rolling.replicas);

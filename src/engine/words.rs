@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::OVERLAY;
 use super::config_hash::RESTART_ON_CHANGE;
 use super::ignore::{self, IGNORE_FIELDS, RECONCILE};
-use super::step_words::{STEP_WORDS, STEPS};
+use super::step_words::STEP_WORDS;
 use super::steps::misused_steps;
 use crate::graph;
 use crate::object::{Diagnostic, Object, RELEASE, text_at};
@@ -84,19 +84,14 @@ pub fn misused(object: &Object) -> Vec<Diagnostic> {
 
 /// Words that are understood and do nothing yet: nobody is to rely on them unknowingly.
 fn without_effect(object: &Object) -> impl Iterator<Item = Diagnostic> {
-    let stepped = object.id.is("apps", "DaemonSet") && !annotation(&object.body, STEPS).is_empty();
-    let steps = stepped.then(|| {
-        (format!("{STEPS} has no effect on a DaemonSet yet"), "it is rolled out by its own strategy")
-    });
     let restarts = (annotation(&object.body, RESTART_ON_CHANGE) == "true").then(|| {
         (
             format!("{RESTART_ON_CHANGE} has no effect yet"),
             "restart the workload with kubectl rollout restart",
         )
     });
-    steps
+    restarts
         .into_iter()
-        .chain(restarts)
         .map(|(message, hint)| Diagnostic::warning(object.origin.clone(), "annotation", message).hint(hint))
 }
 

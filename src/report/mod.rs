@@ -67,6 +67,7 @@ impl fmt::Display for Told {
             Self::Unhealthy(health) => write!(f, "not healthy yet: {health}"),
             Self::Waiting(reason @ Reason::Kept(_)) => write!(f, "kept: {reason}"),
             Self::Waiting(reason @ Reason::LeftAlone(_)) => write!(f, "left alone: {reason}"),
+            Self::Waiting(reason @ Reason::Step(_)) => write!(f, "stepping: {reason}"),
             Self::Waiting(reason) => write!(f, "waiting: {reason}"),
             Self::Refused(reason) => write!(f, "refused: {reason}"),
         }
@@ -77,6 +78,8 @@ impl fmt::Display for Told {
 pub fn log(id: &ObjectId, told: &Told) {
     match told {
         Told::Waiting(Reason::Fight(..) | Reason::Confirm(_)) => tracing::warn!(object = %id, "{told}"),
+        // What rhumb itself does to the pods.
+        Told::Waiting(Reason::Step(_)) => tracing::info!(object = %id, "{told}"),
         Told::Unchanged | Told::Unhealthy(_) | Told::Waiting(_) => tracing::debug!(object = %id, "{told}"),
         Told::Refused(_) => tracing::warn!(object = %id, "{told}"),
         _ => tracing::info!(object = %id, "{told}"),

@@ -21,6 +21,7 @@ mod kills;
 mod kinds;
 mod lifecycle;
 mod network;
+mod node_steps;
 mod orders;
 mod outages;
 mod owners;

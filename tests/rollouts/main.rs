@@ -11,6 +11,7 @@ mod lost;
 mod manifests;
 mod middle;
 mod namespaces;
+mod node_steps;
 mod nodes;
 mod observer;
 mod outages;

@@ -29,6 +29,7 @@ impl Reconciler {
             Reason::Retrying(..) => self.queue.failures(id) <= PATIENCE,
             Reason::Needs(need, _) | Reason::Wave(_, need) => works(need),
             Reason::Budget(_) => self.engine.is_any_under_way() || self.engine.due(Instant::now()).is_some(),
+            Reason::Step(_) => self.engine.is_stepping(id, Instant::now()),
             Reason::Unit(id) => works(id),
             Reason::Unserved(gvk, others) => {
                 let definition = self.engine.definition_of(&gvk.group_kind());

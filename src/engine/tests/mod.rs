@@ -4,7 +4,9 @@
 mod budget;
 mod config_hash;
 mod decisions;
+mod evictions;
 mod flapping;
+mod fleet;
 mod foresee;
 mod freed;
 mod ignore;

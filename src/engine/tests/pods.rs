@@ -9,7 +9,7 @@ use crate::engine::{
 const NEW: &str = "new";
 const OLD: &str = "old";
 
-fn pod(name: &str, revision: &str) -> PodFacts {
+pub(super) fn pod(name: &str, revision: &str) -> PodFacts {
     PodFacts {
         name: name.into(),
         uid: Uid(name.into()),
@@ -29,11 +29,11 @@ fn pod(name: &str, revision: &str) -> PodFacts {
     }
 }
 
-fn ready(name: &str, revision: &str, since: Instant) -> PodFacts {
+pub(super) fn ready(name: &str, revision: &str, since: Instant) -> PodFacts {
     PodFacts { ready: Readiness::Ready, steady_since: Some(since), ..pod(name, revision) }
 }
 
-fn waiting(pod: PodFacts, reason: &str, since: Instant) -> PodFacts {
+pub(super) fn waiting(pod: PodFacts, reason: &str, since: Instant) -> PodFacts {
     let trouble = Trouble { container: "c".into(), reason: reason.into(), message: "says why".into(), since };
     PodFacts { trouble: Some(trouble), ..pod }
 }

@@ -298,6 +298,27 @@ fn a_configuration_waits_until_the_workloads_are_listed() {
     assert_eq!(rig.world.log, [changed(config("env")), changed(workload("web"))]);
 }
 
+/// The template is the same, but what held most of the old pods is gone.
+#[test]
+fn what_takes_the_steps_away_in_the_middle_asks_for_the_rest() {
+    let stepped = |content| {
+        let words = serde_json::json!({"rhumb.dev/steps": "1", "rhumb.dev/step-promote": "manual"});
+        let body = serde_json::json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"annotations": words}});
+        with(web(content), |web| web.steps = Steps::of(&body).map(Box::new))
+    };
+    let mut rig = at_rest(1);
+    rig.read(reading("r2", &[("web", Some(stepped(2)))]));
+    rig.settle();
+    assert_eq!(rig.world.things[&workload("web")].shown, Shown::Under(Overlay::Surge { pods: 1, step: 1 }));
+    let plain = with(web(3), |web| web.template = stepped(2).template);
+    rig.read(reading("r3", &[("web", Some(plain))]));
+    rig.deliver(usize::MAX);
+    let decision = rig.decide(&workload("web"));
+    let Action::Apply(apply) = &decision.action else { panic!("{decision:?}") };
+    assert_eq!((apply.form.overlay, apply.restarts), (None, Restarts::Maybe));
+    assert!(rig.world.book.claims.contains_key(&workload("web")), "{:?}", rig.world.book);
+}
+
 /// Two processes that serve the same source share one budget as any two do.
 #[test]
 fn a_claim_of_a_twin_counts_and_is_not_taken_back_for_it() {

@@ -201,9 +201,13 @@ impl World {
             _ => {}
         }
         let release = Release { hash: apply.want.hash, revision: apply.revision.clone() };
-        if let Some(thing) =
-            known.as_ref().filter(|t| t.release.as_ref() == Some(&release) && !t.drifted && t.labelled)
-        {
+        let same = |thing: &&Thing| {
+            thing.release.as_ref() == Some(&release)
+                && thing.shown == Shown::from(apply.form.overlay)
+                && !thing.drifted
+                && thing.labelled
+        };
+        if let Some(thing) = known.as_ref().filter(same) {
             self.log.push(Wrote::Nothing(id.clone()));
             return Outcome::Applied(Written { live: Self::live(id, thing) });
         }
@@ -289,7 +293,7 @@ impl Rig {
             Prune::On,
             BlastRadius { count: 100, percent: 100 },
         ));
-        let kinds = ["ConfigMap", "Deployment.apps"].map(GroupKind::parse);
+        let kinds = ["ConfigMap", "DaemonSet.apps", "Deployment.apps"].map(GroupKind::parse);
         let rejections = self.world.rejections.clone();
         let inventory = Inventory {
             kinds: kinds.clone().into(),

@@ -139,6 +139,7 @@ impl Api {
 pub(crate) fn at(kind: &str, namespace: &str, name: &str) -> String {
     let (root, plural) = match kind {
         "Namespace" => ("/api/v1", "namespaces"),
+        "Node" => ("/api/v1", "nodes"),
         "ConfigMap" => ("/api/v1", "configmaps"),
         "Secret" => ("/api/v1", "secrets"),
         "Service" => ("/api/v1", "services"),
@@ -152,6 +153,7 @@ pub(crate) fn at(kind: &str, namespace: &str, name: &str) -> String {
         "DaemonSet" => ("/apis/apps/v1", "daemonsets"),
         "ReplicaSet" => ("/apis/apps/v1", "replicasets"),
         "Job" => ("/apis/batch/v1", "jobs"),
+        "PodDisruptionBudget" => ("/apis/policy/v1", "poddisruptionbudgets"),
         "HorizontalPodAutoscaler" => ("/apis/autoscaling/v2", "horizontalpodautoscalers"),
         "CustomResourceDefinition" => ("/apis/apiextensions.k8s.io/v1", "customresourcedefinitions"),
         "ValidatingAdmissionPolicy" => {

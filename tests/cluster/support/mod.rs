@@ -3,6 +3,7 @@
 mod api;
 mod audit;
 mod daemon;
+mod nodes;
 mod own;
 mod remote;
 mod repo;
@@ -17,6 +18,7 @@ use controlplane::Cluster;
 pub(crate) use api::{Api, at};
 pub(crate) use audit::Window;
 pub(crate) use daemon::Daemon;
+pub(crate) use nodes::Nodes;
 pub(crate) use own::Own;
 pub(crate) use remote::{Manners, Remote};
 pub(crate) use repo::{Folder, Repo};

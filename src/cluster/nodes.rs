@@ -1,0 +1,132 @@
+//! The nodes of the cluster: whether they are Ready, closed, and how they are labelled.
+//!
+//! **Invariant:** judges nothing. Whether a node can be counted on is the engine's.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde::Deserialize;
+use tokio::sync::mpsc;
+
+use super::call::Cluster;
+use super::informer::{Informer, InformerEvent};
+use super::kinds::{Kind, Scope};
+use super::path::Selector;
+use super::wire::{Project, Projected, Text, lax, version};
+use crate::engine::{NodeFacts, Readiness};
+use crate::object::{GroupKind, Gvk, ObjectId};
+
+impl Cluster {
+    /// Tells the facts of all nodes, until it is dropped. Needs the right to list and watch `nodes`.
+    pub fn follow_nodes(&self, sink: mpsc::Sender<InformerEvent<NodeFacts>>) -> Informer {
+        let kind = Arc::new(Kind {
+            gvk: Gvk::new("", "v1", "Node"),
+            plural: "nodes".into(),
+            scope: Scope::Cluster,
+            verbs: BTreeSet::new(),
+        });
+        self.inform(&kind, Selector::All, NodeLens, sink)
+    }
+}
+
+/// Reads nodes. What else they tell, as their images, is skipped and never copied.
+#[derive(Clone)]
+pub(super) struct NodeLens;
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Node<'a> {
+    #[serde(borrow, deserialize_with = "lax")]
+    metadata: Head<'a>,
+    #[serde(deserialize_with = "lax")]
+    spec: Spec,
+    #[serde(borrow, deserialize_with = "lax")]
+    status: Status<'a>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Head<'a> {
+    #[serde(borrow, deserialize_with = "lax")]
+    name: Text<'a>,
+    #[serde(borrow, deserialize_with = "lax")]
+    resource_version: Text<'a>,
+    #[serde(deserialize_with = "lax")]
+    labels: BTreeMap<String, String>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Spec {
+    #[serde(deserialize_with = "lax")]
+    unschedulable: bool,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Status<'a> {
+    #[serde(borrow, deserialize_with = "lax")]
+    conditions: Vec<Condition<'a>>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Condition<'a> {
+    #[serde(borrow, rename = "type", deserialize_with = "lax")]
+    what: Text<'a>,
+    #[serde(borrow, deserialize_with = "lax")]
+    status: Text<'a>,
+}
+
+impl Project for NodeLens {
+    type Record = NodeFacts;
+
+    fn project(&self, text: &str) -> Option<Projected<NodeFacts>> {
+        let node: Node<'_> = serde_json::from_str(text).ok()?;
+        let name = Some(&*node.metadata.name.0).filter(|name| !name.is_empty())?;
+        let holds = |condition: &Condition<'_>| condition.what.0 == "Ready" && condition.status.0 == "True";
+        let is_ready = node.status.conditions.iter().any(holds);
+        let labels =
+            node.metadata.labels.iter().map(|(key, value)| (key.as_str().into(), value.as_str().into()));
+        let record = NodeFacts {
+            ready: if is_ready { Readiness::Ready } else { Readiness::NotReady },
+            cordoned: node.spec.unschedulable,
+            labels: labels.collect(),
+        };
+        let id = ObjectId::new(&GroupKind::new("", "Node"), None, name);
+        Some(Projected { id, rv: version(&node.metadata.resource_version.0), record })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn a_node_is_read_whatever_else_it_tells() {
+        type Read<'a> = (Readiness, bool, &'a [(&'a str, &'a str)]);
+        fn check(node: &Value, expected: Option<Read<'_>>) {
+            let read = NodeLens.project(&node.to_string());
+            let expected = expected.map(|(ready, cordoned, labels)| {
+                let labels = labels.iter().map(|(key, value)| ((*key).into(), (*value).into()));
+                NodeFacts { ready, cordoned, labels: labels.collect() }
+            });
+            assert_eq!(read.map(|read| read.record), expected, "{node}");
+        }
+        let named = json!({"name": "n", "labels": {"zone": "a", "canary": ""}, "resourceVersion": "7"});
+        let labels: &[(&str, &str)] = &[("canary", ""), ("zone", "a")];
+        let ready = |status: &str| json!([{"type": "DiskPressure", "status": "True"}, {"type": "Ready", "status": status}]);
+        for (status, expected) in
+            [("True", Readiness::Ready), ("False", Readiness::NotReady), ("Unknown", Readiness::NotReady)]
+        {
+            let status = json!({"conditions": ready(status), "images": [{"names": ["x"]}]});
+            check(&json!({"metadata": named, "status": status}), Some((expected, false, labels)));
+        }
+        let closed =
+            json!({"metadata": {"name": "n"}, "spec": {"unschedulable": true}, "status": {"conditions": 3}});
+        check(&closed, Some((Readiness::NotReady, true, &[])));
+        check(&json!({"metadata": {}}), None);
+    }
+}

@@ -1,0 +1,82 @@
+//! Taking the pods of a `DaemonSet` away in its steps, and looking at the nodes while that goes on.
+
+use std::time::Instant;
+
+use tokio::sync::mpsc;
+
+use super::super::event::Event;
+use super::{BACKLOG, Reconciler};
+use crate::cluster::{Evicted, Informer, InformerEvent, News};
+use crate::engine::{DuePod, Eviction, NodeFacts, NodeNews};
+use crate::object::Class;
+
+/// The watch of the nodes.
+pub(super) struct NodeWatch {
+    open: Option<Informer>,
+    /// What it tells. Each watch has one of its own, so that nothing is heard of one that was closed.
+    pub(super) told: mpsc::Receiver<InformerEvent<NodeFacts>>,
+}
+
+impl NodeWatch {
+    /// It is not open.
+    pub(super) fn closed() -> Self {
+        Self { open: None, told: mpsc::channel(1).1 }
+    }
+}
+
+impl Reconciler {
+    /// Evicts the pods that go next.
+    pub(super) fn evict_due(&mut self, now: Instant) {
+        for pod in self.engine.to_evict(now) {
+            let cluster = self.hands.cluster.clone();
+            self.spawn(async move {
+                let namespace = pod.of.namespace().unwrap_or_default().to_owned();
+                let answer = match cluster.evict(&namespace, &pod.name, &pod.uid).await {
+                    Ok(Evicted::Accepted | Evicted::Gone) => Eviction::Going,
+                    Ok(Evicted::Blocked(why)) => Eviction::Refused(why),
+                    // It may be gone all the same: its next view tells.
+                    Err(error) => Eviction::Refused(error.reason().into()),
+                };
+                Event::Evicted(pod, answer)
+            });
+        }
+    }
+
+    pub(super) fn was_evicted(&mut self, pod: &DuePod, answer: &Eviction) {
+        if *answer == Eviction::Going {
+            tracing::info!(object = %pod.of, pod = %pod.name, node = %pod.node, "evicted, as its step asks");
+        }
+        self.engine.evicted(pod, answer, Instant::now());
+    }
+
+    /// Looks at the nodes as long as that is needed.
+    pub(super) fn follow_nodes(&mut self) {
+        match (self.engine.needs_nodes(), &self.nodes.open) {
+            (true, None) => {
+                let (sink, told) = mpsc::channel(BACKLOG);
+                self.nodes = NodeWatch { open: Some(self.hands.cluster.follow_nodes(sink)), told };
+            }
+            (false, Some(_)) => {
+                self.nodes = NodeWatch::closed();
+                self.engine.nodes(NodeNews::Closed);
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn node_told(&mut self, event: InformerEvent<NodeFacts>) {
+        let news = match event.news {
+            News::Started => NodeNews::Started,
+            News::Seen(id, facts) => NodeNews::Seen(id.name().into(), facts),
+            News::Gone(id, _) => NodeNews::Gone(id.name().into()),
+            News::Synced => NodeNews::Synced,
+            News::Failed(error, _) if error.class() == Class::Internal => {
+                self.fatal = Some(error.into());
+                return;
+            }
+            News::Failed(error, _) => NodeNews::Failed(error.reason().into()),
+            News::Resumed => NodeNews::Resumed,
+        };
+        self.engine.nodes(news);
+    }
+}

@@ -1,0 +1,494 @@
+//! The steps of a DaemonSet: which of its pods are taken away now, and what keeps them.
+//!
+//! Its controller holds (`OnDelete`), and makes a pod of the newest template on each node whose pod is gone. Pods go
+//! by eviction only, so their `PodDisruptionBudget`s have the last word: what they forbid is tried again later, and
+//! never forced. Which pods go next follows from what the cluster shows, so it goes on from there after any crash.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::action::{Action, Apply, Decision};
+use super::book::Claim;
+use super::budget::{Ask, Priority, Shortage, Token};
+use super::free::state;
+use super::node_steps::{Host, NodeCounts, NodePod, NodeStep, PodState, Template, evictions, node_counts};
+use super::nodes::NodeNews;
+use super::pods::WorkloadPods;
+use super::rolls::Roll;
+use super::sources::Writes;
+use super::state::Engine;
+use super::stepping::{Step, takes, under};
+use super::steps::{Move, Promotion, Shown, Standing, Steps};
+use super::{Desired, Live, Overlay, Reason, Strategy, Uid};
+use crate::object::ObjectId;
+
+/// What is refused is tried again after this time, and then after ever longer ones.
+const FIRST: Duration = Duration::from_millis(500);
+/// The longest time between two tries.
+const LONGEST: Duration = Duration::from_secs(15);
+/// What has been refused for so long gives its token back: others go on meanwhile.
+pub const REFUSED: Duration = Duration::from_secs(10);
+/// A pod whose eviction was accepted, and that is shown as if nothing had happened after this time, is looked at anew.
+const ECHO: Duration = Duration::from_secs(10);
+
+/// A pod that is to be evicted, in the incarnation that was judged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DuePod {
+    /// Its DaemonSet.
+    pub of: ObjectId,
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its incarnation.
+    pub uid: Uid,
+    /// Its node.
+    pub node: Arc<str>,
+}
+
+/// What came of asking for an eviction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Eviction {
+    /// It is being deleted, or is gone.
+    Going,
+    /// It is not, or nobody knows, and why.
+    Refused(Arc<str>),
+}
+
+/// What is remembered of one DaemonSet in steps. Nothing of it has to survive.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Fleet {
+    /// Pods whose eviction was asked for, and until when that counts as if they were ending; none before the answer.
+    asked: BTreeMap<Uid, Option<Instant>>,
+    refused: Option<Refusal>,
+    lacks: Lacking,
+    /// What was told last about it.
+    told: Option<Arc<str>>,
+}
+
+/// What the budget keeps from a DaemonSet in steps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Lacking {
+    #[default]
+    Nothing,
+    /// Pods are to go, and it has no token.
+    Token,
+    /// Pods are to go, and too many are unavailable elsewhere.
+    Room,
+}
+
+/// An eviction that did not come about.
+#[derive(Clone, Debug)]
+struct Refusal {
+    why: Arc<str>,
+    since: Instant,
+    /// The next try; none while it is due.
+    until: Option<Instant>,
+    wait: Duration,
+}
+
+/// What there is to do about a DaemonSet in steps.
+enum Due {
+    /// These pods go.
+    Pods(Vec<DuePod>),
+    /// Pods would go, but it has no token.
+    Token,
+    /// Pods would go, but others are unavailable.
+    Room(Shortage),
+    /// Nothing, for a reason that may be worth telling.
+    Nothing(Option<Arc<str>>),
+}
+
+fn is_fleet(id: &ObjectId) -> bool {
+    id.is("apps", "DaemonSet")
+}
+
+/// Nodes.
+impl Engine {
+    /// Whether the nodes are to be looked at: as long as a DaemonSet of ours goes in steps.
+    pub fn needs_nodes(&self) -> bool {
+        let going = self.rollouts.rolls.iter().filter(|(id, roll)| is_fleet(id) && roll.failed.is_none());
+        going.into_iter().any(|(id, _)| {
+            let steps =
+                self.entry(id).and_then(|entry| entry.want()).and_then(|(_, want)| want.steps.as_ref());
+            steps.is_some() && self.shown(id).is_some_and(|live| on_delete(live).is_some())
+        })
+    }
+
+    /// Takes over what is told about the nodes.
+    pub fn nodes(&mut self, news: NodeNews) {
+        self.rollouts.nodes.hear(news);
+    }
+}
+
+/// Where a DaemonSet stands.
+impl Engine {
+    /// Its pods, with their nodes; none as long as these, or the newest revision, are not known.
+    fn fleet_pods(&self, id: &ObjectId, steps: &Steps, now: Instant) -> Option<Vec<NodePod>> {
+        let roll = self.rollouts.rolls.get(id).filter(|_| self.rollouts.nodes.unknown().is_none())?;
+        let written = roll.written?;
+        let pods = roll.pods.as_deref().filter(|pods: &&WorkloadPods| pods.rv >= written)?;
+        let newest = pods.newest.as_ref()?;
+        let asked = self.rollouts.fleets.get(id).map(|fleet| &fleet.asked);
+        let known = pods.pods.iter().filter_map(|pod| {
+            let ending = asked.is_some_and(|asked| asked.contains_key(&pod.uid));
+            let node = pod.node.clone()?;
+            Some(NodePod {
+                name: pod.name.clone(),
+                host: self.rollouts.nodes.host(&node, steps.nodes()),
+                node,
+                template: if pod.revision.as_ref() == Some(newest) {
+                    Template::Newest
+                } else {
+                    Template::Older
+                },
+                state: if ending { PodState::Terminating } else { state(pod, now) },
+            })
+        });
+        Some(known.collect())
+    }
+
+    fn nodes_of(&self, id: &ObjectId) -> u32 {
+        self.shown(id).and_then(|live| live.rolling).map_or(0, |rolling| rolling.replicas)
+    }
+
+    /// The counts by which its step is judged, in place of those of its pods.
+    pub(super) fn fleet_standing(
+        &self,
+        id: &ObjectId,
+        desired: &Desired,
+        standing: Standing,
+        now: Instant,
+    ) -> Standing {
+        if !is_fleet(id) || !matches!(standing.shown, Shown::Under(Overlay::OnDelete { .. })) {
+            return standing;
+        }
+        let pods = desired.steps.as_deref().and_then(|steps| self.fleet_pods(id, steps, now));
+        let all = self.nodes_of(id);
+        let counts = pods.map_or(NodeCounts { nodes: all, ready: 0 }, |pods| node_counts(&pods, all));
+        // As long as it should have pods somewhere, it is not done without any.
+        Standing { replicas: counts.nodes.max(all.min(1)), ready: counts.ready, ..standing }
+    }
+
+    /// Whether all that can be done is done, and pods of older templates are left on nodes that are not Ready: its own
+    /// strategy would replace these without a look at their nodes. A person may let it go on all the same.
+    pub(super) fn waits_for_nodes(
+        &self,
+        id: &ObjectId,
+        steps: &Steps,
+        standing: &Standing,
+        now: Instant,
+    ) -> bool {
+        let Shown::Under(overlay @ Overlay::OnDelete { .. }) = standing.shown else { return false };
+        let asked = match standing.promotion {
+            Promotion::None => false,
+            Promotion::OneStep { from } => from == steps.step_of(overlay),
+            Promotion::Full => true,
+        };
+        !asked && self.left_on_lost_nodes(id, steps, now).is_some()
+    }
+
+    /// The first lost node with a pod of an older template.
+    fn left_on_lost_nodes(&self, id: &ObjectId, steps: &Steps, now: Instant) -> Option<Arc<str>> {
+        let pods = self.fleet_pods(id, steps, now)?;
+        let left = pods.into_iter().filter(|pod| pod.host == Host::Lost && pod.template == Template::Older);
+        left.map(|pod| pod.node).min()
+    }
+
+    /// Where a step stands that is not reached and goes no further for a time: for so long it holds no token. None if
+    /// it does go on.
+    pub(super) fn fleet_rests(&self, id: &ObjectId, now: Instant) -> Option<Step> {
+        if !is_fleet(id) {
+            return None;
+        }
+        let fleet = self.rollouts.fleets.get(id).filter(|fleet| fleet.asked.is_empty())?;
+        let refused = fleet.refused.as_ref().filter(|refused| now >= refused.since + REFUSED);
+        let until = if self.is_suspended(id) || fleet.lacks != Lacking::Nothing {
+            None
+        } else {
+            Some(refused?.until?)
+        };
+        (!self.is_busy(id, now)).then_some(Step::Held(until))
+    }
+
+    /// Whether a new pod has to prove itself, so that the deadline counts.
+    fn is_busy(&self, id: &ObjectId, now: Instant) -> bool {
+        let desired = self.entry(id).and_then(|entry| entry.want()).map(|(_, desired)| desired);
+        let steps = desired.and_then(|desired| desired.steps.as_deref());
+        let pods = steps.and_then(|steps| self.fleet_pods(id, steps, now)).unwrap_or_default();
+        pods.iter().any(|pod| {
+            pod.host != Host::Lost && pod.template == Template::Newest && pod.state != PodState::Ready
+        })
+    }
+
+    /// Whether a step goes on by itself.
+    pub fn is_stepping(&self, id: &ObjectId, now: Instant) -> bool {
+        self.is_under_way(id) && self.step_of(id, now) == Some(Step::Going)
+    }
+
+    /// What is told of a DaemonSet in steps.
+    pub(super) fn fleet_words(&self, id: &ObjectId) -> Option<String> {
+        Some(self.rollouts.fleets.get(id)?.told.as_ref()?.to_string())
+    }
+
+    /// Whether a step only rests: that is no success.
+    pub(super) fn is_resting(&self, id: &ObjectId, now: Instant) -> bool {
+        self.fleet_rests(id, now).is_some()
+    }
+
+    /// When the clock alone changes what [`Engine::to_evict`] finds.
+    pub(super) fn fleets_due(&self) -> Option<Instant> {
+        let fleets = self.rollouts.fleets.values();
+        let times = fleets.flat_map(|fleet| {
+            let tries = fleet.refused.as_ref().and_then(|refused| refused.until);
+            fleet.asked.values().flatten().copied().chain(tries)
+        });
+        times.min()
+    }
+
+    /// The most pods that a write takes down at a time.
+    pub(super) fn taken_by(&self, id: &ObjectId, apply: &Apply, replicas: u32) -> u32 {
+        match apply.form.overlay {
+            Some(Overlay::OnDelete { .. }) => self.at_once(id, apply.want.strategy, replicas),
+            overlay => takes(apply.want.strategy, overlay, replicas),
+        }
+    }
+
+    /// So many pods of a DaemonSet go at a time: as its own strategy says, as far as the budget can ever allow it. With
+    /// a surge its strategy takes none, but an eviction takes one.
+    fn at_once(&self, id: &ObjectId, strategy: Strategy, nodes: u32) -> u32 {
+        strategy.may_lose(nodes).min(self.most_away(id)).max(1)
+    }
+
+    /// So many pods may ever be unavailable where a workload is.
+    pub(super) fn most_away(&self, id: &ObjectId) -> u32 {
+        let source = self.wanting(id);
+        let bounds = self.bounds();
+        let here = bounds.iter().filter(|bound| bound.scope.holds_for(id, source));
+        here.map(|bound| bound.away).min().unwrap_or(u32::MAX)
+    }
+}
+
+/// Taking pods away.
+impl Engine {
+    /// The pods that are to be evicted now. What comes of it is to be told to [`Engine::evicted`]. To be called in each
+    /// turn, after [`Engine::advance`].
+    pub fn to_evict(&mut self, now: Instant) -> Vec<DuePod> {
+        let rolls = &self.rollouts.rolls;
+        let going =
+            |id: &ObjectId| rolls.get(id).is_some_and(|roll| roll.claim.is_some() && roll.failed.is_none());
+        let ids: Vec<ObjectId> =
+            rolls.keys().filter(|id| is_fleet(id) && going(id) && self.is_on_delete(id)).cloned().collect();
+        self.rollouts.fleets.retain(|id, _| ids.contains(id));
+        let mut all = Vec::new();
+        for id in ids {
+            self.tidy_fleet(&id, now);
+            let due = self.due_of(&id, now);
+            let told = match &due {
+                Due::Pods(_) => self.step_words(&id, None, now),
+                Due::Token => None,
+                Due::Room(short) => self.step_words(&id, Some(&short.to_string()), now),
+                Due::Nothing(why) => self.step_words(&id, why.as_deref(), now),
+            };
+            let fleet = self.rollouts.fleets.entry(id.clone()).or_default();
+            let lacks = match due {
+                Due::Token => Lacking::Token,
+                Due::Room(_) => Lacking::Room,
+                Due::Pods(_) | Due::Nothing(_) => Lacking::Nothing,
+            };
+            if (&fleet.told, fleet.lacks) != (&told, lacks) {
+                self.dirty.push(id);
+            }
+            (fleet.told, fleet.lacks) = (told, lacks);
+            match due {
+                Due::Pods(pods) => {
+                    fleet.asked.extend(pods.iter().map(|pod| (pod.uid.clone(), None)));
+                    all.extend(pods);
+                }
+                Due::Nothing(None) => fleet.refused = None,
+                Due::Token | Due::Room(_) | Due::Nothing(Some(_)) => {}
+            }
+        }
+        all
+    }
+
+    fn is_on_delete(&self, id: &ObjectId) -> bool {
+        self.shown(id).is_some_and(|live| on_delete(live).is_some())
+    }
+
+    /// Forgets pods that are shown to be ending, and what has lasted for too long.
+    fn tidy_fleet(&mut self, id: &ObjectId, now: Instant) {
+        let pods = self.rollouts.rolls.get(id).and_then(|roll| roll.pods.clone());
+        let Some(fleet) = self.rollouts.fleets.get_mut(id) else { return };
+        let shown = |uid: &Uid| {
+            let pods = pods.iter().flat_map(|pods| &pods.pods);
+            pods.into_iter().any(|pod| pod.uid == *uid && !pod.terminating)
+        };
+        fleet.asked.retain(|uid, until| shown(uid) && until.is_none_or(|until| until > now));
+        if let Some(refused) = &mut fleet.refused {
+            refused.until = refused.until.filter(|until| *until > now);
+        }
+    }
+
+    fn due_of(&self, id: &ObjectId, now: Instant) -> Due {
+        let nothing = Due::Nothing(None);
+        let (Some(live), Some((source, desired))) = (self.shown(id), self.entry(id).and_then(|e| e.want()))
+        else {
+            return nothing;
+        };
+        let (Some(steps), Some(step)) = (self.steps_of(id, desired), on_delete(live)) else { return nothing };
+        let observed = self.sources[source].writes == Writes::Observed;
+        let standing = self.standing(id, desired, live, now);
+        if standing.shown == Shown::Other || observed || self.is_left_alone(id) {
+            return nothing;
+        }
+        if self.is_suspended(id) {
+            return Due::Nothing(self.paused(id).map(|paused| paused.to_string().into()));
+        }
+        if let Some(why) = self.rollouts.nodes.unknown() {
+            return Due::Nothing(Some(why));
+        }
+        let Some(pods) = self.fleet_pods(id, steps, now) else { return nothing };
+        let all = self.nodes_of(id);
+        let (room, short) = self.room(id);
+        let away = self.at_once(id, desired.strategy, all).saturating_sub(too_young(live, &pods));
+        let wish = NodeStep { target: steps.target(step, standing.replicas), away, nodes: all };
+        let wanted = evictions(&pods, wish);
+        let chosen = evictions(&pods, NodeStep { away: away.min(room), ..wish });
+        if wanted.is_empty() {
+            return nothing;
+        }
+        let refused = self.rollouts.fleets.get(id).and_then(|fleet| fleet.refused.as_ref());
+        if let Some(refused) = refused.filter(|refused| refused.until.is_some()) {
+            return Due::Nothing(Some(refused.why.clone()));
+        }
+        if self.rollouts.rolls.get(id).is_some_and(|roll| roll.token == Token::None) {
+            return Due::Token;
+        }
+        if let Some(short) = short.filter(|_| chosen.is_empty()) {
+            return Due::Room(short);
+        }
+        let uids = self.rollouts.rolls.get(id).and_then(|roll| roll.pods.as_deref());
+        let uid = |name: &str| uids?.pods.iter().find(|pod| *pod.name == *name).map(|pod| pod.uid.clone());
+        let due = chosen.iter().filter_map(|pod| {
+            let (name, node) = (pod.name.clone(), pod.node.clone());
+            Some(DuePod { of: id.clone(), uid: uid(&name)?, name, node })
+        });
+        Due::Pods(due.collect())
+    }
+
+    /// So many pods of a workload may be unavailable now beside those of all others, and what bounds them.
+    fn room(&self, id: &ObjectId) -> (u32, Option<Shortage>) {
+        let (source, loads) = (self.wanting(id), self.loads());
+        let mut room = (u32::MAX, None);
+        for bound in self.bounds().into_iter().filter(|bound| bound.scope.holds_for(id, source)) {
+            let others =
+                loads.iter().filter(|load| load.id != *id && bound.scope.holds_for(&load.id, load.source));
+            let elsewhere: u32 = others.map(|load| load.away).sum();
+            let left = bound.away.saturating_sub(elsewhere);
+            if left < room.0 {
+                room = (left, Some(Shortage::Pods(bound.scope, 1, elsewhere, bound.away)));
+            }
+        }
+        room
+    }
+
+    /// What came of an eviction.
+    pub fn evicted(&mut self, pod: &DuePod, answer: &Eviction, now: Instant) {
+        let Some(fleet) = self.rollouts.fleets.get_mut(&pod.of) else { return };
+        match answer {
+            Eviction::Going => {
+                if let Some(until) = fleet.asked.get_mut(&pod.uid) {
+                    *until = Some(now + ECHO);
+                }
+                fleet.refused = None;
+            }
+            Eviction::Refused(why) => {
+                fleet.asked.remove(&pod.uid);
+                let before = fleet.refused.take();
+                let since = before.as_ref().map_or(now, |before| before.since);
+                let wait = before.map_or(FIRST, |before| (before.wait * 2).min(LONGEST));
+                let why = format!("pod {} on node {} cannot be evicted: {why}", pod.name, pod.node).into();
+                fleet.refused = Some(Refusal { why, since, until: Some(now + wait), wait });
+            }
+        }
+    }
+
+    /// What is to be told while a step goes on, or rests.
+    fn step_words(&self, id: &ObjectId, why: Option<&str>, now: Instant) -> Option<Arc<str>> {
+        let (live, (_, desired)) = (self.shown(id)?, self.entry(id)?.want()?);
+        let steps = self.steps_of(id, desired)?;
+        let standing = self.standing(id, desired, live, now);
+        let why = why.map(|why| format!("; {why}")).unwrap_or_default();
+        match super::steps::next(steps, &standing) {
+            Move::Stay(wait) if matches!(wait.lacks, super::Lack::Pods { .. }) => {
+                Some(format!("{wait}{why}").into())
+            }
+            Move::Finish if self.waits_for_nodes(id, steps, &standing, now) => {
+                let node = self.left_on_lost_nodes(id, steps, now)?;
+                Some(format!("all nodes that are Ready have the new pod; node {node} is not Ready").into())
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Between a decision and the budget.
+impl Engine {
+    /// What is asked of the budget for pods that are to go though nothing is to be written.
+    pub(super) fn asks_for_nodes(&self, id: &ObjectId) -> Option<(Ask, Claim)> {
+        let wants = self.wants_token(id);
+        let (source, desired) = self.entry(id).filter(|_| wants)?.want()?;
+        let cost = self.lost(id, |nodes| self.at_once(id, desired.strategy, nodes));
+        let ask = Ask { priority: Priority::Candidate, wave: desired.wave, id: id.clone(), source, cost };
+        Some((ask, self.claim(source, desired.hash, cost)))
+    }
+
+    /// Takes the token that was asked for without a write, and tells how the step stands.
+    pub(super) fn fleet_decided(&mut self, id: &ObjectId, decision: Decision) -> Decision {
+        if !is_fleet(id) || decision.action != Action::Nothing || decision.reason.is_some() {
+            return decision;
+        }
+        if self.wants_token(id) && self.is_claimed(id) {
+            self.take_token(id);
+        }
+        match self.rollouts.fleets.get(id).and_then(|fleet| fleet.told.clone()) {
+            Some(told) => decision.because(Reason::Step(told)),
+            None => decision,
+        }
+    }
+
+    fn wants_token(&self, id: &ObjectId) -> bool {
+        self.rollouts.fleets.get(id).is_some_and(|fleet| fleet.lacks == Lacking::Token)
+    }
+
+    fn take_token(&mut self, id: &ObjectId) {
+        let Some((ask, claim)) = self.rollouts.asked.get(id).cloned() else { return };
+        self.withdraw(id);
+        let Some(before) = self.rollouts.rolls.remove(id) else { return };
+        let mut roll = Roll::new(Token::Held, ask.cost, Some(claim), before.written);
+        roll.after = before.after;
+        roll.pods = before.pods;
+        if let Some(fleet) = self.rollouts.fleets.get_mut(id) {
+            fleet.lacks = Lacking::Nothing;
+        }
+        self.rollouts.rolls.insert(id.clone(), roll);
+        self.rollouts.stale = true;
+    }
+}
+
+/// So many pods are Ready, and have not been for long enough to be available (`minReadySeconds`), or are not counted yet.
+fn too_young(live: &Live, pods: &[NodePod]) -> u32 {
+    let rolling = live.rolling.unwrap_or_default();
+    let ready: BTreeSet<&str> =
+        pods.iter().filter(|pod| pod.state == PodState::Ready).map(|pod| &*pod.node).collect();
+    let ready = u32::try_from(ready.len()).unwrap_or(u32::MAX);
+    rolling.replicas.min(ready).saturating_sub(rolling.available)
+}
+
+/// The step at which a DaemonSet is held.
+fn on_delete(live: &Live) -> Option<u32> {
+    match under(live) {
+        Some(Overlay::OnDelete { step }) => Some(step),
+        _ => None,
+    }
+}

@@ -1,0 +1,343 @@
+//! A DaemonSet on a few nodes, as far as the engine can tell it from a real one.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::pods::{pod, ready, waiting};
+use super::world::{Rig, desired, id, reading};
+use crate::engine::*;
+use crate::object::{GroupKind, Hash, ObjectId};
+
+/// One node and its pod.
+#[derive(Clone, Debug)]
+pub(super) struct Node {
+    pub(super) ready: Readiness,
+    pub(super) cordoned: bool,
+    pub(super) canary: bool,
+    content: Hash,
+    number: u32,
+    /// Since when its pod is Ready.
+    since: Option<Instant>,
+}
+
+/// What the budgets of the pods say to evictions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Disruption {
+    Allowed,
+    /// One pod may go.
+    Once,
+    Forbidden,
+}
+
+/// A world with one DaemonSet.
+#[derive(Clone)]
+pub(super) struct Fleet {
+    pub(super) rig: Rig,
+    pub(super) nodes: BTreeMap<Arc<str>, Node>,
+    pub(super) disruption: Disruption,
+    /// Whether the engine may not read the nodes.
+    pub(super) unreadable: bool,
+    /// So long a pod must be Ready to be available.
+    pub(super) young: Duration,
+    /// A content whose pods never get Ready, and nobody says why.
+    pub(super) mute: Option<Hash>,
+    told: Option<BTreeMap<Arc<str>, NodeFacts>>,
+    /// The nodes whose pods were evicted, in order.
+    pub(super) log: Vec<Arc<str>>,
+    /// The overlays that were laid, in order.
+    pub(super) overlays: Vec<String>,
+    /// The most nodes without an available pod at a time.
+    pub(super) away: usize,
+}
+
+pub(super) fn agent() -> ObjectId {
+    id("apps", "DaemonSet", "shop", "agent")
+}
+
+/// A content of the DaemonSet, with words of its own.
+pub(super) fn content(number: u32, words: &Value) -> Shared {
+    spread(number, words, &json!({}))
+}
+
+/// The same with a strategy.
+pub(super) fn spread(number: u32, words: &Value, strategy: &Value) -> Shared {
+    let mut annotations = serde_json::Map::new();
+    for (key, value) in words.as_object().unwrap() {
+        annotations.insert(format!("rhumb.dev/{key}"), value.clone());
+    }
+    let spec = json!({"updateStrategy": strategy});
+    let body = json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"annotations": annotations}, "spec": spec});
+    let mut shared = (*desired(&agent(), number, "agent")).clone();
+    shared.steps = Steps::of(&body).map(Box::new);
+    shared.strategy = Strategy::of(&GroupKind::new("apps", "DaemonSet"), &body);
+    Arc::new(shared)
+}
+
+impl Fleet {
+    /// At rest with this content on so many nodes, under a budget.
+    pub(super) fn new(nodes: usize, budget: Budget, first: &Shared) -> Self {
+        let mut rig = Rig::new(3);
+        rig.engine = rig.fresh_with(budget);
+        rig.read(reading("r1", &[("agent", Some(first.clone()))]));
+        rig.settle();
+        let node = |number: usize| {
+            let name: Arc<str> = format!("node-{number}").into();
+            let since = Some(rig.now);
+            let ready = Readiness::Ready;
+            (name, Node { ready, cordoned: false, canary: false, content: first.hash, number: 0, since })
+        };
+        let nodes = (1..=nodes).map(node).collect();
+        let mut fleet = Self {
+            rig,
+            nodes,
+            disruption: Disruption::Allowed,
+            unreadable: false,
+            young: Duration::ZERO,
+            mute: None,
+            told: None,
+            log: Vec::new(),
+            overlays: Vec::new(),
+            away: 0,
+        };
+        fleet.settle();
+        fleet.rig.world.log.clear();
+        fleet.away = 0;
+        fleet
+    }
+
+    pub(super) fn node(&mut self, name: &str) -> &mut Node {
+        self.nodes.get_mut(name).unwrap()
+    }
+
+    pub(super) fn commit(&mut self, revision: &str, content: &Shared) {
+        self.rig.read(reading(revision, &[("agent", Some(content.clone()))]));
+    }
+
+    /// Another process takes over; it knows only what the cluster and the source tell.
+    pub(super) fn restart(&mut self, budget: Budget, revision: &str, content: &Shared) {
+        self.rig.engine = self.rig.fresh_with(budget);
+        self.told = None;
+        self.commit(revision, content);
+        self.rig.engine.mark_all();
+    }
+
+    /// The overlay that the cluster shows.
+    pub(super) fn shown(&self) -> String {
+        match self.rig.world.things[&agent()].shown {
+            Shown::Under(overlay) => overlay.to_string(),
+            Shown::Plain => String::new(),
+            other => format!("{other:?}"),
+        }
+    }
+
+    /// The nodes with a Ready pod of this content.
+    pub(super) fn done(&self, content: &Shared) -> Vec<&str> {
+        let done = self.nodes.iter().filter(|(_, node)| node.content == content.hash && node.since.is_some());
+        done.map(|(name, _)| &**name).collect()
+    }
+
+    /// Nothing of the budget is taken any more.
+    #[track_caller]
+    pub(super) fn assert_free(&self) {
+        let book = &self.rig.world.book;
+        assert!(book.claims.is_empty() && book.units.is_empty(), "{book:?}");
+    }
+
+    /// What is told of the DaemonSet.
+    pub(super) fn reason(&mut self) -> String {
+        self.rig.decide(&agent()).reason.map(|reason| reason.to_string()).unwrap_or_default()
+    }
+
+    /// What people ask of the DaemonSet.
+    pub(super) fn ask(&mut self, asked: Asked) {
+        let rv = self.rig.world.tick();
+        let thing = self.rig.world.things.get_mut(&agent()).unwrap();
+        (thing.asked, thing.rv) = (Some(Box::new(asked)), rv);
+        self.rig.world.announce(&agent());
+    }
+
+    /// Goes on until nothing happens any more at this time.
+    pub(super) fn settle(&mut self) {
+        for _ in 0..300 {
+            if !self.tick() {
+                return;
+            }
+        }
+        panic!("it never comes to rest: {:#?}", self.rig.world.log);
+    }
+
+    /// One turn of everything; whether anything happened.
+    pub(super) fn tick(&mut self) -> bool {
+        let mut happened = !self.rig.world.events.is_empty();
+        self.rig.deliver(usize::MAX);
+        happened |= self.control();
+        self.rig.deliver(usize::MAX);
+        self.tell_nodes();
+        self.tell_pods();
+        self.rig.carry_out();
+        self.rig.engine.advance(self.rig.now);
+        happened |= self.evict();
+        let book = self.rig.world.book.clone();
+        self.rig.keep_book();
+        self.rig.engine.settle();
+        let dirty: BTreeSet<ObjectId> = self.rig.engine.take_dirty().into_iter().collect();
+        for id in &dirty {
+            self.rig.step(id);
+        }
+        let away = self.nodes.len() - self.available();
+        self.away = self.away.max(away);
+        happened || !dirty.is_empty() || book != self.rig.world.book
+    }
+
+    /// What the DaemonSet's controller and the kubelets do.
+    fn control(&mut self) -> bool {
+        let thing = &self.rig.world.things[&agent()];
+        let (content, shown) = (thing.release.as_ref().unwrap().hash, self.shown());
+        let mut changed = false;
+        if !shown.starts_with("on-delete") {
+            let rolling = self.nodes.values().any(|node| node.content == content && node.since.is_none());
+            let stale = self.nodes.values_mut().filter(|node| node.content != content);
+            // It takes what is not Ready first, and at once.
+            let next =
+                stale.min_by_key(|node| node.since.is_some()).filter(|node| node.since.is_none() || !rolling);
+            if let Some(node) = next {
+                (node.content, node.number, node.since) = (content, node.number + 1, None);
+                changed = true;
+            }
+        }
+        changed |= self.count(content);
+        // One turn later, so that a pod is seen without being Ready.
+        let bad = &self.rig.world.bad;
+        if !changed {
+            let new = |node: &&mut Node| node.since.is_none() && node.ready == Readiness::Ready;
+            let good = |node: &&mut Node| !bad.contains(&node.content) && self.mute != Some(node.content);
+            for node in self.nodes.values_mut().filter(new).filter(good) {
+                (node.since, changed) = (Some(self.rig.now), true);
+            }
+            changed |= self.count(content);
+        }
+        changed
+    }
+
+    fn available(&self) -> usize {
+        let old = |since: &Instant| self.rig.now.duration_since(*since) >= self.young;
+        self.nodes.values().filter(|node| node.since.as_ref().is_some_and(old)).count()
+    }
+
+    /// What the status of the DaemonSet says.
+    fn count(&mut self, content: Hash) -> bool {
+        let number = |count: usize| u32::try_from(count).unwrap();
+        let updated = number(self.nodes.values().filter(|node| node.content == content).count());
+        let ready = number(self.nodes.values().filter(|node| node.since.is_some()).count());
+        let available = number(self.available());
+        let replicas = number(self.nodes.len());
+        let held = self.shown().starts_with("on-delete");
+        let phase = if updated < replicas && !held {
+            RollPhase::Replacing
+        } else if available < replicas {
+            RollPhase::Recovering
+        } else {
+            RollPhase::Settled
+        };
+        let numbers = Rolling { replicas, updated, ready, available, phase, ..Rolling::default() };
+        let shown = self.shown();
+        if self.overlays.last() != Some(&shown) {
+            self.overlays.push(shown);
+        }
+        let thing = self.rig.world.things.get_mut(&agent()).unwrap();
+        if thing.numbers == Some(numbers) && thing.phase == phase {
+            return false;
+        }
+        (thing.numbers, thing.phase) = (Some(numbers), phase);
+        thing.rv = self.rig.world.clock + 1;
+        self.rig.world.tick();
+        self.rig.world.announce(&agent());
+        true
+    }
+
+    fn tell_nodes(&mut self) {
+        let engine = &mut self.rig.engine;
+        if !engine.needs_nodes() {
+            if self.told.take().is_some() {
+                engine.nodes(NodeNews::Closed);
+            }
+            return;
+        }
+        if self.unreadable {
+            return engine.nodes(NodeNews::Failed("nodes is forbidden".into()));
+        }
+        let facts = |node: &Node| NodeFacts {
+            ready: node.ready,
+            cordoned: node.cordoned,
+            labels: if node.canary { Box::new([("canary".into(), "yes".into())]) } else { Box::default() },
+        };
+        let now: BTreeMap<Arc<str>, NodeFacts> =
+            self.nodes.iter().map(|(name, node)| (name.clone(), facts(node))).collect();
+        if self.told.as_ref() != Some(&now) {
+            engine.nodes(NodeNews::Started);
+            for (name, facts) in &now {
+                engine.nodes(NodeNews::Seen(name.clone(), facts.clone()));
+            }
+            engine.nodes(NodeNews::Synced);
+            self.told = Some(now);
+        }
+    }
+
+    fn tell_pods(&mut self) {
+        if !self.rig.engine.to_follow().iter().any(|(id, _)| *id == agent()) {
+            return;
+        }
+        let thing = &self.rig.world.things[&agent()];
+        let newest = thing.release.as_ref().unwrap().hash.to_string();
+        let bad = &self.rig.world.bad;
+        let facts = |(name, node): (&Arc<str>, &Node)| {
+            let (pod_name, revision) = (format!("agent-{name}-{}", node.number), node.content.to_string());
+            let facts = match node.since {
+                Some(since) => ready(&pod_name, &revision, since),
+                None if bad.contains(&node.content) => {
+                    waiting(pod(&pod_name, &revision), "ImagePullBackOff", self.rig.now)
+                }
+                None => pod(&pod_name, &revision),
+            };
+            PodFacts { node: Some(name.clone()), ..facts }
+        };
+        let pods = WorkloadPods {
+            rv: Rv(thing.rv),
+            newest: Some(newest.as_str().into()),
+            pods: self.nodes.iter().map(facts).collect(),
+            lost: None,
+            refused: None,
+        };
+        self.rig.engine.pods(&agent(), pods);
+    }
+
+    fn evict(&mut self) -> bool {
+        let due = self.rig.engine.to_evict(self.rig.now);
+        for pod in &due {
+            let content = self.rig.world.things[&agent()].release.as_ref().unwrap().hash;
+            let node = self.nodes.get_mut(&pod.node).unwrap();
+            assert_eq!(*pod.name, *format!("agent-{}-{}", pod.node, node.number));
+            let answer = if self.disruption == Disruption::Forbidden {
+                Eviction::Refused("it would violate the pod's disruption budget".into())
+            } else {
+                if self.disruption == Disruption::Once {
+                    self.disruption = Disruption::Forbidden;
+                }
+                (node.content, node.number, node.since) = (content, node.number + 1, None);
+                self.log.push(pod.node.clone());
+                Eviction::Going
+            };
+            self.rig.engine.evicted(pod, &answer, self.rig.now);
+        }
+        !due.is_empty()
+    }
+
+    /// Lets time pass, and what comes of it happen.
+    pub(super) fn pass(&mut self, time: Duration) {
+        self.rig.pass_time(time);
+        self.settle();
+    }
+}
