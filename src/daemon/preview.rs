@@ -287,7 +287,7 @@ impl Preview {
             Coverage::OnlyEmpty(_) => Cover::Empty,
             Coverage::Lost(_) => Cover::Lost(Lost::InPlace),
         };
-        Verified { content: form.hash(want), overlay: form.overlay, shape, cover }
+        Verified { content: form.hash(want), overlay: form.overlay, started: form.started, shape, cover }
     }
 
     /// An empty list has no path in our entry: the server's dry run tells whether anything would change.
@@ -305,7 +305,7 @@ impl Preview {
         let shown = shown.unwrap_or_default();
         let same = paths.iter().all(|path| fields::is_as_empty(&shown, path));
         let cover = if same { Cover::Whole } else { Cover::Lost(Lost::InPlace) };
-        Ok(Verified { content: form.hash(want), overlay: form.overlay, shape, cover })
+        Ok(Verified { content: form.hash(want), overlay: form.overlay, started: form.started, shape, cover })
     }
 
     fn give_up_resolving(&mut self, id: &ObjectId) {
@@ -426,7 +426,7 @@ impl Preview {
         };
         let after = self.cluster.dry_run(&kind, &base.id, &body, &apply.guard, force).await;
         match (before, after) {
-            (Ok(before), Ok(after)) => shown(base, before, Some(after), note(apply, reason)),
+            (Ok(before), Ok(after)) => shown(base, before, Some(after), note(&self.engine, apply, reason)),
             (_, Err(error)) if self.makes_namespace(&base.id, &error) => {
                 let namespace = base.id.namespace().unwrap_or_default();
                 let why = format!("the namespace {namespace} is made first");
@@ -495,12 +495,16 @@ impl Preview {
     }
 }
 
-fn note(apply: &Apply, reason: Option<&Reason>) -> Option<String> {
+fn note(engine: &Engine, apply: &Apply, reason: Option<&Reason>) -> Option<String> {
     let own = match apply.purpose {
         Purpose::Adopt => Some("it exists and is taken over".to_owned()),
         Purpose::Transfer => Some("it is taken over from another source".to_owned()),
         Purpose::Repair => Some("somebody changed it".to_owned()),
         Purpose::Step => Some("its rollout goes on".to_owned()),
+        Purpose::Restart => {
+            let words = apply.form.started.map(|started| engine.changed_words(&apply.want.id, started));
+            Some(format!("its pods are restarted, as the data of {} change", words.unwrap_or_default()))
+        }
         Purpose::Create | Purpose::Change => None,
     };
     own.or_else(|| reason.map(ToString::to_string))

@@ -88,7 +88,12 @@ impl Engine {
             earlier.filter(|(_, ids)| !ids.is_empty()).find_map(unfinished).or_else(rejected)
         };
         let switch = || self.switch_gate(desired);
-        needs.or_else(after).or_else(crd).or_else(wave).or_else(switch)
+        needs
+            .or_else(|| self.config_gate(source, desired))
+            .or_else(after)
+            .or_else(crd)
+            .or_else(wave)
+            .or_else(switch)
     }
 
     /// A reference holds up only where the desired state itself brings what it names.
@@ -232,7 +237,9 @@ impl Engine {
                 Some(Topic::Kinds)
             }
             Reason::Inventory(_) => source().map(Topic::Inventory),
-            Reason::Needs(need, _) | Reason::Unit(need) => Some(Topic::Object(need.clone())),
+            Reason::Needs(need, _) | Reason::Unit(need) | Reason::Reading(need) => {
+                Some(Topic::Object(need.clone()))
+            }
             Reason::Wave(..) => source().map(Topic::Waves),
             _ => None,
         }
@@ -288,6 +295,9 @@ impl Engine {
         }
         if entry.candidate().is_some() && entry.want().is_some() {
             return Some("is changed".to_owned());
+        }
+        if self.reconfigured(id).is_some() {
+            return Some("is restarted".to_owned());
         }
         if self.is_rolling(id) {
             return Some("is rolled out".to_owned());

@@ -47,22 +47,24 @@ impl Engine {
             let source = self.entry(id)?.want()?.0;
             book.unit_of(&self.applysets[source], id)?.members.get(id)
         });
-        unit.is_some_and(
-            |member| matches!(&member.good, Good::Release(good) if desired.is_release(good.hash)),
-        )
+        unit.is_some_and(|member| {
+            matches!(&member.good, Good::Release(good) if desired.is_release(good.hash))
+                && !member.content.is_some_and(|content| desired.is_release(content))
+        })
     }
 
     /// A strategy that takes down more pods than may be unavailable is narrowed as long as it rolls.
     fn narrowed(&self, id: &ObjectId, desired: &Desired, live: &Live) -> Option<Overlay> {
         let rolling = live.rolling?;
         let there = live.release.as_ref().is_some_and(|release| desired.is_release(release.hash));
-        if there {
+        let restarts = self.reconfigured(id).is_some();
+        if there && !restarts {
             let narrow = under(live).filter(|overlay| matches!(overlay, Overlay::Narrow(_)));
             return narrow.filter(|_| rolling.phase == RollPhase::Replacing);
         }
         let same = self.entry(id)?.accepted.has_template_of(desired);
         let able = matches!(id.kind(), "Deployment" | "DaemonSet") && !desired.strategy.is_recreate();
-        if same || !able {
+        if (same && !restarts) || !able {
             return None;
         }
         let source = self.entry(id)?.want()?.0;
@@ -85,7 +87,10 @@ impl Engine {
         Standing {
             replicas: live.rolling.map_or(0, |rolling| rolling.replicas),
             // A change that leaves the template alone goes on in the step that is shown.
-            shown: if there || same() { live.shown } else { Shown::Other },
+            shown: match self.reconfigured(id) {
+                None if there || same() => live.shown,
+                _ => Shown::Other,
+            },
             made: pods.map_or(0, WorkloadPods::updated),
             ready: pods.map_or(0, WorkloadPods::ready_of_newest),
             ready_for: pods.and_then(age).unwrap_or(Duration::ZERO),

@@ -12,6 +12,7 @@ mod orders;
 mod overlay;
 mod pods;
 mod prune;
+mod restart;
 mod returns;
 mod rollouts;
 mod safety;

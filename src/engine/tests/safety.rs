@@ -22,6 +22,7 @@ fn thing(rv: u64, wanted: &Desired) -> Thing {
         foreign: false,
         phase: RollPhase::Settled,
         shown: Shown::Plain,
+        started: None,
         asked: None,
         asks: Reconcile::Enabled,
         failed: None,

@@ -52,6 +52,7 @@ pub(super) fn desired(id: &ObjectId, content: u32, file: &str) -> Shared {
         selects: None,
         labels: None,
         needs: Box::default(),
+        config: None,
         after: Box::default(),
         defines: None,
         traits: Traits::default(),
@@ -85,6 +86,8 @@ pub(super) struct Thing {
     pub(super) phase: RollPhase,
     /// What is laid over it.
     pub(super) shown: Shown,
+    /// Which data its pods were started with.
+    pub(super) started: Option<Started>,
     /// What people ask of it.
     pub(super) asked: Option<Box<Asked>>,
     /// What somebody else's annotation on it asks for.
@@ -93,6 +96,21 @@ pub(super) struct Thing {
     pub(super) failed: Option<Hash>,
     /// Its pods, where they are not all there.
     pub(super) numbers: Option<Rolling>,
+}
+
+impl Thing {
+    fn restarted_by(&self, content: Hash, started: Option<Started>) -> bool {
+        let hashed = |started: Option<Started>| started.and_then(Started::template);
+        let released = self.release.as_ref().map(|release| release.hash);
+        released != Some(content) || self.drifted || hashed(self.started) != hashed(started)
+    }
+
+    /// What decides whether its pods come up.
+    fn runs(&self) -> Option<Hash> {
+        let data = self.started.map(|started| started.data);
+        let content = self.release.as_ref().map(|release| release.hash)?;
+        Some(data.map_or(content, |data| Hash::of_bytes(format!("{content} {data}").as_bytes())))
+    }
 }
 
 /// What the audit log of the world shows of us.
@@ -140,7 +158,10 @@ impl World {
             gvk: gvk(id),
             owner,
             release: thing.release.clone(),
-            ours: thing.release.as_ref().map(|_| format!("{} {RELEASE}", thing.shape).into()),
+            ours: thing.release.as_ref().map(|_| {
+                let hashed = thing.started.and_then(Started::template).map_or("", |_| CONFIG_HASH);
+                format!("{} {RELEASE} {hashed}", thing.shape).into()
+            }),
             others: Arc::from([]),
             replicas_ceded: false,
             health: thing.failed.map_or(Health::current(), |content| {
@@ -151,6 +172,7 @@ impl World {
                 Rolling { phase: thing.phase, ..thing.numbers.unwrap_or(all) }
             }),
             shown: thing.shown,
+            started: thing.started,
             finished: false,
             deleting: false,
             keep: Keep::No,
@@ -190,16 +212,17 @@ impl World {
             _ => {}
         }
         let release = Release { hash: apply.want.hash, revision: apply.revision.clone() };
-        if let Some(thing) =
-            known.as_ref().filter(|t| t.release.as_ref() == Some(&release) && !t.drifted && t.labelled)
-        {
+        if let Some(thing) = known.as_ref().filter(|t| {
+            t.release.as_ref() == Some(&release)
+                && !t.drifted
+                && t.labelled
+                && t.started == apply.form.started
+        }) {
             self.log.push(Wrote::Nothing(id.clone()));
             return Outcome::Applied(Written { live: Self::live(id, thing) });
         }
         let rv = self.tick();
-        let rolls = known
-            .as_ref()
-            .is_some_and(|t| t.release.as_ref().map(|r| r.hash) != Some(release.hash) || t.drifted);
+        let rolls = known.as_ref().is_some_and(|t| t.restarted_by(release.hash, apply.form.started));
         let phase = if is_workload(id) && rolls { RollPhase::Replacing } else { RollPhase::Settled };
         let thing = Thing {
             uid: known.as_ref().map_or(rv, |thing| thing.uid),
@@ -210,6 +233,7 @@ impl World {
             shape: rv,
             foreign: false,
             shown: Shown::from(apply.form.overlay),
+            started: apply.form.started,
             phase,
             asked: known.as_ref().and_then(|thing| thing.asked.clone()),
             asks: known.as_ref().map_or(Reconcile::Enabled, |thing| thing.asks),
@@ -452,7 +476,7 @@ impl Rig {
         let lost = if is_workload(id) { Lost::Template } else { Lost::InPlace };
         let cover = if same { Cover::Whole } else { Cover::Lost(lost) };
         let (content, overlay) = (form.hash(want), form.overlay);
-        self.engine.verified(id, Verified { content, overlay, shape, cover });
+        self.engine.verified(id, Verified { content, overlay, started: form.started, shape, cover });
     }
 
     pub(super) fn resolve(&mut self) {
@@ -521,14 +545,16 @@ impl Rig {
             .things
             .iter()
             .filter(|(_, t)| t.phase != RollPhase::Settled)
-            .filter(|(_, t)| t.failed.is_none() || t.failed != t.release.as_ref().map(|release| release.hash))
+            .filter(|(_, t)| t.failed.is_none() || t.failed != t.runs())
             .map(|(id, _)| id.clone())
             .collect();
         for id in rolling {
             let rv = self.world.tick();
             if let Some(thing) = self.world.things.get_mut(&id) {
                 let content = thing.release.as_ref().map(|release| release.hash);
-                (thing.failed, thing.rv) = (content.filter(|content| self.world.bad.contains(content)), rv);
+                let bad =
+                    [content, thing.runs()].into_iter().flatten().any(|it| self.world.bad.contains(&it));
+                (thing.failed, thing.rv) = (thing.runs().filter(|_| bad), rv);
                 if thing.failed.is_none() {
                     thing.phase = RollPhase::Settled;
                 }
