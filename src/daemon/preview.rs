@@ -20,9 +20,9 @@ use crate::cluster::{
     Cluster, Error, Fault, Force, Kind, Kinds, Looked as Found, Lookup, News, Selector, applyset_id,
 };
 use crate::engine::{
-    Action, Apply, Budget, Cover, Decision, Engine, Form, GROUP_DOWN, Guard, Inventory, KindState, Looked,
-    Lost, Plan, Planned, Purpose, Reason, Recreate, Release, Removal, Served, Shared, Source, SourceId,
-    Verdict, Verified, replaceable, without_ignored,
+    Action, Apply, Budget, Cover, Decision, Engine, Form, GROUP_DOWN, Guard, Inventory, KindState, Known,
+    Looked, Lost, Plan, Planned, Purpose, Reason, Recreate, Release, Removal, Served, Shared, Source,
+    SourceId, Verdict, Verified, replaceable, without_ignored,
 };
 use crate::fields::{self, Coverage};
 use crate::object::{Class, GroupKind, Gvk, ObjectId, Revision};
@@ -51,6 +51,7 @@ pub async fn preview(cluster: &Cluster, namespace: &str, setup: SourceSetup) -> 
     preview.read(setup).await?;
     preview.list(namespace, &name).await?;
     preview.scalers().await;
+    preview.configs(namespace).await?;
     let decisions = preview.decide().await?;
     let plan = preview.plan(decisions).await;
     Ok(plan)
@@ -188,6 +189,29 @@ impl Preview {
             return;
         }
         self.engine.autoscaled(targets.into_values().flatten().map(|target| target.id).collect());
+    }
+
+    /// Reads what pods use, where a change of that restarts them.
+    async fn configs(&mut self, namespace: &str) -> Result<(), Error> {
+        if !self.engine.needs_key() {
+            return Ok(());
+        }
+        let key = match self.cluster.config_key(namespace).await {
+            Ok(key) => key.and_then(|key| key.key()),
+            Err(error) if error.is_unreachable() => return Err(error),
+            Err(_) => None,
+        };
+        let key = key.map_or_else(|| Known::Blind("there is none".into()), Known::Is);
+        self.engine.config_key(key);
+        for id in self.engine.data_to_follow() {
+            let data = match self.cluster.data(&id).await {
+                Ok(data) => Known::Is(data),
+                Err(error) if error.is_unreachable() => return Err(error),
+                Err(error) => Known::Blind(error.reason().into()),
+            };
+            self.engine.config_data(&id, data);
+        }
+        Ok(())
     }
 
     /// Decides about all; questions that a decision asks are answered until none is left.

@@ -2,6 +2,7 @@
 
 mod claims;
 mod conclusion;
+mod configs;
 mod dispatch;
 mod orders;
 mod parents;
@@ -15,6 +16,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use self::claims::Keeper;
+use self::configs::Configs;
 use self::dispatch::Batch;
 use self::pods::Followers;
 use super::act::Hands;
@@ -27,7 +29,7 @@ use super::pass::{Ending, Pass};
 use super::reading::{Dialect, Names};
 use super::setup::{Files, Setup};
 use super::tasks::{Fatal, Tasks};
-use crate::cluster::{InformerEvent, News, PodsEvent, Scaler, applyset_id};
+use crate::cluster::{DataEvent, InformerEvent, News, PodsEvent, Scaler, applyset_id};
 use crate::engine::{Engine, Judgement, Live, Reading, Reason, Rv, Source, SourceId, Writes};
 use crate::object::{GroupKind, ObjectId};
 use crate::queue::Queue;
@@ -76,6 +78,7 @@ pub struct Reconciler {
     ledgers: Vec<Ledger>,
     keeper: Keeper,
     followers: Followers,
+    configs: Configs,
     feeds: Vec<Option<mpsc::Sender<Order>>>,
     pending_feeds: Vec<(SourceId, Files, Dialect)>,
     unknown: BTreeSet<GroupKind>,
@@ -120,6 +123,7 @@ struct Channels {
     from_scalers: mpsc::Receiver<InformerEvent<Scaler>>,
     from_parents: mpsc::Receiver<InformerEvent<Rv>>,
     from_pods: mpsc::Receiver<PodsEvent>,
+    from_data: mpsc::Receiver<DataEvent>,
 }
 
 impl Reconciler {
@@ -130,6 +134,7 @@ impl Reconciler {
         let (to_scalers, from_scalers) = mpsc::channel(BACKLOG);
         let (to_parents, from_parents) = mpsc::channel(BACKLOG);
         let (to_pods, from_pods) = mpsc::channel(BACKLOG);
+        let (to_data, from_data) = mpsc::channel(BACKLOG);
         let mut engine = Engine::new(setup.budget);
         engine.claim_as(&claims::holder());
         engine.clock(Instant::now(), jiff::Timestamp::now());
@@ -164,6 +169,7 @@ impl Reconciler {
             feeds: places.iter().map(|_| None).collect(),
             keeper: Keeper::default(),
             followers: Followers::new(to_pods),
+            configs: Configs::new(to_data),
             hands: Hands { cluster: setup.cluster, contents: Contents::new(shelves) },
             engine,
             queue: Queue::default(),
@@ -188,7 +194,15 @@ impl Reconciler {
             pins: Pins::New,
             listener,
             until,
-            channels: Channels { events, from_tasks, from_informers, from_scalers, from_parents, from_pods },
+            channels: Channels {
+                events,
+                from_tasks,
+                from_informers,
+                from_scalers,
+                from_parents,
+                from_pods,
+                from_data,
+            },
             tasks: Tasks::default(),
             fatal: None,
         }
@@ -222,6 +236,7 @@ impl Reconciler {
                 Some(event) = self.channels.from_scalers.recv() => self.scaled(event),
                 Some(event) = self.channels.from_parents.recv() => self.parent_changed(event),
                 Some(event) = self.channels.from_pods.recv() => self.pods_told(event),
+                Some(event) = self.channels.from_data.recv() => self.data_told(event),
                 () = stop.cancelled(), if !stopped => {}
                 () = tokio::time::sleep_until(wake.into()) => {}
             }
@@ -245,6 +260,8 @@ impl Reconciler {
                 self.parent_changed(event);
             } else if let Ok(event) = self.channels.from_pods.try_recv() {
                 self.pods_told(event);
+            } else if let Ok(event) = self.channels.from_data.try_recv() {
+                self.data_told(event);
             } else {
                 return;
             }
@@ -265,7 +282,9 @@ impl Reconciler {
         let quiet = depth.ready == 0
             && depth.processing == 0
             && self.ledgers.iter().all(|ledger| ledger.call == Call::None)
-            && self.keeper.is_quiet();
+            && self.keeper.is_quiet()
+            && self.configs.is_quiet()
+            && !self.engine.is_reading_data();
         let healthy = !matches!(self.until, Until::Healthy(_)) || self.is_healthy();
         (started && quiet && healthy && !self.is_listing() && !self.is_moving()).then_some(Ending::Settled)
     }
@@ -285,8 +304,14 @@ impl Reconciler {
             return stop;
         }
         let rollouts = self.engine.due(Instant::now());
-        let others =
-            [self.queue.next_due(), self.watched.due(), self.timers.confirmation, rollouts, self.keeper.due];
+        let others = [
+            self.queue.next_due(),
+            self.watched.due(),
+            self.timers.confirmation,
+            rollouts,
+            self.keeper.due,
+            self.configs.due,
+        ];
         others.into_iter().flatten().fold(wake, Instant::min)
     }
 
@@ -318,6 +343,7 @@ impl Reconciler {
         self.keep_inventories();
         self.keep_budget();
         self.follow_pods();
+        self.keep_configs();
         self.pin();
         if let Some(objects) = looked {
             let ms = format_args!("{:.1}", now.elapsed().as_secs_f64() * 1e3);
@@ -359,6 +385,7 @@ impl Reconciler {
         if self.timers.audit <= now {
             self.timers.audit = now + AUDIT.min(self.resync * 2);
             self.watched.audit();
+            self.audit_configs();
             self.reread_parents();
         }
         if self.timers.confirmation.is_some_and(|due| due <= now) {
@@ -398,6 +425,7 @@ impl Reconciler {
             Event::Absent(Err(error)) => tracing::debug!("whether a kind is gone cannot be told: {error}"),
             Event::Parent(source, parent) => self.parent_answered(source, parent),
             Event::Budget(answer) => self.budget_answered(answer),
+            Event::ConfigKey(answer) => self.config_key_answered(answer),
             Event::Other(id, looked) => self.other_looked_at(&id, looked),
             Event::Selector(id, selector) => self.selector_found(&id, selector.as_deref()),
             Event::Freed(id) => self.engine.mark(&id),
