@@ -170,7 +170,8 @@ impl Engine {
             };
             self.foreign_config(&newest).is_some_and(|known| known != restarted.foreign)
         };
-        if rejection.unit.members.iter().any(foreign) {
+        // What goes back does so for good: its contents are in git.
+        if rejection.way == Way::Held && rejection.unit.members.iter().any(foreign) {
             return true;
         }
         rejection.unit.members.iter().any(|(id, member)| match (state.catalog.want(id), member.content) {
@@ -220,6 +221,7 @@ impl Engine {
             self.goes_back.remove(id);
         }
         self.restarting.remove(&source);
+        self.follow_again();
         self.rewant(source, id);
         self.dirty.push(id.clone());
     }

@@ -40,6 +40,10 @@ pub(super) struct Configs {
     followed: HashMap<ObjectId, Known<Option<Data>>>,
     /// Of each object that pods use, the workloads that restart when it changes.
     users: HashMap<ObjectId, BTreeSet<ObjectId>>,
+    /// Those of them that are not from git.
+    foreign: BTreeSet<ObjectId>,
+    /// Whether other objects are to be followed than before.
+    refollow: bool,
     /// What the pods of each workload were started with, where this process has seen it.
     seen: HashMap<ObjectId, Vec<Option<Data>>>,
 }
@@ -104,7 +108,7 @@ impl Engine {
 
     /// The objects whose data are to be followed: pods use them, and they are not from git.
     pub fn data_to_follow(&self) -> BTreeSet<ObjectId> {
-        let mut used: BTreeSet<ObjectId> = self.configs.users.keys().cloned().collect();
+        let mut used = self.configs.foreign.clone();
         // What was rejected is tried again when they change.
         for source in &self.sources {
             for id in &source.instead {
@@ -115,6 +119,24 @@ impl Engine {
         }
         used.retain(|used| !self.is_from_git(used));
         used
+    }
+
+    /// As [`Engine::data_to_follow`]; none where that has not changed since it was asked for last.
+    pub fn take_data_to_follow(&mut self) -> Option<BTreeSet<ObjectId>> {
+        std::mem::take(&mut self.configs.refollow).then(|| self.data_to_follow())
+    }
+
+    /// What was rejected names others than before.
+    pub(super) fn follow_again(&mut self) {
+        self.configs.refollow = true;
+    }
+
+    /// Keeps which of the objects that pods use are not from git.
+    fn track_used(&mut self, id: &ObjectId) {
+        let foreign = self.configs.users.contains_key(id) && !self.is_from_git(id);
+        let changed =
+            if foreign { self.configs.foreign.insert(id.clone()) } else { self.configs.foreign.remove(id) };
+        self.configs.refollow |= changed;
     }
 
     /// Takes over the data of an object that is not from git; none where there is no such object. What cannot be read
@@ -175,12 +197,14 @@ impl Engine {
         if was != is {
             self.configs.seen.remove(id);
         }
+        was.symmetric_difference(&is).for_each(|used| self.track_used(used));
         self.wake_users(id);
     }
 
     /// Something about an object changed: those whose pods use it may have to restart.
     pub(super) fn wake_users(&mut self, used: &ObjectId) {
         let Some(users) = self.configs.users.get(used).cloned() else { return };
+        self.track_used(used);
         self.restarting.clear();
         for user in users {
             self.track_move(&user);

@@ -125,8 +125,9 @@ impl Reconciler {
 
     /// Opens the watches of what is used now, and closes the others.
     fn follow_data(&mut self) {
+        let Some(used) = self.engine.take_data_to_follow() else { return };
         let mut wanted: BTreeMap<Group, BTreeSet<ObjectId>> = BTreeMap::new();
-        for id in self.engine.data_to_follow() {
+        for id in used {
             let group = (id.group_kind(), id.namespace().map(str::to_owned));
             wanted.entry(group).or_default().insert(id);
         }
@@ -158,8 +159,8 @@ impl Reconciler {
                 self.engine.config_data(&event.id, Known::Is(data));
             }
             DataNews::Failed(why, Class::Internal) => {
-                tracing::error!(object = %event.id, "what is in it cannot be followed: {why}");
-                self.configs.open.remove(&group);
+                tracing::error!(object = %event.id, "what is in it is not followed any more: {why}");
+                self.engine.config_data(&event.id, Known::Blind(why));
             }
             DataNews::Failed(why, Class::Transient) => {
                 tracing::debug!(object = %event.id, "what is in it cannot be read now: {why}");

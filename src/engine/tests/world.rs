@@ -106,7 +106,7 @@ impl Thing {
     }
 
     /// What decides whether its pods come up.
-    fn runs(&self) -> Option<Hash> {
+    pub(super) fn runs(&self) -> Option<Hash> {
         let data = self.started.map(|started| started.data);
         let content = self.release.as_ref().map(|release| release.hash)?;
         Some(data.map_or(content, |data| Hash::of_bytes(format!("{content} {data}").as_bytes())))
