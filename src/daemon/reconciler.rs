@@ -1,5 +1,6 @@
 //! The loop.
 
+mod channels;
 mod claims;
 mod conclusion;
 mod configs;
@@ -15,6 +16,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use self::channels::Channels;
 use self::claims::Keeper;
 use self::configs::Configs;
 use self::dispatch::Batch;
@@ -29,8 +31,8 @@ use super::pass::{Ending, Pass};
 use super::reading::{Dialect, Names};
 use super::setup::{Files, Setup};
 use super::tasks::{Fatal, Tasks};
-use crate::cluster::{DataEvent, InformerEvent, News, PodsEvent, Scaler, applyset_id};
-use crate::engine::{Engine, Judgement, Live, Reading, Reason, Rv, Source, SourceId, Writes};
+use crate::cluster::{InformerEvent, News, Scaler, applyset_id};
+use crate::engine::{Engine, Judgement, Live, Reading, Reason, Source, SourceId, Writes};
 use crate::object::{GroupKind, ObjectId};
 use crate::queue::Queue;
 use crate::report::Told;
@@ -116,25 +118,10 @@ impl Timers {
     }
 }
 
-struct Channels {
-    events: mpsc::Sender<Event>,
-    from_tasks: mpsc::Receiver<Event>,
-    from_informers: mpsc::Receiver<InformerEvent<Live>>,
-    from_scalers: mpsc::Receiver<InformerEvent<Scaler>>,
-    from_parents: mpsc::Receiver<InformerEvent<Rv>>,
-    from_pods: mpsc::Receiver<PodsEvent>,
-    from_data: mpsc::Receiver<DataEvent>,
-}
-
 impl Reconciler {
     /// Puts the parts together. What becomes of objects is told to the listener as it happens.
     pub fn new(setup: Setup, until: Until, listener: mpsc::UnboundedSender<(ObjectId, Told)>) -> Self {
-        let (events, from_tasks) = mpsc::channel(BACKLOG);
-        let (to_informers, from_informers) = mpsc::channel(BACKLOG);
-        let (to_scalers, from_scalers) = mpsc::channel(BACKLOG);
-        let (to_parents, from_parents) = mpsc::channel(BACKLOG);
-        let (to_pods, from_pods) = mpsc::channel(BACKLOG);
-        let (to_data, from_data) = mpsc::channel(BACKLOG);
+        let (sinks, channels) = Channels::open();
         let mut engine = Engine::new(setup.budget);
         engine.claim_as(&claims::holder());
         engine.clock(Instant::now(), jiff::Timestamp::now());
@@ -163,13 +150,14 @@ impl Reconciler {
             applysets.insert(applyset);
             pending_feeds.push((number, source.files, dialect));
         }
-        let watched = Watched::new(setup.cluster.clone(), applysets, to_informers, to_scalers, to_parents);
+        let watched =
+            Watched::new(setup.cluster.clone(), applysets, sinks.informers, sinks.scalers, sinks.parents);
         Self {
             ledgers: places.iter().map(|_| Ledger::default()).collect(),
             feeds: places.iter().map(|_| None).collect(),
             keeper: Keeper::default(),
-            followers: Followers::new(to_pods),
-            configs: Configs::new(to_data),
+            followers: Followers::new(sinks.pods),
+            configs: Configs::new(sinks.data),
             hands: Hands { cluster: setup.cluster, contents: Contents::new(shelves) },
             engine,
             queue: Queue::default(),
@@ -194,15 +182,7 @@ impl Reconciler {
             pins: Pins::New,
             listener,
             until,
-            channels: Channels {
-                events,
-                from_tasks,
-                from_informers,
-                from_scalers,
-                from_parents,
-                from_pods,
-                from_data,
-            },
+            channels,
             tasks: Tasks::default(),
             fatal: None,
         }

@@ -73,7 +73,10 @@ impl Engine {
             return desired.after.iter().find(unnamed).and_then(|before| self.unhealthy(before));
         }
         let together = |need: &&ObjectId| !self.comes_with(source, desired, need);
-        let needs = desired.needs.iter().filter(together).find_map(|need| self.missing(need));
+        // A content that is there has what it needs; what it is restarted for comes below.
+        let is_there = self.entry(&desired.id).is_some_and(|entry| entry.candidate().is_none());
+        let needs = if is_there { &[][..] } else { &*desired.needs };
+        let needs = needs.iter().filter(together).find_map(|need| self.missing(need));
         let after = || desired.after.iter().find_map(|before| self.unhealthy(before));
         let crd = || self.definition(desired);
         let wave = || {

@@ -300,7 +300,7 @@ impl Engine {
     }
 
     fn way_of(&self, unit: &Unit, id: &ObjectId) -> Way {
-        if self.is_only_restarted(unit) { Way::Held } else { self.way(id) }
+        if self.is_only_restarted(unit, id) { Way::Held } else { self.way(id) }
     }
 
     fn way(&self, id: &ObjectId) -> Way {

@@ -101,7 +101,9 @@ impl Engine {
         self.configs.key = key;
         if !same {
             let used: Vec<ObjectId> = self.configs.users.keys().cloned().collect();
-            used.iter().for_each(|used| self.wake_users(used));
+            for used in &used {
+                self.wake_users(used);
+            }
             self.touch(&Topic::Object(key_id()));
         }
     }
@@ -379,9 +381,23 @@ impl Engine {
         same && member.content.is_some_and(|content| self.shows(id, content))
     }
 
-    /// Whether a unit changes nothing that is in git: its workloads are restarted for data of somebody else.
-    pub(super) fn is_only_restarted(&self, unit: &Unit) -> bool {
-        unit.members.iter().all(|(id, member)| self.stays(id, member))
+    /// Whether a unit brings nothing from git to the pods of a workload: it is restarted for data of somebody else.
+    pub(super) fn is_only_restarted(&self, unit: &Unit, id: &ObjectId) -> bool {
+        let used = self.entry(id).and_then(|entry| entry.want()).and_then(|(_, want)| want.uses());
+        let brings = |id: &ObjectId| unit.members.get(id).is_some_and(|member| !self.stays(id, member));
+        unit.members.contains_key(id) && !brings(id) && !used.unwrap_or_default().iter().any(brings)
+    }
+
+    /// Whether a workload whose rollout failed has gone back as far as it goes, and still has what failed: the data of
+    /// somebody else are at fault, and nothing will replace its pods.
+    pub(super) fn stays_failed(&self, id: &ObjectId) -> bool {
+        let Some((_, want)) = self.entry(id).and_then(|entry| entry.want()) else { return false };
+        let comes = |id: &ObjectId| {
+            self.entry(id).is_some_and(|entry| entry.candidate().is_some()) || self.goes_back.contains(id)
+        };
+        let uses = want.uses().unwrap_or_default();
+        let at_rest = !comes(id) && !uses.iter().any(comes) && self.reconfigured(id).is_none();
+        !uses.is_empty() && self.goes_back(id) && at_rest && !self.rollouts.asked.contains_key(id)
     }
 
     /// Whether the content of a member is what it was before.
@@ -399,7 +415,7 @@ impl Engine {
         let because = started
             .map(|started| format!(", restarted as the data of {} changed", self.changed_words(id, started)));
         let because = because.unwrap_or_default();
-        if self.is_only_restarted(unit) {
+        if self.is_only_restarted(unit, id) {
             let hint = "rhumb cannot bring back what is not in git; another change of it is tried again";
             return format!("{id}{because}, failed: {why}; {hint}");
         }
@@ -434,8 +450,8 @@ pub fn changed_words(uses: &[ObjectId], started: Started) -> String {
     let changed: Vec<&ObjectId> = started.positions().filter_map(|position| uses.get(position)).collect();
     let (named, joint) =
         if changed.is_empty() { (uses.iter().collect(), " or ") } else { (changed, " and ") };
-    let names: Vec<String> = named.iter().map(|id| format!("{} {}", id.kind(), id.name())).collect();
-    names.join(joint)
+    let words: Vec<String> = named.iter().map(|id| format!("{} {}", id.kind(), id.name())).collect();
+    words.join(joint)
 }
 
 /// The Secret that holds the key; only its name matters here.

@@ -125,9 +125,11 @@ impl Engine {
             self.restarting.get(&source).and_then(|units| units.get(id)).is_some_and(|one| one == workload)
         };
         match self.gated(source, first) {
-            _ if desired.id == *workload => false,
+            _ if desired.id == *workload || self.is_suspended(&desired.id) => false,
             Some(Reason::Wave(..)) => desired.wave < first.wave,
-            Some(Reason::Needs(need, _)) => together(&need),
+            Some(Reason::Needs(need, _)) => {
+                need != desired.id && together(&need) && !self.is_suspended(&need)
+            }
             _ => false,
         }
     }

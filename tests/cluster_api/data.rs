@@ -74,10 +74,10 @@ async fn many_who_make_the_key_at_once_end_with_the_same() {
         (own.clone(), cluster.make_config_key("data-key", &own).await.unwrap())
     };
     let all = [make(), make(), make(), make()];
-    let made = futures::future::join_all(all).await;
+    let keys = futures::future::join_all(all).await;
     let there = cluster.config_key("data-key").await.unwrap().unwrap();
-    assert!(made.iter().all(|(_, got)| *got == there));
-    assert_eq!(made.iter().filter(|(own, _)| *own == there).count(), 1);
+    assert!(keys.iter().all(|(_, got)| *got == there));
+    assert_eq!(keys.iter().filter(|(own, _)| *own == there).count(), 1);
     assert_eq!(format!("{there:?}"), "ConfigKey(..)");
     drop(stand);
 }

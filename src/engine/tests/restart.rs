@@ -544,3 +544,51 @@ fn what_somebody_takes_off_is_put_back_under_the_budget() {
     let waits = rig.decide(&workload("web"));
     assert_eq!(waits.action, Action::Nothing, "{waits:?}");
 }
+
+#[test]
+fn what_no_way_back_mends_holds_no_token() {
+    // A commit that changes nothing that pods read comes together with bad data of somebody else.
+    let mut labelled = (*env(2)).clone();
+    labelled.config = env(1).config.clone();
+    let mut rig = at_rest(1);
+    let bad = foreseen(&rig, &[], 2);
+    spoil(&mut rig, &web(1, &["tls"]), bad);
+    rig.engine.config_data(&config("tls"), Known::Is(Some(data(&config("tls"), 2))));
+    rig.read(reading("r2", &[("env", Some(Arc::new(labelled)))]));
+    rig.settle();
+    assert_eq!(rig.world.book.claims.len(), 0, "{:?}", rig.world.log);
+    assert!(rig.engine.in_flight().is_empty());
+    // Others go on.
+    rig.read(reading("r3", &[("a", Some(desired(&workload("a"), 1, "a")))]));
+    rig.settle();
+    rig.read(reading("r4", &[("a", Some(desired(&workload("a"), 2, "a")))]));
+    rig.settle();
+    let a = desired(&workload("a"), 2, "a");
+    assert_eq!(rig.world.things[&workload("a")].release.clone().unwrap().hash, a.hash);
+    tell(&mut rig, 3);
+    rig.settle();
+    assert_eq!(rig.world.things[&workload("web")].phase, RollPhase::Settled);
+}
+
+#[test]
+fn a_hold_on_the_configuration_does_not_hold_up_its_workload() {
+    let mut rig = at_rest(3);
+    let until = "2999-01-01T00:00:00Z";
+    let rv = rig.world.tick();
+    let thing = rig.world.things.get_mut(&config("env")).unwrap();
+    thing.asked = Asked::parse(None, None, Some(&format!("t until={until} busy")));
+    thing.rv = rv;
+    assert!(thing.asked.is_some());
+    rig.world.announce(&config("env"));
+    rig.settle();
+    rig.read(reading("r2", &[("env", Some(env(2)))]));
+    tell(&mut rig, 2);
+    rig.settle();
+    assert_eq!(rig.world.log, wrote(&[workload("web")]), "for the Secret alone");
+    let rv = rig.world.tick();
+    let thing = rig.world.things.get_mut(&config("env")).unwrap();
+    (thing.asked, thing.rv) = (None, rv);
+    rig.world.announce(&config("env"));
+    rig.settle();
+    assert_eq!(rig.world.log[1..], wrote(&[config("env"), workload("web")]));
+}
