@@ -7,7 +7,7 @@ use super::target::{Desk, Target};
 use super::{CommandError, steps};
 use crate::cluster::applyset_id;
 use crate::daemon;
-use crate::engine::{Book, HOLD, Hold, PAUSED, Paused, Rejection, Way, is_workload};
+use crate::engine::{Book, HOLD, Hold, PAUSED, Paused, Rejection, STARTED, Started, Way, is_workload};
 use crate::object::ObjectId;
 
 /// The facts about one object, as texts of the cluster.
@@ -25,6 +25,8 @@ pub(super) struct Facts {
     shown: String,
     /// Where its steps stand.
     steps: Vec<String>,
+    /// The data that its pods were started with.
+    started: Option<Started>,
 }
 
 impl Facts {
@@ -47,6 +49,7 @@ impl Facts {
             rejection: rejections.into_iter().find(|one| one.unit.members.contains_key(&target.id)),
             pending: pending.map(|pending| pending.reason),
             book,
+            started: target.annotation(STARTED).parse().ok(),
             shown: target.release().map(|release| release.hash.to_string()).unwrap_or_default(),
             steps: steps::lines(desk, target).await,
         })
@@ -71,8 +74,10 @@ impl Facts {
 
     /// Whether the rejected content is still there.
     fn is_rejected(&self, rejection: &Rejection) -> bool {
-        let content = rejection.unit.members.get(&self.id).and_then(|member| member.content);
-        content.is_some_and(|content| content.to_string() == self.shown)
+        let Some(member) = rejection.unit.members.get(&self.id) else { return false };
+        let data = self.started.map(|started| started.data);
+        let same = member.restarted.is_none_or(|restarted| data == Some(restarted.data));
+        same && member.content.is_some_and(|content| content.to_string() == self.shown)
     }
 
     fn unit(&self) -> Option<&crate::engine::Unit> {

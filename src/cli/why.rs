@@ -3,9 +3,12 @@
 use super::args::Global;
 use super::facts::Facts;
 use super::object_name::ObjectName;
+use super::target::Target;
 use super::{CommandError, Exit, Terminal, rollout, session};
-use crate::engine::is_workload;
+use crate::engine::{STARTED, Started, changed_words, is_workload};
+use crate::graph;
 use crate::health;
+use crate::object::ObjectId;
 
 /// Carries the command out.
 pub(super) fn carry_out(
@@ -31,6 +34,7 @@ pub(super) fn carry_out(
         if is_workload(&target.id) {
             lines.push(("rollout", super::rollout_words::stand(&target.object).0));
             lines.push(("budget", facts.budget()));
+            lines.extend(restarted(&target).map(|words| ("restart", words)));
         }
         lines.push(("phase", facts.phase().to_owned()));
         lines.extend(facts.waits().into_iter().map(|wait| ("because", wait)));
@@ -40,4 +44,12 @@ pub(super) fn carry_out(
         }
         Ok(Exit::Done)
     })
+}
+
+/// Which change of data its pods were last restarted for, where they were.
+fn restarted(target: &Target) -> Option<String> {
+    let started: Started = target.annotation(STARTED).parse().ok()?;
+    let uses: Vec<ObjectId> = graph::configuration(&target.id, &target.object).into_iter().collect();
+    started.template()?;
+    Some(format!("its pods were restarted, as the data of {} changed", changed_words(&uses, started)))
 }

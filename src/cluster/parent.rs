@@ -182,7 +182,7 @@ impl Cluster {
         answer.decode(on)
     }
 
-    async fn make_namespace(&self, name: &str) -> Result<(), Error> {
+    pub(super) async fn make_namespace(&self, name: &str) -> Result<(), Error> {
         let on = On::Object(ObjectId::new(&GroupKind::new("", "Namespace"), None, name));
         let metadata = ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() };
         let body = json(&Namespace { metadata, ..Namespace::default() }, &on)?;

@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use super::interner::Interner;
 use super::kinds::Kind;
 use super::{FIELD_MANAGER, owner, rolling};
-use crate::engine::{Asked, HOLD, Live, Manager, ORDER, OVERLAY, PAUSED, Release, Rv, Shown, Uid};
+use crate::engine::{Asked, HOLD, Live, Manager, ORDER, OVERLAY, PAUSED, Release, Rv, STARTED, Shown, Uid};
 use crate::fields;
 use crate::health::{self, Health, Status};
 use crate::object::{GroupKind, Hash, ObjectId, RELEASE};
@@ -117,6 +117,12 @@ impl Lens {
             shown: tree.as_ref().map_or(Shown::Plain, |tree| {
                 rolling::shown(&self.group_kind, tree, meta.annotations.get(OVERLAY))
             }),
+            // What somebody else wrote there says nothing about what we have started.
+            started: meta
+                .annotations
+                .get(STARTED)
+                .filter(|_| ours.is_some_and(|entry| entry.owns(&["metadata", "annotations", STARTED])))
+                .and_then(|text| text.parse().ok()),
             finished: tree.as_ref().is_some_and(|tree| health::finished(&self.group_kind, tree)),
             keep: owner::keep(meta),
             asked: Asked::parse(
@@ -378,7 +384,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Marks<'a> {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Marks<'de>, A::Error> {
                 let mut marks = Vec::new();
                 while let Some(key) = map.next_key::<Text<'de>>()? {
-                    let known = [RELEASE, OVERLAY, ORDER, PAUSED, HOLD];
+                    let known = [RELEASE, OVERLAY, STARTED, ORDER, PAUSED, HOLD];
                     let mut known = known.iter().chain(&STATE_ANNOTATIONS).chain(&owner::MARKS);
                     match known.find(|known| **known == key.0) {
                         Some(known) => {

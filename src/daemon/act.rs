@@ -231,7 +231,8 @@ impl Question {
 
     fn verified(&self, cover: Cover) -> Verified {
         let (content, overlay) = (self.form.hash(&self.want), self.form.overlay);
-        Verified { content, overlay, shape: self.shape.clone(), cover }
+        let started = self.form.started;
+        Verified { content, overlay, started, shape: self.shape.clone(), cover }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::cluster::{BudgetObject, Kinds, Parent};
+use crate::cluster::{BudgetObject, ConfigKey, Kinds, Parent};
 use crate::engine::{
     Action, DuePod, Eviction, Looked, Outcome, Past, Reading, Release, Shared, SourceId, Verified,
 };
@@ -34,6 +34,8 @@ pub(super) enum Event {
     Parent(SourceId, Result<Option<Parent>, crate::cluster::Error>),
     /// The budget object was read or written.
     Budget(Result<Option<BudgetObject>, crate::cluster::Error>),
+    /// The key for hashes of data was read or made.
+    ConfigKey(Result<Option<ConfigKey>, crate::cluster::Error>),
     /// The workload of another daemon's claim, as it is now.
     Other(ObjectId, Result<Looked, crate::cluster::Error>),
     /// By which labels the pods of a workload are found; none where that cannot be told.

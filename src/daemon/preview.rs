@@ -20,9 +20,9 @@ use crate::cluster::{
     Cluster, Error, Fault, Force, Kind, Kinds, Looked as Found, Lookup, News, Selector, applyset_id,
 };
 use crate::engine::{
-    Action, Apply, Budget, Cover, Decision, Engine, Form, GROUP_DOWN, Guard, Inventory, KindState, Looked,
-    Lost, Plan, Planned, Purpose, Reason, Recreate, Release, Removal, Served, Shared, Source, SourceId,
-    Verdict, Verified, replaceable, units, without_ignored,
+    Action, Apply, Budget, Cover, Decision, Engine, Form, GROUP_DOWN, Guard, Inventory, KindState, Known,
+    Looked, Lost, Plan, Planned, Purpose, Reason, Recreate, Release, Removal, Served, Shared, Source,
+    SourceId, Verdict, Verified, replaceable, units, without_ignored,
 };
 use crate::fields::{self, Coverage};
 use crate::object::{Class, GroupKind, Gvk, ObjectId, Revision};
@@ -51,6 +51,7 @@ pub async fn preview(cluster: &Cluster, namespace: &str, setup: SourceSetup) -> 
     preview.read(setup).await?;
     preview.list(namespace, &name).await?;
     preview.scalers().await;
+    preview.configs(namespace).await?;
     let decisions = preview.decide().await?;
     let plan = preview.plan(decisions).await;
     Ok(plan)
@@ -190,6 +191,29 @@ impl Preview {
         self.engine.autoscaled(targets.into_values().flatten().map(|target| target.id).collect());
     }
 
+    /// Reads what pods use, where a change of that restarts them.
+    async fn configs(&mut self, namespace: &str) -> Result<(), Error> {
+        if !self.engine.needs_key() {
+            return Ok(());
+        }
+        let key = match self.cluster.config_key(namespace).await {
+            Ok(key) => key.and_then(|key| key.key()),
+            Err(error) if error.is_unreachable() => return Err(error),
+            Err(_) => None,
+        };
+        let key = key.map_or_else(|| Known::Blind("there is none".into()), Known::Is);
+        self.engine.config_key(key);
+        for id in self.engine.data_to_follow() {
+            let data = match self.cluster.data(&id).await {
+                Ok(data) => Known::Is(data),
+                Err(error) if error.is_unreachable() => return Err(error),
+                Err(error) => Known::Blind(error.reason().into()),
+            };
+            self.engine.config_data(&id, data);
+        }
+        Ok(())
+    }
+
     /// Decides about all; questions that a decision asks are answered until none is left.
     async fn decide(&mut self) -> Result<BTreeMap<ObjectId, Decision>, Error> {
         let now = Instant::now();
@@ -287,7 +311,7 @@ impl Preview {
             Coverage::OnlyEmpty(_) => Cover::Empty,
             Coverage::Lost(_) => Cover::Lost(Lost::InPlace),
         };
-        Verified { content: form.hash(want), overlay: form.overlay, shape, cover }
+        Verified { content: form.hash(want), overlay: form.overlay, started: form.started, shape, cover }
     }
 
     /// An empty list has no path in our entry: the server's dry run tells whether anything would change.
@@ -305,7 +329,7 @@ impl Preview {
         let shown = shown.unwrap_or_default();
         let same = paths.iter().all(|path| fields::is_as_empty(&shown, path));
         let cover = if same { Cover::Whole } else { Cover::Lost(Lost::InPlace) };
-        Ok(Verified { content: form.hash(want), overlay: form.overlay, shape, cover })
+        Ok(Verified { content: form.hash(want), overlay: form.overlay, started: form.started, shape, cover })
     }
 
     fn give_up_resolving(&mut self, id: &ObjectId) {
@@ -428,7 +452,7 @@ impl Preview {
         };
         let after = self.cluster.dry_run(&kind, &base.id, &body, &apply.guard, force).await;
         match (before, after) {
-            (Ok(before), Ok(after)) => shown(base, before, Some(after), note(apply, reason)),
+            (Ok(before), Ok(after)) => shown(base, before, Some(after), note(&self.engine, apply, reason)),
             (_, Err(error)) if self.makes_namespace(&base.id, &error) => {
                 let namespace = base.id.namespace().unwrap_or_default();
                 let why = format!("the namespace {namespace} is made first");
@@ -497,12 +521,16 @@ impl Preview {
     }
 }
 
-fn note(apply: &Apply, reason: Option<&Reason>) -> Option<String> {
+fn note(engine: &Engine, apply: &Apply, reason: Option<&Reason>) -> Option<String> {
     let own = match apply.purpose {
         Purpose::Adopt => Some("it exists and is taken over".to_owned()),
         Purpose::Transfer => Some("it is taken over from another source".to_owned()),
         Purpose::Repair => Some("somebody changed it".to_owned()),
         Purpose::Step => Some("its rollout goes on".to_owned()),
+        Purpose::Restart => {
+            let words = apply.form.started.map(|started| engine.changed_words(&apply.want.id, started));
+            Some(format!("its pods are restarted, as the data of {} change", words.unwrap_or_default()))
+        }
         Purpose::Create | Purpose::Change => None,
     };
     own.or_else(|| reason.map(ToString::to_string))

@@ -1,7 +1,9 @@
 //! The loop.
 
+mod channels;
 mod claims;
 mod conclusion;
+mod configs;
 mod dispatch;
 mod fleets;
 mod orders;
@@ -15,7 +17,9 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use self::channels::Channels;
 use self::claims::Keeper;
+use self::configs::Configs;
 use self::dispatch::Batch;
 use self::fleets::NodeWatch;
 use self::pods::Followers;
@@ -29,8 +33,8 @@ use super::pass::{Ending, Pass};
 use super::reading::{Dialect, Names};
 use super::setup::{Files, Setup};
 use super::tasks::{Fatal, Tasks};
-use crate::cluster::{InformerEvent, News, PodsEvent, Scaler, applyset_id};
-use crate::engine::{Engine, Judgement, Live, Reading, Reason, Rv, Source, SourceId, Writes};
+use crate::cluster::{InformerEvent, News, Scaler, applyset_id};
+use crate::engine::{Engine, Judgement, Live, Reading, Reason, Source, SourceId, Writes};
 use crate::object::{GroupKind, ObjectId};
 use crate::queue::Queue;
 use crate::report::Told;
@@ -79,6 +83,7 @@ pub struct Reconciler {
     keeper: Keeper,
     followers: Followers,
     nodes: NodeWatch,
+    configs: Configs,
     feeds: Vec<Option<mpsc::Sender<Order>>>,
     pending_feeds: Vec<(SourceId, Files, Dialect)>,
     unknown: BTreeSet<GroupKind>,
@@ -116,23 +121,10 @@ impl Timers {
     }
 }
 
-struct Channels {
-    events: mpsc::Sender<Event>,
-    from_tasks: mpsc::Receiver<Event>,
-    from_informers: mpsc::Receiver<InformerEvent<Live>>,
-    from_scalers: mpsc::Receiver<InformerEvent<Scaler>>,
-    from_parents: mpsc::Receiver<InformerEvent<Rv>>,
-    from_pods: mpsc::Receiver<PodsEvent>,
-}
-
 impl Reconciler {
     /// Puts the parts together. What becomes of objects is told to the listener as it happens.
     pub fn new(setup: Setup, until: Until, listener: mpsc::UnboundedSender<(ObjectId, Told)>) -> Self {
-        let (events, from_tasks) = mpsc::channel(BACKLOG);
-        let (to_informers, from_informers) = mpsc::channel(BACKLOG);
-        let (to_scalers, from_scalers) = mpsc::channel(BACKLOG);
-        let (to_parents, from_parents) = mpsc::channel(BACKLOG);
-        let (to_pods, from_pods) = mpsc::channel(BACKLOG);
+        let (sinks, channels) = Channels::open();
         let mut engine = Engine::new(setup.budget);
         engine.claim_as(&claims::holder());
         engine.clock(Instant::now(), jiff::Timestamp::now());
@@ -161,13 +153,15 @@ impl Reconciler {
             applysets.insert(applyset);
             pending_feeds.push((number, source.files, dialect));
         }
-        let watched = Watched::new(setup.cluster.clone(), applysets, to_informers, to_scalers, to_parents);
+        let watched =
+            Watched::new(setup.cluster.clone(), applysets, sinks.informers, sinks.scalers, sinks.parents);
         Self {
             ledgers: places.iter().map(|_| Ledger::default()).collect(),
             feeds: places.iter().map(|_| None).collect(),
             keeper: Keeper::default(),
-            followers: Followers::new(to_pods),
+            followers: Followers::new(sinks.pods),
             nodes: NodeWatch::closed(),
+            configs: Configs::new(sinks.data),
             hands: Hands { cluster: setup.cluster, contents: Contents::new(shelves) },
             engine,
             queue: Queue::default(),
@@ -192,7 +186,7 @@ impl Reconciler {
             pins: Pins::New,
             listener,
             until,
-            channels: Channels { events, from_tasks, from_informers, from_scalers, from_parents, from_pods },
+            channels,
             tasks: Tasks::default(),
             fatal: None,
         }
@@ -227,6 +221,7 @@ impl Reconciler {
                 Some(event) = self.channels.from_parents.recv() => self.parent_changed(event),
                 Some(event) = self.channels.from_pods.recv() => self.pods_told(event),
                 Some(event) = self.nodes.told.recv() => self.node_told(event),
+                Some(event) = self.channels.from_data.recv() => self.data_told(event),
                 () = stop.cancelled(), if !stopped => {}
                 () = tokio::time::sleep_until(wake.into()) => {}
             }
@@ -252,6 +247,8 @@ impl Reconciler {
                 self.pods_told(event);
             } else if let Ok(event) = self.nodes.told.try_recv() {
                 self.node_told(event);
+            } else if let Ok(event) = self.channels.from_data.try_recv() {
+                self.data_told(event);
             } else {
                 return;
             }
@@ -272,7 +269,9 @@ impl Reconciler {
         let quiet = depth.ready == 0
             && depth.processing == 0
             && self.ledgers.iter().all(|ledger| ledger.call == Call::None)
-            && self.keeper.is_quiet();
+            && self.keeper.is_quiet()
+            && self.configs.is_quiet()
+            && !self.engine.is_reading_data();
         let healthy = !matches!(self.until, Until::Healthy(_)) || self.is_healthy();
         (started && quiet && healthy && !self.is_listing() && !self.is_moving()).then_some(Ending::Settled)
     }
@@ -292,8 +291,14 @@ impl Reconciler {
             return stop;
         }
         let rollouts = self.engine.due(Instant::now());
-        let others =
-            [self.queue.next_due(), self.watched.due(), self.timers.confirmation, rollouts, self.keeper.due];
+        let others = [
+            self.queue.next_due(),
+            self.watched.due(),
+            self.timers.confirmation,
+            rollouts,
+            self.keeper.due,
+            self.configs.due,
+        ];
         others.into_iter().flatten().fold(wake, Instant::min)
     }
 
@@ -327,6 +332,7 @@ impl Reconciler {
         self.keep_budget();
         self.follow_pods();
         self.follow_nodes();
+        self.keep_configs();
         self.pin();
         if let Some(objects) = looked {
             let ms = format_args!("{:.1}", now.elapsed().as_secs_f64() * 1e3);
@@ -368,6 +374,7 @@ impl Reconciler {
         if self.timers.audit <= now {
             self.timers.audit = now + AUDIT.min(self.resync * 2);
             self.watched.audit();
+            self.audit_configs();
             self.reread_parents();
         }
         if self.timers.confirmation.is_some_and(|due| due <= now) {
@@ -407,6 +414,7 @@ impl Reconciler {
             Event::Absent(Err(error)) => tracing::debug!("whether a kind is gone cannot be told: {error}"),
             Event::Parent(source, parent) => self.parent_answered(source, parent),
             Event::Budget(answer) => self.budget_answered(answer),
+            Event::ConfigKey(answer) => self.config_key_answered(answer),
             Event::Other(id, looked) => self.other_looked_at(&id, looked),
             Event::Selector(id, selector) => self.selector_found(&id, selector.as_deref()),
             Event::Freed(id) => self.engine.mark(&id),

@@ -31,6 +31,8 @@ pub enum Purpose {
     Transfer,
     /// Its rollout goes on, or is let go.
     Step,
+    /// The data that its pods use have changed.
+    Restart,
 }
 
 /// Whether a write may restart pods that are available now.

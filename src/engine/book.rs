@@ -58,6 +58,17 @@ pub struct Member {
     pub content: Option<Hash>,
     /// What was good before.
     pub good: Good,
+    /// Which data its pods are started with, where a change of them restarts it.
+    pub restarted: Option<Restarted>,
+}
+
+/// The data that a workload's pods are started with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Restarted {
+    /// The hash over all of them.
+    pub data: Hash,
+    /// The hash over those that are not from git.
+    pub foreign: Hash,
 }
 
 /// The last good content of an object.
@@ -124,6 +135,9 @@ struct MemberText {
     /// `<hash>@<revision>`, or `absent`; left out where nobody knows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     good: Option<String>,
+    /// `<hash of all data>@<hash of those that are not from git>`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    restarted: Option<String>,
 }
 
 /// An object in one word, as `Deployment.apps/shop/web`; nothing between the slashes for a cluster-scoped one.
@@ -205,6 +219,7 @@ impl UnitText {
                 Good::Unknown => None,
                 Good::Release(release) => Some(release.to_string()),
             },
+            restarted: member.restarted.map(|Restarted { data, foreign }| format!("{data}@{foreign}")),
         };
         Self {
             source: unit.applyset.to_string(),
@@ -222,7 +237,11 @@ impl UnitText {
                 None => Good::Unknown,
             };
             let content = member.content.as_deref().and_then(Hash::parse);
-            Some((parse_object_word(&member.object)?, Member { content, good }))
+            let restarted = member.restarted.as_deref().and_then(|text| {
+                let (data, foreign) = text.split_once('@')?;
+                Some(Restarted { data: Hash::parse(data)?, foreign: Hash::parse(foreign)? })
+            });
+            Some((parse_object_word(&member.object)?, Member { content, good, restarted }))
         };
         Unit {
             applyset: self.source.as_str().into(),
@@ -242,8 +261,13 @@ mod tests {
         let role = ObjectId::new(&GroupKind::new("rbac.authorization.k8s.io", "ClusterRole"), None, "a:b");
         let release =
             |text: &str| Release { hash: Hash::of_bytes(text.as_bytes()), revision: Revision::new(text) };
-        let member =
-            |content: Option<&str>, good| Member { content: content.map(|text| release(text).hash), good };
+        let member = |content: Option<&str>, good| Member {
+            content: content.map(|text| release(text).hash),
+            good,
+            restarted: None,
+        };
+        let restarted = Restarted { data: release("data").hash, foreign: release("foreign").hash };
+        let restarted = Member { restarted: Some(restarted), ..member(Some("new"), Good::Absent) };
         let book = Book {
             claims: [(
                 web.clone(),
@@ -256,6 +280,7 @@ mod tests {
                 members: [
                     (web, member(Some("new"), Good::Release(release("old")))),
                     (role.clone(), member(None, Good::Unknown)),
+                    (config("used"), restarted),
                     (config("env"), member(Some("new"), Good::Absent)),
                 ]
                 .into(),
@@ -281,7 +306,7 @@ mod tests {
 
     #[test]
     fn of_released_units_the_newest_are_remembered() {
-        let member = || Member { content: None, good: Good::Unknown };
+        let member = || Member { content: None, good: Good::Unknown, restarted: None };
         let unit = |revision: usize, objects: usize| Unit {
             applyset: "a-v1".into(),
             revision: Revision::new(&revision.to_string()),
@@ -309,6 +334,7 @@ mod tests {
                 hash: Hash::of_bytes(good.as_bytes()),
                 revision: Revision::new(good),
             }),
+            restarted: None,
         };
         let unit = |members: &[(&str, Member)]| Unit {
             applyset: "a-v1".into(),

@@ -28,8 +28,9 @@ const BLOCK: usize = 64;
 /// password of eight letters is found by trying: a plain hash of it is as good as the password. So it is an
 /// HMAC-SHA-256 (RFC 2104) whose key is itself a secret: random bytes, made once and kept in a Secret beside the
 /// inventories, the same for all sources and for each daemon of a cluster. The Secret's own uid would not do: Events
-/// and audit logs tell it. Neither would its resourceVersion: each new label changes it. Who loses the key restarts
-/// what asked for restarts, once, and within the budget.
+/// and audit logs tell it. Neither would its resourceVersion: each new label changes it. Under another key nothing can
+/// be said about data that were hashed under this one, so that what is there then counts as what pods were started
+/// with.
 ///
 /// Its `Debug` form shows nothing.
 #[derive(Clone)]
@@ -56,33 +57,51 @@ impl Key {
         Some(Self(block))
     }
 
+    /// A number by which two keys are told apart, and nothing else of them.
+    pub fn number(&self) -> u32 {
+        self.sign(b"number").iter().take(4).fold(0, |sum, byte| (sum << 8) | u32::from(*byte))
+    }
+
     fn sign(&self, bytes: &[u8]) -> [u8; 32] {
         let inner = Sha256::new().chain_update(self.0.map(|byte| byte ^ 0x36)).chain_update(bytes).finalize();
         Sha256::new().chain_update(self.0.map(|byte| byte ^ 0x5c)).chain_update(inner).finalize().into()
     }
 }
 
-/// The hash of the data of a `ConfigMap` or a Secret, by which only a holder of the key can try what the data are.
+/// The data of one `ConfigMap` or Secret, as a hash that is not keyed: it stays in this process, and its `Debug` form
+/// shows nothing.
 ///
 /// Only data count, so that a new label restarts nothing; so does the object's identity, so that no two Secrets are
 /// seen to be equal. An object that is made anew with the same data has the same hash.
-pub fn data_hash(key: &Key, id: &ObjectId, object: &Value) -> Hash {
-    let part = |name: &str| match object.get(name).and_then(Value::as_object) {
-        Some(map) => map.iter().filter(|(_, value)| !value.is_null()).collect(),
-        None => BTreeMap::new(),
-    };
-    let content = json!([named(id), part("data"), part("binaryData")]);
-    Hash::of_bytes(&key.sign(canonical_json(&content).as_bytes()))
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Data(Hash);
+
+impl fmt::Debug for Data {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Data(..)")
+    }
 }
 
-/// The hash over all data that pods use, in whatever order: of each object the hash of its data, or none where
-/// there is no such object. What appears or goes away changes it as well.
-pub fn config_hash(used: &BTreeMap<ObjectId, Option<Hash>>) -> Hash {
-    let pair = |(id, data): (&ObjectId, &Option<Hash>)| {
-        let data = data.map_or_else(|| "absent".to_owned(), |hash| hash.to_string());
+impl Data {
+    /// Reads off the data of an object.
+    pub fn of(id: &ObjectId, object: &Value) -> Self {
+        let part = |name: &str| match object.get(name).and_then(Value::as_object) {
+            Some(map) => map.iter().filter(|(_, value)| !value.is_null()).collect(),
+            None => BTreeMap::new(),
+        };
+        Self(Hash::of(&json!([named(id), part("data"), part("binaryData")])))
+    }
+}
+
+/// The hash over all data that pods use, in whatever order: of each object its data, or none where there is no such
+/// object. What appears or goes away changes it as well. Only a holder of the key can try what the data are.
+pub fn config_hash(key: &Key, used: &BTreeMap<ObjectId, Option<Data>>) -> Hash {
+    let pair = |(id, data): (&ObjectId, &Option<Data>)| {
+        let data = data.map_or_else(|| "absent".to_owned(), |Data(hash)| hash.to_string());
         json!([named(id), data])
     };
-    Hash::of(&used.iter().map(pair).collect())
+    let content: Value = used.iter().map(pair).collect();
+    Hash::of_bytes(&key.sign(canonical_json(&content).as_bytes()))
 }
 
 /// Whether a content asks for a restart when the data that its pods use change.

@@ -11,7 +11,7 @@ use super::entry::{Accepted, Cover, Entry, Lost, Rule, SourceId};
 use super::prune::Judgement;
 use super::{
     Adopt, Desired, Form, Live, Overlay, Owner, Reason, Reconcile, Recreate, Replicas, RollPhase, Shared,
-    Shown, Want, is_workload,
+    Shown, Started, Want, is_workload,
 };
 use crate::object::{Hash, ObjectId, Revision};
 
@@ -79,6 +79,8 @@ pub struct View<'a> {
     pub doubt: Option<Arc<str>>,
     /// What is to be laid over the wanted content now.
     pub overlay: Option<Overlay>,
+    /// Which data the pods of the wanted content are to be started with.
+    pub started: Option<Started>,
     /// The content with which it ended, for a Job that is gone by itself.
     pub finished: Option<Hash>,
 }
@@ -168,7 +170,7 @@ fn create(view: &View<'_>, source: SourceId, want: &Shared, purpose: Purpose, no
         revision: revision(view, purpose),
         guard: Guard::Absent,
         seen: None,
-        form: Form::PLAIN,
+        form: Form { started: view.started, ..Form::PLAIN },
         purpose,
         restarts: Restarts::No,
     }))
@@ -190,7 +192,10 @@ fn present(view: &View<'_>, source: SourceId, desired: &Shared, live: &Live, now
     // An annotation that is gone or altered is drift like any other, where the content is known to be there.
     let unstamped = !live.is_stamped() && view.entry.accepted.is(desired.hash);
     if (there || unstamped) && takeover.is_none() {
-        if there && live.shown != Shown::from(view.overlay) {
+        if live.lost_config(view.started) {
+            return Decision::wait(Reason::Reading(view.id.clone()));
+        }
+        if there && (live.shown != Shown::from(view.overlay) || live.started != view.started) {
             return step(view, source, desired, live, now);
         }
         return verify(view, source, desired, live, now);
@@ -218,27 +223,38 @@ fn present(view: &View<'_>, source: SourceId, desired: &Shared, live: &Live, now
         revision: revision(view, purpose),
         guard: guard(live, exact),
         seen: Some(live.rv),
-        form: Form { replicas, overlay: view.overlay },
+        form: Form { replicas, overlay: view.overlay, started: view.started },
         purpose,
         restarts,
     }))
 }
 
-/// The content is there, and its rollout goes one step on, or is let go.
+/// The content is there, and its rollout goes one step on, or is let go, or its pods use other data.
 fn step(view: &View<'_>, source: SourceId, want: &Shared, live: &Live, now: Instant) -> Decision {
-    if let Some(reason) = hindrance(view, want, now) {
+    let restarted = live.started.is_some() && live.is_restarted_by(view.started);
+    let purpose = match live.shown == Shown::from(view.overlay) {
+        _ if restarted => Purpose::Restart,
+        true => Purpose::Repair,
+        false => Purpose::Step,
+    };
+    let fight = || fight(view, now).filter(|_| purpose == Purpose::Repair);
+    if let Some(reason) = hindrance(view, want, now).or_else(fight) {
         return Decision::wait(reason);
+    }
+    if let Some(reason) = view.gated.clone().filter(|_| restarted) {
+        return verify(view, source, want, live, now).because(reason);
     }
     let moves =
         matches!(live.shown, Shown::Under(overlay) if overlay.step().is_some()) || view.overlay.is_some();
+    let moves = moves || live.is_restarted_by(view.started);
     Decision::act(Action::Apply(Apply {
         want: want.clone(),
         source,
-        revision: revision(view, Purpose::Step),
+        revision: revision(view, purpose),
         guard: guard(live, true),
         seen: Some(live.rv),
-        form: Form { replicas: replicas(view, want, live), overlay: view.overlay },
-        purpose: Purpose::Step,
+        form: Form { replicas: replicas(view, want, live), overlay: view.overlay, started: view.started },
+        purpose,
         restarts: if moves && serving(view.id, live) { Restarts::Maybe } else { Restarts::No },
     }))
 }
@@ -246,7 +262,7 @@ fn step(view: &View<'_>, source: SourceId, want: &Shared, live: &Live, now: Inst
 /// A repair brings nothing new, so the annotation goes on naming the revision that did.
 fn revision(view: &View<'_>, purpose: Purpose) -> Revision {
     match (&view.entry.brought, purpose) {
-        (Some(brought), Purpose::Repair | Purpose::Step) => brought.clone(),
+        (Some(brought), Purpose::Repair | Purpose::Step | Purpose::Restart) => brought.clone(),
         _ => view.brings.clone(),
     }
 }
@@ -293,7 +309,8 @@ fn restarts(view: &View<'_>, desired: &Shared, live: &Live) -> Restarts {
     let steps = matches!(live.shown, Shown::Under(overlay) if overlay.step().is_some());
     // What lets go of a step restarts the pods that the step held back, whatever the template.
     let lets_go = steps && live.shown != Shown::from(view.overlay);
-    let same = view.entry.accepted.has_template_of(desired) && !lets_go;
+    let same =
+        view.entry.accepted.has_template_of(desired) && !lets_go && !live.is_restarted_by(view.started);
     if same || !serving(view.id, live) { Restarts::No } else { Restarts::Maybe }
 }
 
@@ -315,9 +332,9 @@ fn verify(view: &View<'_>, source: SourceId, want: &Shared, live: &Live, now: In
         Shown::Under(overlay) => Some(overlay),
         _ => None,
     };
-    let form = Form { replicas, overlay };
+    let form = Form { replicas, overlay, started: live.started };
     let content = form.hash(want);
-    let verified = view.entry.verified.as_ref().filter(|v| v.speaks_of(content, overlay, live.ours.as_ref()));
+    let verified = view.entry.verified.as_ref().filter(|v| v.speaks_of(content, form, live.ours.as_ref()));
     match verified.map(|verified| verified.cover) {
         None => Decision::act(Action::Compare(want.clone(), form)),
         // Sent again and again, the annotation would be taken away again and again.

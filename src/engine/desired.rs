@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::effective::effective;
 use super::ignore::{IGNORE_FIELDS, Reconcile, reconcile, without_ignored};
 use super::words::annotation;
-use super::{SourceId, Steps, Strategy};
+use super::{Data, SourceId, Steps, Strategy, restarts_on_change};
 use crate::graph::{self, Labels, Selects};
 use crate::object::{GroupKind, Gvk, Hash, Object, ObjectId, Origin, at, text_at};
 
@@ -53,6 +53,15 @@ pub enum Ends {
     AfterFinish,
 }
 
+/// What an object has to do with the data that pods use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Configuration {
+    /// The data of a `ConfigMap` or Secret.
+    Data(Data),
+    /// The `ConfigMaps` and Secrets whose change restarts a workload, in order.
+    Uses(Box<[ObjectId]>),
+}
+
 /// A wanted object without its body, which is read again when it is needed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Desired {
@@ -78,6 +87,8 @@ pub struct Desired {
     pub selects: Option<Box<Selects>>,
     /// The labels by which it, or its pods, are selected.
     pub labels: Option<Box<Labels>>,
+    /// The data that it holds, or whose change restarts it.
+    pub config: Option<Box<Configuration>>,
     /// What must be healthy before it.
     pub after: Box<[ObjectId]>,
     /// The kind that it defines, for a `CustomResourceDefinition`.
@@ -117,6 +128,7 @@ impl Desired {
             selects: Selects::of(&object.id, &content),
             labels: Labels::of(&object.id, &content),
             needs,
+            config: configuration(object, &content).map(Box::new),
             after: graph::depends_on(&object.id, &content).into_iter().collect(),
             defines: defines(&object.id, &content).map(Box::new),
             traits: Traits {
@@ -134,6 +146,18 @@ impl Desired {
     pub fn is_release(&self, hash: Hash) -> bool {
         self.hash == hash || self.ceded == Some(hash)
     }
+}
+
+/// Data of which somebody else may own a part are not those of the manifest.
+fn configuration(object: &Object, content: &Value) -> Option<Configuration> {
+    let id = &object.id;
+    if id.is("", "ConfigMap") || id.is("", "Secret") {
+        let whole = annotation(content, IGNORE_FIELDS).is_empty();
+        return whole.then(|| Configuration::Data(Data::of(id, content)));
+    }
+    let uses = graph::configuration(id, content);
+    let asks = is_workload(id) && restarts_on_change(content) && !uses.is_empty();
+    asks.then(|| Configuration::Uses(uses.into_iter().collect()))
 }
 
 /// Whether its controller replaces pods by rolling updates.

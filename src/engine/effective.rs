@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
-use super::{Desired, Overlay, Release, overlaid};
+use super::{CONFIG_HASH, Desired, Overlay, Release, STARTED, Started, overlaid, with_config_hash};
 use crate::object::{Hash, Object, PART_OF, RELEASE};
 
 /// What becomes of `spec.replicas`.
@@ -26,11 +26,13 @@ pub struct Form {
     pub replicas: Replicas,
     /// What holds or narrows its rollout.
     pub overlay: Option<Overlay>,
+    /// Which data its pods are started with.
+    pub started: Option<Started>,
 }
 
 impl Form {
     /// As the manifest has it.
-    pub const PLAIN: Self = Self { replicas: Replicas::AsWritten, overlay: None };
+    pub const PLAIN: Self = Self { replicas: Replicas::AsWritten, overlay: None, started: None };
 
     /// The hash that the release annotation names: that of the content, whatever is laid over it.
     pub fn hash(self, want: &Desired) -> Hash {
@@ -66,7 +68,23 @@ pub fn stamped(mut body: Value, release: &Release, form: Form) -> Value {
         }
         _ => {}
     }
-    overlaid(body, form.overlay)
+    with_started(overlaid(body, form.overlay), form.started)
+}
+
+/// Tells which data pods are started with; the template carries their hash where it has to.
+fn with_started(mut body: Value, started: Option<Started>) -> Value {
+    for place in ["/metadata/annotations", "/spec/template/metadata/annotations"] {
+        if let Some(annotations) = body.pointer_mut(place).and_then(Value::as_object_mut) {
+            annotations.remove(STARTED);
+            annotations.remove(CONFIG_HASH);
+        }
+    }
+    let Some(started) = started else { return body };
+    set_metadata(&mut body, "annotations", STARTED, &started.to_string());
+    match started.template() {
+        Some(hash) => with_config_hash(body, &hash),
+        None => body,
+    }
 }
 
 fn without_nulls(value: &Value) -> Value {

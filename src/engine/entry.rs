@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::{Desired, Foreseen, Instead, Live, Overlay, Release, Rv, Shared, Want};
+use super::{Desired, Foreseen, Form, Instead, Live, Overlay, Release, Rv, Shared, Started, Want};
 use crate::object::{Hash, ObjectId, Revision};
 
 /// Number of a source in its engine.
@@ -79,6 +79,8 @@ pub struct Verified {
     pub content: Hash,
     /// What was laid over it.
     pub overlay: Option<Overlay>,
+    /// Which data its pods were started with.
+    pub started: Option<Started>,
     /// Our entry's text at that time.
     pub shape: Option<Arc<str>>,
     /// The verdict.
@@ -87,12 +89,12 @@ pub struct Verified {
 
 impl Verified {
     /// Whether the verdict speaks of this content and this entry.
-    pub fn speaks_of(&self, content: Hash, overlay: Option<Overlay>, shape: Option<&Arc<str>>) -> bool {
+    pub fn speaks_of(&self, content: Hash, form: Form, shape: Option<&Arc<str>>) -> bool {
         let same = match (&self.shape, shape) {
             (Some(old), Some(new)) => Arc::ptr_eq(old, new) || old == new,
             (old, new) => old.is_none() && new.is_none(),
         };
-        same && self.content == content && self.overlay == overlay
+        same && self.content == content && self.overlay == form.overlay && self.started == form.started
     }
 }
 

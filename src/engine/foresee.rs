@@ -48,7 +48,11 @@ impl Engine {
     /// back, nor about a repair, which somebody who writes again and again would keep from ever going out.
     fn is_asked_about(&self, id: &ObjectId, live: &Live, apply: &Apply) -> bool {
         let asks = matches!(apply.purpose, Purpose::Change | Purpose::Adopt | Purpose::Transfer);
-        asks && self.foresight == Foresight::Now && serving(id, live) && !is_stepped(live)
+        // Other data in the template are another template.
+        asks && !live.is_restarted_by(apply.form.started)
+            && self.foresight == Foresight::Now
+            && serving(id, live)
+            && !is_stepped(live)
     }
 
     /// What the server says that a content would do to an object as it is now; none where it was not asked.
@@ -71,7 +75,7 @@ impl Engine {
 
     /// Whether the server says that a content changes no pod, so that nothing holds its rollout.
     pub(super) fn leaves_pods(&self, id: &ObjectId, want: &Desired, live: &Live) -> bool {
-        self.impact(id, want, live).is_some_and(|impact| !restarts(impact))
+        self.reconfigured(id).is_none() && self.impact(id, want, live).is_some_and(|impact| !restarts(impact))
     }
 
     /// Pods that the last content of which the server was asked restarts.

@@ -73,7 +73,10 @@ impl Engine {
             return desired.after.iter().find(unnamed).and_then(|before| self.unhealthy(before));
         }
         let together = |need: &&ObjectId| !self.comes_with(source, desired, need);
-        let needs = desired.needs.iter().filter(together).find_map(|need| self.missing(need));
+        // A content that is there has what it needs; what it is restarted for comes below.
+        let is_there = self.entry(&desired.id).is_some_and(|entry| entry.candidate().is_none());
+        let needs = if is_there { &[][..] } else { &*desired.needs };
+        let needs = needs.iter().filter(together).find_map(|need| self.missing(need));
         let after = || desired.after.iter().find_map(|before| self.unhealthy(before));
         let crd = || self.definition(desired);
         let wave = || {
@@ -88,7 +91,12 @@ impl Engine {
             earlier.filter(|(_, ids)| !ids.is_empty()).find_map(unfinished).or_else(rejected)
         };
         let switch = || self.switch_gate(desired);
-        needs.or_else(after).or_else(crd).or_else(wave).or_else(switch)
+        needs
+            .or_else(|| self.config_gate(source, desired))
+            .or_else(after)
+            .or_else(crd)
+            .or_else(wave)
+            .or_else(switch)
     }
 
     /// A reference holds up only where the desired state itself brings what it names.
@@ -227,7 +235,9 @@ impl Engine {
                 Some(Topic::Kinds)
             }
             Reason::Inventory(_) => source().map(Topic::Inventory),
-            Reason::Needs(need, _) | Reason::Unit(need) => Some(Topic::Object(need.clone())),
+            Reason::Needs(need, _) | Reason::Unit(need) | Reason::Reading(need) => {
+                Some(Topic::Object(need.clone()))
+            }
             Reason::Wave(..) => source().map(Topic::Waves),
             _ => None,
         }
@@ -283,6 +293,9 @@ impl Engine {
         }
         if entry.candidate().is_some() && entry.want().is_some() && !is_back(entry) {
             return Some("is changed".to_owned());
+        }
+        if self.reconfigured(id).is_some() {
+            return Some("is restarted".to_owned());
         }
         if self.is_rolling(id) {
             return Some("is rolled out".to_owned());

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::{Asked, Keep, Reconcile, Shown};
+use super::{Asked, Keep, Reconcile, Shown, Started};
 use crate::health::Health;
 use crate::object::{Gvk, Hash, Revision};
 
@@ -139,6 +139,8 @@ pub struct Live {
     pub rolling: Option<Rolling>,
     /// What is laid over a workload's content, by our annotation.
     pub shown: Shown,
+    /// Which data a workload's pods were started with, by our annotation.
+    pub started: Option<Started>,
     /// Whether a Job or Pod has ended.
     pub finished: bool,
     /// Whether it has a deletionTimestamp.

@@ -43,11 +43,13 @@ mod prune;
 mod reason;
 mod rejection;
 mod resolve;
+mod restart;
 mod returning;
 mod rolls;
 mod selector;
 mod shown;
 mod sources;
+mod started;
 mod state;
 mod step_words;
 mod stepping;
@@ -62,18 +64,18 @@ mod words;
 pub use crate::object::{PART_OF, RELEASE};
 pub use action::{Action, Apply, Decision, Guard, Purpose, Removal, Restarts};
 pub use asked::{Acknowledged, Asked, GivenOrder, HOLD, Hold, ORDER, PAUSED, Paused, Verb};
-pub use book::{Book, Claim, Good, Member, NotABook, Unit, object_word, parse_object_word};
+pub use book::{Book, Claim, Good, Member, NotABook, Restarted, Unit, object_word, parse_object_word};
 pub use budget::{
     Amount, Ask, Bound, Budget, Load, Narrowing, NotAnAmount, OnFailure, Priority, Scope, Shortage, Token,
     release,
 };
 pub use catalog::{Catalog, FileFacts, Held, Understood, Want};
 pub use config_hash::{
-    CONFIG_HASH, Key, RESTART_ON_CHANGE, config_hash, data_hash, restarts_on_change, with_config_hash,
+    CONFIG_HASH, Data, Key, RESTART_ON_CHANGE, config_hash, restarts_on_change, with_config_hash,
 };
 pub use cycles::waiting_for_themselves;
 pub use decide::{ECHO, FIGHT, FIGHT_WINDOW, Scaling, Sight, View, decide};
-pub use desired::{Desired, Ends, Place, Recreate, Shared, Traits, is_workload};
+pub use desired::{Configuration, Desired, Ends, Place, Recreate, Shared, Traits, is_workload};
 pub use effective::{Form, Replicas, effective, stamped};
 pub use entry::{Accepted, Cover, Entry, Looked, Lost, Refusal, Rule, SourceId, Topic, Verified};
 pub use evict::{DuePod, Eviction, REFUSED};
@@ -101,8 +103,10 @@ pub use policy::{Adopt, BlastRadius, NotABlastRadius, Prune};
 pub use prune::{Guard as PruneGuard, Judgement, Keep, Pending, judge, precious};
 pub use reason::Reason;
 pub use rejection::{Instead, Rejection, Substitute, Way, parse_rejections, rejections_text};
+pub use restart::{KEY_SECRET, Known, changed_words};
 pub use selector::LabelSelector;
 pub use sources::{Inventory, Reading, Source, Writes};
+pub use started::{NotStarted, Pinned, STARTED, Started};
 pub use state::{Engine, KindState, Served};
 pub use steps::{
     Lack, Move, Promote, Promotion, Shown, Size, Standing, StepWait, Steps, misused_steps, next,

@@ -470,7 +470,7 @@ impl Engine {
             let good = past.contents.get(id).map_or(Good::Absent, |desired| {
                 Good::Release(Release { hash: desired.hash, revision: past.revision.clone() })
             });
-            (id.clone(), Member { content: wanted(id), good })
+            (id.clone(), Member { content: wanted(id), good, restarted: None })
         };
         let unit = Unit {
             applyset: self.applysets[undo.source].clone(),

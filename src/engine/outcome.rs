@@ -94,6 +94,7 @@ impl Engine {
         entry.verified = Some(Verified {
             content: apply.form.hash(&apply.want),
             overlay: apply.form.overlay,
+            started: apply.form.started,
             shape: answer.ours.clone(),
             cover: Cover::Whole,
         });

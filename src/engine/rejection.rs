@@ -183,6 +183,17 @@ impl Engine {
         if state.head.is_none() {
             return false;
         }
+        let foreign = |(id, member): (&ObjectId, &Member)| {
+            let (Some(Want::Object(newest)), Some(restarted)) = (state.catalog.want(id), member.restarted)
+            else {
+                return false;
+            };
+            self.foreign_config(&newest).is_some_and(|known| known != restarted.foreign)
+        };
+        // What goes back does so for good: its contents are in git.
+        if rejection.way == Way::Held && rejection.unit.members.iter().any(foreign) {
+            return true;
+        }
         rejection.unit.members.iter().any(|(id, member)| match (state.catalog.want(id), member.content) {
             (Some(Want::Object(desired)), Some(content)) => !desired.is_release(content),
             (Some(Want::Object(_)), None) => true,
@@ -234,6 +245,8 @@ impl Engine {
                 set.remove(id);
             }
         }
+        self.restarting.remove(&source);
+        self.follow_again();
         self.rewant(source, id);
         self.dirty.push(id.clone());
     }
@@ -265,8 +278,8 @@ impl Engine {
             inventory.rejections.iter().find(|rejection| rejection.unit.members.contains_key(id)).cloned()
         });
         let rejection = if let Some(rejection) = failed_again {
-            let content = rejection.unit.members.get(id).and_then(|member| member.content);
-            if rejection.way == Way::Held || content.is_some_and(|content| self.shows(id, content)) {
+            let member = rejection.unit.members.get(id);
+            if rejection.way == Way::Held || member.is_some_and(|member| self.shows_member(id, member)) {
                 return;
             }
             let cause = format!("{}; going back failed too: {id}: {why}", rejection.cause).into();
@@ -274,13 +287,13 @@ impl Engine {
         } else {
             let book = self.rollouts.book.as_ref();
             let Some(unit) = book.and_then(|book| book.unit_of(&self.applysets[source], id)) else { return };
-            let content = unit.members.get(id).and_then(|member| member.content);
-            if content.is_some_and(|content| !self.shows(id, content)) {
+            let member = unit.members.get(id).filter(|member| member.content.is_some());
+            if member.is_some_and(|member| !self.shows_member(id, member)) {
                 // What failed has been replaced by something newer, which is claimed already.
                 return;
             }
-            let cause = format!("revision {} failed: {id}: {why}", unit.revision.short()).into();
-            Rejection { unit: unit.clone(), way: self.way(id), cause }
+            let cause = self.cause(id, unit, why).into();
+            Rejection { unit: unit.clone(), way: self.way_of(unit, id), cause }
         };
         let rejecting = &mut self.sources[source].rejecting;
         rejecting
@@ -302,11 +315,15 @@ impl Engine {
             let unit =
                 self.rollouts.book.as_ref().and_then(|book| book.unit_of(&self.applysets[*source], id));
             let Some(member) = unit.and_then(|unit| unit.members.get(id)) else { return false };
-            (self.way(id), member)
+            (unit.map_or(Way::Held, |unit| self.way_of(unit, id)), member)
         };
-        let bad = member.content.is_some_and(|content| self.shows(id, content));
+        let bad = self.shows_member(id, member);
         let replaced = !bad && rejected.is_none();
         replaced || (way == Way::Back && bad && matches!(member.good, Good::Release(_)))
+    }
+
+    fn way_of(&self, unit: &Unit, id: &ObjectId) -> Way {
+        if self.is_only_restarted(unit, id) { Way::Held } else { self.way(id) }
     }
 
     fn way(&self, id: &ObjectId) -> Way {

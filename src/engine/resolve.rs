@@ -37,6 +37,7 @@ impl Engine {
             };
             self.named.remove(id);
             self.dirty.push(id.clone());
+            self.wake_users(id);
         }
     }
 

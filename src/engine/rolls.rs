@@ -261,7 +261,7 @@ impl Engine {
         let (mut done, mut failed) = (Vec::new(), Vec::new());
         for id in ids {
             let Some(mut roll) = self.rollouts.rolls.get(&id).cloned() else { continue };
-            let before = roll.switch;
+            let (before, held) = (roll.switch, roll.token);
             match self.stand(&id, &mut roll, now) {
                 // The Service waits for this.
                 Stand::Going(_) if roll.switch != before => self.changed(&id),
@@ -273,6 +273,7 @@ impl Engine {
                 }
                 Stand::Failed(why, tellers) => failed.push((id.clone(), why, tellers)),
             }
+            self.rollouts.stale |= roll.token != held;
             self.rollouts.rolls.insert(id, roll);
         }
         self.settle_steps(now);
@@ -361,6 +362,9 @@ impl Engine {
         }
         roll.whole = None;
         if roll.failed.is_some() {
+            if self.stays_failed(id) {
+                (roll.token, roll.reserved) = (Token::None, 0);
+            }
             return Stand::Going(None);
         }
         let pods = roll.pods.as_ref().filter(|pods| pods.rv >= written);

@@ -130,6 +130,7 @@ impl Engine {
         self.track_move(id);
         self.dirty.push(id.clone());
         self.touch(&Topic::Object(id.clone()));
+        self.wake_users(id);
         self.judge_again();
     }
 

@@ -8,6 +8,7 @@ use super::action::{Action, Decision};
 use super::decide::{Sight, View, decide};
 use super::entry::{Accepted, Entry, Looked, SourceId, Topic};
 use super::orders::Orders;
+use super::restart::Configs;
 use super::rolls::Rollouts;
 use super::sources::{Inventory, Reading, Source};
 use super::{Adopt, Budget, Live, Reason, Substitute, Want};
@@ -73,6 +74,7 @@ pub struct Engine {
     pub(super) dirty: Vec<ObjectId>,
     readings: u64,
     pub(super) foresight: Foresight,
+    pub(super) configs: Configs,
 }
 
 /// Whether the server has a kind.
@@ -225,6 +227,7 @@ impl Engine {
         let named = entry.wants.iter().any(|(other, _)| *other == source);
         self.sources[source].count(id, named, want.is_some());
         let before = entry.wants.clone();
+        let was = entry.want().map(|(_, desired)| desired.clone());
         let mut left_wave = false;
         if let Some((_, Want::Object(old))) = entry.wants.iter().find(|(other, _)| *other == source) {
             left_wave = self.sources[source].waves.entry(old.wave).or_default().remove(id);
@@ -256,6 +259,7 @@ impl Engine {
             self.track(id);
             self.dirty.push(id.clone());
             self.touch(&Topic::Object(id.clone()));
+            self.track_uses(id, was.as_deref());
         }
         self.track_wave(id);
         self.track_move(id);
@@ -318,6 +322,7 @@ impl Engine {
         if known != Some(&inventory) {
             if known.is_some_and(|known| known.paused != inventory.paused) {
                 self.mark_all();
+                self.restarting.remove(&source);
             }
             self.sources[source].inventory = Some(inventory);
             self.told_by_parent(source);
@@ -347,6 +352,7 @@ impl Engine {
     /// Decides about one object, asks the budget, and remembers what it waits for.
     pub fn decide(&mut self, id: &ObjectId, now: Instant) -> Decision {
         self.settle();
+        self.note_config(id);
         let gated = self.gate(id, now);
         let Some(entry) = self.entries.get(id) else {
             return Decision { action: Action::Forget, reason: None, again: None };
@@ -364,6 +370,8 @@ impl Engine {
             barred: self.barred(id, entry),
             gated,
             overlay: wanting.and_then(|(_, desired)| self.overlay(id, desired, now)),
+            started: wanting
+                .and_then(|(source, desired)| self.to_start_with(source, desired, self.shown(id))),
             judgement: None,
             doubt: self.doubt(entry),
             finished: self.finished(id, entry),
@@ -394,7 +402,7 @@ impl Engine {
         let entry = self.entries.get(id)?;
         let (source, desired) = entry.want().map(|(source, desired)| (source, desired.clone()))?;
         let blind = matches!(self.sight(id, entry, now), Sight::Blind(_) | Sight::NotSeen);
-        if blind || entry.candidate().is_none() {
+        if blind || (entry.candidate().is_none() && self.reconfigured(id).is_none()) {
             return None;
         }
         let stays = entry.instead.as_ref().and_then(|instead| instead.gate());

@@ -49,9 +49,11 @@ impl Engine {
             let source = self.entry(id)?.want()?.0;
             book.unit_of(&self.applysets[source], id)?.members.get(id)
         });
-        unit.is_some_and(
-            |member| matches!(&member.good, Good::Release(good) if desired.is_release(good.hash)),
-        )
+        unit.is_some_and(|member| {
+            let restarts = member.restarted.is_some()
+                && member.content.is_some_and(|content| desired.is_release(content));
+            matches!(&member.good, Good::Release(good) if desired.is_release(good.hash)) && !restarts
+        })
     }
 
     /// A strategy that takes down more pods than may be unavailable is narrowed as long as it rolls.
@@ -59,13 +61,14 @@ impl Engine {
         let rolling = live.rolling?;
         let there = live.release.as_ref().is_some_and(|release| desired.is_release(release.hash));
         let stepped = under(live).is_some_and(|overlay| overlay.step().is_some());
-        if there && !stepped {
+        let restarts = self.reconfigured(id).is_some();
+        if there && !stepped && !restarts {
             let narrow = under(live).filter(|overlay| matches!(overlay, Overlay::Narrow(_)));
             return narrow.filter(|_| rolling.phase == RollPhase::Replacing);
         }
         let able = matches!(id.kind(), "Deployment" | "DaemonSet") && !desired.strategy.is_recreate();
         // What is let out of its last step goes on by its own strategy.
-        if !able || !(stepped || self.would_restart(id, desired, live)) {
+        if !able || !(stepped || restarts || self.would_restart(id, desired, live)) {
             return None;
         }
         let most = self.most_away(id);
@@ -85,7 +88,10 @@ impl Engine {
         let standing = Standing {
             replicas: live.rolling.map_or(0, |rolling| rolling.replicas),
             // A change that leaves the template alone goes on in the step that is shown.
-            shown: if there || same() { live.shown } else { Shown::Other },
+            shown: match self.reconfigured(id) {
+                None if there || same() => live.shown,
+                _ => Shown::Other,
+            },
             made: pods.map_or(0, WorkloadPods::updated),
             ready: pods.map_or(0, WorkloadPods::ready_of_newest),
             ready_for: pods.and_then(age).unwrap_or(Duration::ZERO),

@@ -53,9 +53,14 @@ impl Engine {
         let Some(Reason::Needs(need, _)) = &decision.reason else { return false };
         let refused =
             self.is_suspended(need) || self.entry(need).is_some_and(|entry| entry.refused.is_some());
-        let candidate = self.entry(id).and_then(|entry| entry.candidate());
+        let candidate = self.entry(id).and_then(|entry| entry.candidate()).map(|want| want.hash);
+        let restarted = || {
+            let (_, want) = self.entry(id)?.want()?;
+            Some(Self::restart_key(want.hash, self.reconfigured(id)?.data))
+        };
+        let asked = candidate.or_else(restarted);
         let granted = self.own_claim(id).map(|claim| claim.content);
-        !refused && self.is_in_unit(need) && candidate.is_some_and(|want| Some(want.hash) == granted)
+        !refused && self.is_in_unit(need) && asked.is_some() && asked == granted
     }
 
     fn asks_for(&self, id: &ObjectId, action: &Action) -> Option<(Ask, Claim)> {
@@ -67,7 +72,11 @@ impl Engine {
                     _ => Priority::Candidate,
                 };
                 let lost = |replicas| self.taken_by(id, apply, replicas);
-                (apply.source, priority, apply.want.wave, apply.want.hash, self.lost(id, lost))
+                let content = match (apply.purpose, apply.form.started) {
+                    (Purpose::Restart, Some(next)) => Self::restart_key(apply.want.hash, next.data),
+                    _ => apply.want.hash,
+                };
+                (apply.source, priority, apply.want.wave, content, self.lost(id, lost))
             }
             Action::Delete(_, _, Removal::Recreate) if is_workload(id) => {
                 let (source, desired) = self.entry(id)?.want()?;
@@ -257,7 +266,11 @@ impl Engine {
         let release = self.shown(id).and_then(|live| live.release.as_ref());
         let Some(release) = release else { return false };
         let entry = self.entry(id);
-        let same = |desired: &super::Shared| desired.hash == content && desired.is_release(release.hash);
+        let data = self.shown(id).and_then(|live| live.started).map(|started| started.data);
+        let same = |desired: &super::Shared| {
+            let restarted = data.map(|data| Self::restart_key(desired.hash, data));
+            (desired.hash == content || restarted == Some(content)) && desired.is_release(release.hash)
+        };
         release.hash == content
             || entry.is_some_and(|entry| {
                 entry.accepted.known().is_some_and(same) || entry.want().is_some_and(|(_, want)| same(want))

@@ -39,7 +39,8 @@ impl Engine {
     /// Whether the newest revision of a source asks for something else than the cluster must show.
     fn differs(&self, source: SourceId, id: &ObjectId, entry: &Entry) -> bool {
         if let Some((wanting, _)) = entry.want() {
-            return wanting == source && entry.candidate().is_some() && !self.is_left_alone(id);
+            let changes = entry.candidate().is_some() || self.reconfigured(id).is_some();
+            return wanting == source && changes && !self.is_left_alone(id);
         }
         let of_source = |live: &Live| self.source_of(live) == Some(source);
         entry.wants.is_empty() && self.live(id).is_some_and(of_source)
@@ -66,7 +67,7 @@ impl Engine {
             Some(live) if self.source_of(live) != Some(source) => Good::Unknown,
             Some(live) => live.release.clone().map_or(Good::Unknown, Good::Release),
         };
-        Member { content, good }
+        Member { content, good, restarted: self.restarted_with(source, id) }
     }
 
     /// Whether an object is in a unit that is being released.
@@ -86,7 +87,8 @@ impl Engine {
         }
         unit.members.iter().filter(|(id, _)| !self.is_left_alone(id)).all(|(id, member)| {
             let flying = self.rollouts.rolls.contains_key(id) || self.rollouts.asked.contains_key(id);
-            let unreleased = self.entry(id).is_some_and(|entry| entry.candidate().is_some());
+            let unreleased = self.entry(id).is_some_and(|entry| entry.candidate().is_some())
+                || self.reconfigured(id).is_some();
             let released = match (member.content, self.shown(id)) {
                 (None, _) => true,
                 (Some(_), Some(live)) => super::gate::is_healthy(live),
@@ -115,17 +117,37 @@ impl Engine {
         if self.is_recorded(source, desired) || self.goes_back(&desired.id) {
             return None;
         }
+        if let Some(reason) = self.unread_for_users(source, &desired.id) {
+            return Some(reason);
+        }
         if let Some(kind) = self.unlisted_yet(source).filter(|_| self.shown(&desired.id).is_some()) {
             return Some(Reason::Syncing(kind));
         }
         let first = self.restarting.get(&source)?.get(&desired.id)?.clone();
-        if !self.restarts_pods(&first) {
+        if !self.restarts_pods(&first) || self.waits_for_it(source, &first, desired) {
             // Nothing of it asks the budget, so nothing but this asks for its record.
             self.rollouts.recording.insert((source, first));
             return Some(Reason::Claiming);
         }
         // It asks for itself.
         (first != desired.id && !self.restarts_pods(&desired.id)).then_some(Reason::Unit(first))
+    }
+
+    /// Whether a workload cannot begin to roll before something that is released together with it: then that does not
+    /// wait for the workload.
+    fn waits_for_it(&self, source: SourceId, workload: &ObjectId, desired: &Desired) -> bool {
+        let Some((_, first)) = self.entry(workload).and_then(Entry::want) else { return false };
+        let together = |id: &ObjectId| {
+            self.restarting.get(&source).and_then(|units| units.get(id)).is_some_and(|one| one == workload)
+        };
+        match self.gated(source, first) {
+            _ if desired.id == *workload || self.is_suspended(&desired.id) => false,
+            Some(Reason::Wave(..)) => desired.wave < first.wave,
+            Some(Reason::Needs(need, _)) => {
+                need != desired.id && together(&need) && !self.is_suspended(&need)
+            }
+            _ => false,
+        }
     }
 
     /// A kind of which nobody knows yet what there is, and so what is released together, and where it goes back to.
@@ -205,9 +227,10 @@ impl Engine {
         let Some(entry) = self.entry(id).filter(|_| is_workload(id) && !self.is_left_alone(id)) else {
             return false;
         };
-        let Some(candidate) = entry.candidate() else { return false };
         let stays = entry.instead.as_ref().is_some_and(|instead| instead.content == Substitute::Stay);
-        let restarts = |live| super::decide::serving(id, live) && self.would_restart(id, candidate, live);
+        let changes = |live| entry.candidate().is_some_and(|want| self.would_restart(id, want, live));
+        let restarts =
+            |live| super::decide::serving(id, live) && (changes(live) || self.reconfigured(id).is_some());
         !stays && self.shown(id).is_some_and(restarts)
     }
 }
@@ -218,5 +241,6 @@ fn links<'a>(id: &'a ObjectId, content: &'a Desired) -> impl Iterator<Item = Nod
     let selects = content.selects.as_deref().filter(|selects| !selects.is_everything());
     let named = Node { id, refs: &content.needs, selects, labels: content.labels.as_deref() };
     let after = Node { id, refs: &content.after, selects: None, labels: None };
-    [named, after].into_iter()
+    let uses = Node { id, refs: content.uses().unwrap_or_default(), selects: None, labels: None };
+    [named, after, uses].into_iter()
 }

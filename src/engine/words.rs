@@ -4,11 +4,11 @@
 
 use serde_json::Value;
 
-use super::OVERLAY;
 use super::config_hash::RESTART_ON_CHANGE;
 use super::ignore::{self, IGNORE_FIELDS, RECONCILE};
 use super::step_words::STEP_WORDS;
 use super::steps::misused_steps;
+use super::{OVERLAY, STARTED, is_workload};
 use crate::graph;
 use crate::object::{Diagnostic, Object, RELEASE, text_at};
 
@@ -49,7 +49,7 @@ pub fn misused(object: &Object) -> Vec<Diagnostic> {
                 (format!("{key} is {text:?}"), format!("it may be {}", words.join(" or ")))
             }
             None if STEP_WORDS.contains(&&**key) => continue,
-            None if key == OVERLAY => {
+            None if key == OVERLAY || key == STARTED => {
                 let message = format!("{key} is written by rhumb, and is not read from a manifest");
                 found.push(
                     Diagnostic::warning(object.origin.clone(), "annotation", message)
@@ -84,10 +84,11 @@ pub fn misused(object: &Object) -> Vec<Diagnostic> {
 
 /// Words that are understood and do nothing yet: nobody is to rely on them unknowingly.
 fn without_effect(object: &Object) -> impl Iterator<Item = Diagnostic> {
-    let restarts = (annotation(&object.body, RESTART_ON_CHANGE) == "true").then(|| {
+    let other = annotation(&object.body, RESTART_ON_CHANGE) == "true" && !is_workload(&object.id);
+    let restarts = other.then(|| {
         (
-            format!("{RESTART_ON_CHANGE} has no effect yet"),
-            "restart the workload with kubectl rollout restart",
+            format!("{RESTART_ON_CHANGE} has no effect on a {}", object.id.kind()),
+            "it restarts Deployments, StatefulSets and DaemonSets",
         )
     });
     restarts

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::support::{Api, Repo, SOON, Site, eventually, until, yaml};
 
 /// The most Deployments that were seen rolling at the same time while something happens.
-fn most_rolling<T>(site: &Site<'_>, work: impl FnOnce() -> T) -> (usize, T) {
+pub(crate) fn most_rolling<T>(site: &Site<'_>, work: impl FnOnce() -> T) -> (usize, T) {
     let (over, path) = (AtomicBool::new(false), site.at("Deployment", ""));
     let api: Api = site.api.clone();
     thread::scope(|scope| {

@@ -29,6 +29,7 @@ mod prune;
 mod quiet;
 mod refusals;
 mod remotes;
+mod restarts;
 mod samples;
 mod secrets;
 mod state;

@@ -5,6 +5,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, also in its own functions")]
 
+mod data;
 mod informers;
 
 use std::collections::BTreeSet;

@@ -25,6 +25,7 @@ impl Reconciler {
             | Reason::OwnWrite
             | Reason::Claiming
             | Reason::Resolving(_)
+            | Reason::Reading(_)
             | Reason::Terminating => true,
             Reason::Retrying(..) => self.queue.failures(id) <= PATIENCE,
             Reason::Needs(need, _) | Reason::Wave(_, need) => works(need),

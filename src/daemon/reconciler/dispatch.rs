@@ -126,6 +126,7 @@ impl Reconciler {
             }
             (Action::Apply(apply), Some(kind)) => {
                 let kind = self.watched.exactly(&apply.want.gvk).unwrap_or(kind);
+                self.tell_restart(&id, &apply);
                 self.engine.dispatched(&id, &Action::Apply(apply.clone()), now);
                 self.writes += 1;
                 self.spawn(self.hands.clone().apply(kind, id, apply));

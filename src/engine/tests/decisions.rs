@@ -1,6 +1,7 @@
 use std::time::Duration;
 
-use super::world::{Rig, Wrote, config, desired, reading, workload};
+use super::rig::Rig;
+use super::world::{Wrote, config, desired, reading, workload};
 use crate::engine::*;
 
 const MINUTE: Duration = Duration::from_mins(1);

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::world::{Rig, desired, reading, workload};
+use super::rig::Rig;
+use super::world::{desired, reading, workload};
 use crate::engine::*;
 use crate::object::ObjectId;
 

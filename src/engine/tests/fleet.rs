@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::pods::{pod, ready, waiting};
-use super::world::{Rig, desired, id, reading};
+use super::rig::Rig;
+use super::world::{desired, id, reading};
 use crate::engine::*;
 use crate::object::{GroupKind, Hash, ObjectId};
 

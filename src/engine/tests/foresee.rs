@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::world::{Rig, Wrote, config, desired, reading, workload};
+use super::rig::Rig;
+use super::world::{Wrote, config, desired, reading, workload};
 use crate::change::ImpactKind;
 use crate::engine::*;
 use crate::object::ObjectId;

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::world::{Rig, desired, gvk, id, reading};
+use super::rig::Rig;
+use super::world::{desired, gvk, id, reading};
 use crate::engine::*;
 use crate::object::ObjectId;
 

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::world::{Rig, Wrote, config, desired, reading, workload};
+use super::rig::Rig;
+use super::world::{Wrote, config, desired, reading, workload};
 use crate::engine::*;
 use crate::object::ObjectId;
 

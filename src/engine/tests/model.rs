@@ -11,7 +11,8 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::world::{Rig, config, desired, reading, workload};
+use super::rig::Rig;
+use super::world::{config, desired, reading, workload};
 use crate::engine::*;
 use crate::object::{GroupKind, Hash, ObjectId};
 

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::world::{Rig, Wrote, config, desired, reading, workload};
+use super::rig::Rig;
+use super::world::{Wrote, config, desired, reading, workload};
 use crate::engine::*;
 use crate::object::{ObjectId, Revision};
 

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::world::{Rig, World, config, desired, reading, workload};
+use super::rig::Rig;
+use super::world::{World, config, desired, reading, workload};
 use crate::engine::*;
 use crate::object::{GroupKind, ObjectId};
 

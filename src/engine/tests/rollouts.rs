@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::world::{Rig, Wrote, config, desired, reading, workload};
+use super::rig::Rig;
+use super::world::{Wrote, config, desired, reading, workload};
 use crate::engine::*;
 use crate::object::{ObjectId, Revision};
 
@@ -346,4 +347,38 @@ fn a_claim_of_a_twin_counts_and_is_not_taken_back_for_it() {
     rig.settle();
     assert_eq!(rig.world.log, [changed(workload("a"))]);
     assert!(rig.world.is_free());
+}
+
+#[test]
+fn what_a_workload_waits_for_does_not_wait_for_the_workload() {
+    let env = |content, wave| with(env(content), |env| env.wave = wave);
+    let migrate = |content| {
+        with(desired(&workload("migrate"), content, "migrate"), |one| one.needs = [config("env")].into())
+    };
+    // Of an earlier wave; needed by what has to be healthy first.
+    for case in 0..2 {
+        let files = |content| match case {
+            0 => vec![("env", Some(env(content, 0))), ("web", Some(with(web(content), |web| web.wave = 1)))],
+            _ => vec![
+                ("env", Some(env(content, 0))),
+                ("migrate", Some(migrate(content))),
+                ("web", Some(with(web(content), |web| web.after = [workload("migrate")].into()))),
+            ],
+        };
+        let mut rig = Rig::new(3);
+        rig.read(reading("r1", &files(1)));
+        rig.settle();
+        rig.world.log.clear();
+        rig.read(reading("r2", &files(2)));
+        rig.settle();
+        assert_eq!(rig.world.log.len(), files(2).len(), "case {case}: {:?}", rig.world.log);
+        assert_eq!(rig.world.log[0], changed(config("env")));
+        assert_eq!(rig.world.log.last(), Some(&changed(workload("web"))));
+        assert!(rig.world.is_free());
+        // It goes back together all the same.
+        rig.world.bad.insert(web(3).hash);
+        rig.read(reading("r3", &files(3)));
+        rig.settle();
+        assert_eq!(shown(&rig, &config("env")).hash, env(2, 0).hash, "case {case}");
+    }
 }

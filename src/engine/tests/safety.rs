@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::world::{Rig, SET, Thing, World, Wrote, config, desired, gvk, id, reading, workload};
+use super::rig::Rig;
+use super::world::{SET, Thing, World, Wrote, config, desired, gvk, id, reading, workload};
 use crate::engine::*;
 use crate::health::{Health, Status};
 use crate::object::{GroupKind, Hash, ObjectId, Revision};
@@ -22,6 +23,7 @@ fn thing(rv: u64, wanted: &Desired) -> Thing {
         foreign: false,
         phase: RollPhase::Settled,
         shown: Shown::Plain,
+        started: None,
         asked: None,
         asks: Reconcile::Enabled,
         failed: None,

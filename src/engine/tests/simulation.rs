@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::world::{Rig, Wrote, config, desired, reading, workload};
+use super::rig::Rig;
+use super::world::{Wrote, config, desired, reading, workload};
 use crate::engine::{Action, Reading};
 use crate::object::ObjectId;
 

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::world::{Rig, World, Wrote, config, desired, id, reading, workload};
+use super::rig::Rig;
+use super::world::{World, Wrote, config, desired, id, reading, workload};
 use crate::engine::*;
 use crate::health::{Health, Status};
 use crate::object::ObjectId;
@@ -231,6 +232,7 @@ fn a_count_that_an_autoscaler_may_own_is_not_sent_before_the_autoscalers_are_kno
         foreign: false,
         phase: RollPhase::Settled,
         shown: Shown::Plain,
+        started: None,
         asked: None,
         asks: Reconcile::Enabled,
         failed: None,
@@ -272,6 +274,7 @@ fn an_annotation_that_the_server_does_not_keep_is_sent_once() {
                 foreign: false,
                 phase: RollPhase::Settled,
                 shown: Shown::Plain,
+                started: None,
                 asked: None,
                 asks: Reconcile::Enabled,
                 failed: None,

@@ -37,7 +37,7 @@ fn words_that_cannot_be_read_hold_their_object_back() {
     check(json!({"rhumb.dev/prune": "Never"}), &["error: rhumb.dev/prune is \"Never\""]);
     check(
         json!({"rhumb.dev/reconcile": "disabled", "rhumb.dev/restart-on-change": "true"}),
-        &["warning: rhumb.dev/restart-on-change has no effect yet"],
+        &["warning: rhumb.dev/restart-on-change has no effect on a ConfigMap"],
     );
     check(json!({"rhumb.dev/reconcile": "off"}), &["error: rhumb.dev/reconcile is \"off\""]);
     check(json!({"rhumb.dev/restart-on-change": "yes"}), &["error: rhumb.dev/restart-on-change is \"yes\""]);

@@ -1,0 +1,243 @@
+//! The data of `ConfigMaps` and Secrets that are not ours, and that pods use: followed as hashes.
+//!
+//! The objects of one kind and namespace share a watch: one by name where it is one object, else one of the whole
+//! namespace. Of each object that is followed the hash of its data leaves this file; of others not even that is made.
+
+use std::collections::BTreeSet;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures::FutureExt as _;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tokio::sync::{Notify, mpsc};
+use tokio::task::JoinHandle;
+
+use super::call::Cluster;
+use super::error::{Error, Fault, On};
+use super::informer::{Informer, InformerEvent, News};
+use super::kinds::{Kind, Scope};
+use super::path::{Selector, Within};
+use super::wire::{Project, Projected, Text, lax, version};
+use crate::engine::Data;
+use crate::object::{Class, GroupKind, Gvk, ObjectId};
+
+/// News that wait to be taken over.
+const BACKLOG: usize = 64;
+
+/// What a follower tells about one object.
+#[derive(Debug)]
+pub struct DataEvent {
+    /// The object.
+    pub id: ObjectId,
+    /// What there is to tell.
+    pub news: DataNews,
+}
+
+/// One piece of news about the data of an object.
+#[derive(Debug)]
+pub enum DataNews {
+    /// It has these data, or does not exist.
+    Is(Option<Data>),
+    /// Something failed, in words and by its class; it goes on by itself, but after one of class [`Class::Internal`].
+    Failed(Arc<str>, Class),
+}
+
+/// A running follower. It stops when this is dropped, or when nobody listens any more.
+#[derive(Debug)]
+pub struct DataFollower {
+    task: JoinHandle<()>,
+    relist: Arc<Notify>,
+}
+
+impl DataFollower {
+    /// Looks at all again, as an audit of what the watch told.
+    pub fn relist(&self) {
+        self.relist.notify_one();
+    }
+}
+
+impl Drop for DataFollower {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Cluster {
+    /// Tells the data of some objects of one kind and namespace, and each change of them, until it is dropped; none for
+    /// other kinds than `ConfigMap` and Secret, and where no object is named.
+    ///
+    /// Waits while the sink is full. Needs a running tokio runtime.
+    pub fn follow_data(
+        &self,
+        ids: &BTreeSet<ObjectId>,
+        sink: mpsc::Sender<DataEvent>,
+    ) -> Option<DataFollower> {
+        let first = ids.first()?;
+        let (namespace, group_kind) = (first.namespace()?, first.group_kind());
+        let plural = ["ConfigMap", "Secret"]
+            .into_iter()
+            .find(|kind| first.is("", kind))
+            .map(|kind| format!("{}s", kind.to_ascii_lowercase()))?;
+        let kind = Arc::new(Kind {
+            gvk: Gvk::new("", "v1", first.kind()),
+            plural: plural.into(),
+            scope: Scope::Namespaced,
+            verbs: BTreeSet::new(),
+        });
+        let fields = (ids.len() == 1).then(|| format!("metadata.name={}", first.name()).into());
+        let within = Within { namespace: namespace.into(), labels: None, fields };
+        let (to_task, events) = mpsc::channel(BACKLOG);
+        let relist = Arc::new(Notify::new());
+        let lens = DataLens { kind: group_kind, ids: Arc::new(ids.clone()) };
+        let follow = Follow {
+            informer: self.inform(&kind, Selector::Within(Arc::new(within)), lens.clone(), to_task),
+            events,
+            relist: relist.clone(),
+            ids: lens.ids,
+            listed: None,
+            sink: sink.clone(),
+        };
+        let id = first.clone();
+        let task = async move {
+            if AssertUnwindSafe(follow.run()).catch_unwind().await.is_err() {
+                let bug = Error::new(On::Object(id.clone()), Fault::Bug);
+                let news = DataNews::Failed(bug.reason().into(), bug.class());
+                let _ = sink.send(DataEvent { id, news }).await;
+            }
+        };
+        Some(DataFollower { task: tokio::spawn(task), relist })
+    }
+}
+
+/// Nobody listens any more.
+struct Closed;
+
+/// The task of a follower.
+struct Follow {
+    informer: Informer,
+    events: mpsc::Receiver<InformerEvent<Option<Data>>>,
+    relist: Arc<Notify>,
+    ids: Arc<BTreeSet<ObjectId>>,
+    /// What the list that goes on has shown.
+    listed: Option<BTreeSet<ObjectId>>,
+    sink: mpsc::Sender<DataEvent>,
+}
+
+impl Follow {
+    async fn run(mut self) {
+        loop {
+            let relist = self.relist.clone();
+            let event = tokio::select! {
+                () = relist.notified() => {
+                    self.informer.relist();
+                    continue;
+                }
+                event = self.events.recv() => event,
+            };
+            let Some(event) = event else { return };
+            if self.heard(event.news).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    async fn heard(&mut self, news: News<Option<Data>>) -> Result<(), Closed> {
+        match news {
+            News::Started => self.listed = Some(BTreeSet::new()),
+            News::Seen(id, Some(data)) => {
+                if let Some(listed) = &mut self.listed {
+                    listed.insert(id.clone());
+                }
+                self.tell(id, DataNews::Is(Some(data))).await?;
+            }
+            News::Gone(id, _) if self.ids.contains(&id) => {
+                if let Some(listed) = &mut self.listed {
+                    listed.remove(&id);
+                }
+                self.tell(id, DataNews::Is(None)).await?;
+            }
+            News::Synced => {
+                let listed = self.listed.take().unwrap_or_default();
+                for id in self.ids.clone().difference(&listed) {
+                    self.tell(id.clone(), DataNews::Is(None)).await?;
+                }
+            }
+            News::Failed(error, _) => {
+                let why: Arc<str> = error.reason().into();
+                for id in self.ids.clone().iter() {
+                    self.tell(id.clone(), DataNews::Failed(why.clone(), error.class())).await?;
+                }
+            }
+            // What was missed meanwhile is told by the watch that goes on.
+            News::Resumed | News::Seen(_, None) | News::Gone(..) => {}
+        }
+        Ok(())
+    }
+
+    async fn tell(&self, id: ObjectId, news: DataNews) -> Result<(), Closed> {
+        self.sink.send(DataEvent { id, news }).await.map_err(|_| Closed)
+    }
+}
+
+/// Reads the data of some objects as a hash.
+#[derive(Clone)]
+struct DataLens {
+    kind: GroupKind,
+    ids: Arc<BTreeSet<ObjectId>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Raw<'a> {
+    #[serde(borrow)]
+    metadata: Head<'a>,
+    #[serde(borrow, default)]
+    data: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    binary_data: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Head<'a> {
+    #[serde(borrow, deserialize_with = "lax")]
+    name: Text<'a>,
+    #[serde(borrow, deserialize_with = "lax")]
+    namespace: Text<'a>,
+    #[serde(borrow, deserialize_with = "lax")]
+    resource_version: Text<'a>,
+}
+
+impl Project for DataLens {
+    type Record = Option<Data>;
+
+    fn project(&self, text: &str) -> Option<Projected<Option<Data>>> {
+        let raw: Raw<'_> = serde_json::from_str(text).ok()?;
+        let id = ObjectId::new(&self.kind, Some(&raw.metadata.namespace.0), &raw.metadata.name.0);
+        let rv = version(&raw.metadata.resource_version.0);
+        if !self.ids.contains(&id) {
+            return Some(Projected { id, rv, record: None });
+        }
+        let part = |part: Option<&RawValue>| {
+            part.and_then(|part| serde_json::from_str::<Value>(part.get()).ok()).unwrap_or_default()
+        };
+        let object = json!({ "data": part(raw.data), "binaryData": part(raw.binary_data) });
+        let data = Data::of(&id, &object);
+        Some(Projected { id, rv, record: Some(data) })
+    }
+}
+
+impl Cluster {
+    /// Reads the data of one object as a hash; none where there is no such object.
+    pub async fn data(&self, id: &ObjectId) -> Result<Option<Data>, Error> {
+        let kind = Kind {
+            gvk: Gvk::new("", "v1", id.kind()),
+            plural: format!("{}s", id.kind().to_ascii_lowercase()).into(),
+            scope: Scope::Namespaced,
+            verbs: BTreeSet::new(),
+        };
+        Ok(self.get(&kind, id).await?.map(|object| Data::of(id, &object)))
+    }
+}

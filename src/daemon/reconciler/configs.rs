@@ -1,0 +1,194 @@
+//! The key for hashes of data, and the data of ConfigMaps and Secrets that pods use and that are not from git.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use tokio::sync::mpsc;
+
+use super::super::event::Event;
+use super::super::inventory::Call;
+use super::{Reconciler, Until};
+use crate::cluster::{ConfigKey, DataEvent, DataFollower, DataNews, Error};
+use crate::engine::{Apply, KEY_SECRET, Known, Purpose, Writes};
+use crate::object::{Class, GroupKind, ObjectId};
+
+/// The shortest wait before the key is asked for again.
+const AGAIN: Duration = Duration::from_millis(500);
+/// The same where a person has to change something first.
+const PERSON: Duration = Duration::from_secs(15);
+
+/// What a follower has in common: a kind and a namespace.
+type Group = (GroupKind, Option<String>);
+
+/// What is known of the key, and the followers that are open.
+pub(super) struct Configs {
+    key: Option<ConfigKey>,
+    call: Call,
+    /// Before this the key is not asked for again.
+    pub(super) due: Option<Instant>,
+    /// Whether the key is to be read.
+    stale: bool,
+    /// Why there is no key, as it was last told.
+    told: Option<String>,
+    open: BTreeMap<Group, (BTreeSet<ObjectId>, Option<DataFollower>)>,
+    sink: mpsc::Sender<DataEvent>,
+    unreadable: BTreeSet<ObjectId>,
+}
+
+impl Configs {
+    /// Nothing is known, and nothing is followed.
+    pub(super) fn new(sink: mpsc::Sender<DataEvent>) -> Self {
+        Self {
+            key: None,
+            call: Call::None,
+            due: None,
+            stale: true,
+            told: None,
+            open: BTreeMap::new(),
+            sink,
+            unreadable: BTreeSet::new(),
+        }
+    }
+
+    /// Whether nothing about the key is on its way.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.call == Call::None
+    }
+}
+
+impl Reconciler {
+    /// Reads the key where one is needed, and follows the data that are used.
+    pub(super) fn keep_configs(&mut self) {
+        if !self.engine.needs_key() && self.configs.open.is_empty() {
+            return;
+        }
+        let now = Instant::now();
+        let due = self.configs.due.is_none_or(|due| due <= now);
+        if self.engine.needs_key() && self.configs.stale && self.configs.call == Call::None && due {
+            self.configs.call = Call::Busy;
+            (self.configs.stale, self.configs.due) = (false, None);
+            let (cluster, namespace) = (self.hands.cluster.clone(), self.namespace.clone());
+            self.spawn(async move { Event::ConfigKey(cluster.config_key(&namespace).await) });
+        }
+        self.follow_data();
+    }
+
+    pub(super) fn config_key_answered(&mut self, answer: Result<Option<ConfigKey>, Error>) {
+        self.configs.call = Call::None;
+        match answer {
+            Ok(Some(key)) => {
+                self.configs.told = None;
+                if let Some(made) = key.key() {
+                    self.engine.config_key(Known::Is(made));
+                }
+                self.configs.key = Some(key);
+            }
+            Ok(None) => self.make_config_key(),
+            Err(error) => {
+                let passes = error.class() == Class::Transient;
+                self.configs.stale = true;
+                let wait = if passes { AGAIN } else { PERSON };
+                self.configs.due = Some(Instant::now() + wait.mul_f64(1.0 + super::super::random()));
+                if !passes {
+                    self.no_config_key(&format!("{error}"));
+                }
+            }
+        }
+    }
+
+    /// Makes the key where a source that writes needs it. The one that was known is made again: another one would say
+    /// nothing about what pods were started with.
+    fn make_config_key(&mut self) {
+        if self.engine.sources().iter().all(|source| source.writes == Writes::Observed) {
+            return self.no_config_key("it has not been made yet");
+        }
+        let key = self.configs.key.clone().or_else(ConfigKey::random);
+        let Some(key) = key else { return self.no_config_key("the system gives no random bytes") };
+        self.configs.call = Call::Busy;
+        let (cluster, namespace) = (self.hands.cluster.clone(), self.namespace.clone());
+        self.spawn(
+            async move { Event::ConfigKey(cluster.make_config_key(&namespace, &key).await.map(Some)) },
+        );
+    }
+
+    /// Nothing is restarted for data that changed until there is a key; nothing waits for that.
+    fn no_config_key(&mut self, why: &str) {
+        if self.configs.key.is_none() {
+            self.engine.config_key(Known::Blind(why.into()));
+        }
+        if self.configs.told.as_deref() != Some(why) {
+            let name = format!("Secret {}/{KEY_SECRET}", self.namespace);
+            tracing::warn!("{name}: {why}; no workload is restarted for data that change");
+            self.configs.told = Some(why.to_owned());
+        }
+    }
+
+    /// Opens the watches of what is used now, and closes the others.
+    fn follow_data(&mut self) {
+        let Some(used) = self.engine.take_data_to_follow() else { return };
+        let mut wanted: BTreeMap<Group, BTreeSet<ObjectId>> = BTreeMap::new();
+        for id in used {
+            let group = (id.group_kind(), id.namespace().map(str::to_owned));
+            wanted.entry(group).or_default().insert(id);
+        }
+        for (group, (ids, _)) in &self.configs.open {
+            let now = wanted.get(group);
+            for gone in ids.iter().filter(|id| now.is_none_or(|now| !now.contains(id))) {
+                self.configs.unreadable.remove(gone);
+                self.engine.config_forgotten(gone);
+            }
+        }
+        self.configs.open.retain(|group, (ids, _)| wanted.get(group) == Some(ids));
+        for (group, ids) in wanted {
+            if !self.configs.open.contains_key(&group) {
+                let follower = self.hands.cluster.follow_data(&ids, self.configs.sink.clone());
+                self.configs.open.insert(group, (ids, follower));
+            }
+        }
+    }
+
+    pub(super) fn data_told(&mut self, event: DataEvent) {
+        let group = (event.id.group_kind(), event.id.namespace().map(str::to_owned));
+        // What a watch told that has been closed since.
+        if !self.configs.open.get(&group).is_some_and(|(ids, _)| ids.contains(&event.id)) {
+            return;
+        }
+        match event.news {
+            DataNews::Is(data) => {
+                self.configs.unreadable.remove(&event.id);
+                self.engine.config_data(&event.id, Known::Is(data));
+            }
+            DataNews::Failed(why, Class::Internal) => {
+                tracing::error!(object = %event.id, "what is in it is not followed any more: {why}");
+                self.engine.config_data(&event.id, Known::Blind(why));
+            }
+            DataNews::Failed(why, Class::Transient) => {
+                tracing::debug!(object = %event.id, "what is in it cannot be read now: {why}");
+            }
+            DataNews::Failed(why, _) => {
+                if self.configs.unreadable.insert(event.id.clone()) {
+                    tracing::warn!(object = %event.id, "what is in it cannot be read, so nothing is restarted for it: {why}");
+                }
+                self.engine.config_data(&event.id, Known::Blind(why));
+            }
+        }
+    }
+
+    /// Looks at all again.
+    pub(super) fn audit_configs(&mut self) {
+        self.configs.stale = true;
+        for (_, follower) in self.configs.open.values() {
+            follower.iter().for_each(DataFollower::relist);
+        }
+    }
+
+    /// Says why pods are restarted, where nothing in git tells it.
+    pub(super) fn tell_restart(&self, id: &ObjectId, apply: &Apply) {
+        if let (Purpose::Restart, Some(started), Until::Stopped) =
+            (apply.purpose, apply.form.started, self.until)
+        {
+            let changed = self.engine.changed_words(id, started);
+            tracing::info!(object = %id, "restarted, as the data of {changed} changed");
+        }
+    }
+}

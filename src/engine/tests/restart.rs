@@ -1,0 +1,596 @@
+//! Restarts for data that changed: inside the budget, after the configuration, once, and back together.
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::rig::Rig;
+use super::world::{World, Wrote, config, desired, reading, workload};
+use crate::engine::*;
+use crate::object::{Hash, ObjectId, Revision};
+
+fn data(id: &ObjectId, content: u32) -> Data {
+    Data::of(id, &json!({"data": {"content": content.to_string()}}))
+}
+
+/// A `ConfigMap` from git.
+fn env(content: u32) -> Shared {
+    let mut env = (*desired(&config("env"), content, "env")).clone();
+    env.config = Some(Box::new(Configuration::Data(data(&env.id, content))));
+    Arc::new(env)
+}
+
+/// A workload that uses the `ConfigMap` `env`, and `others`, which may be missing.
+fn web(content: u32, others: &[&str]) -> Shared {
+    let mut web = (*desired(&workload("web"), content, "web")).clone();
+    web.needs = [config("env")].into();
+    let used: Vec<ObjectId> = ["env"].iter().chain(others).map(|name| config(name)).collect();
+    web.config = Some(Box::new(Configuration::Uses(used.into())));
+    Arc::new(web)
+}
+
+fn key(secret: &[u8; 16]) -> Known<Key> {
+    Known::Is(Key::of(secret).unwrap())
+}
+
+fn both(env: Shared, web: Shared) -> [(&'static str, Option<Shared>); 2] {
+    [("env", Some(env)), ("web", Some(web))]
+}
+
+/// A cluster at rest, in which `web` uses `env` of git and `tls`, which is somebody else's.
+fn at_rest(most: u32) -> Rig {
+    let mut rig = Rig::new(most);
+    rig.read(reading("r1", &both(env(1), web(1, &["tls"]))));
+    tell(&mut rig, 1);
+    rig.engine.config_key(key(&[1; 16]));
+    rig.settle();
+    rig.world.log.clear();
+    rig
+}
+
+/// The data of `tls` as the cluster shows them.
+fn tell(rig: &mut Rig, content: u32) {
+    let tls = config("tls");
+    assert!(rig.engine.data_to_follow().contains(&tls));
+    rig.engine.config_data(&tls, Known::Is(Some(data(&tls, content))));
+}
+
+fn started(rig: &Rig) -> Started {
+    rig.world.things[&workload("web")].started.unwrap()
+}
+
+/// What the pod template carries.
+fn carried(rig: &Rig) -> Option<Hash> {
+    started(rig).template()
+}
+
+fn reason(rig: &mut Rig, name: &ObjectId) -> String {
+    rig.decide(name).reason.map(|reason| reason.to_string()).unwrap_or_default()
+}
+
+fn wrote(names: &[ObjectId]) -> Vec<Wrote> {
+    names.iter().cloned().map(Wrote::Changed).collect()
+}
+
+/// The pods of `web` do not come up with these data.
+fn spoil(rig: &mut Rig, web: &Shared, started: Started) {
+    rig.world.bad.insert(Hash::of_bytes(format!("{} {}", web.hash, started.data).as_bytes()));
+}
+
+/// What `web` is started with once these are in force.
+fn foreseen(rig: &Rig, files: &[(&str, Option<Shared>)], tls: u32) -> Started {
+    let mut other = rig.clone();
+    other.read(reading("elsewhere", files));
+    tell(&mut other, tls);
+    other.settle();
+    started(&other)
+}
+
+#[test]
+fn a_configuration_from_git_restarts_its_workload_once_and_after_it() {
+    let mut rig = at_rest(3);
+    assert_eq!(carried(&rig), None, "nothing is restarted for asking");
+    rig.read(reading("r2", &[("env", Some(env(2)))]));
+    rig.settle();
+    assert_eq!(rig.world.log, wrote(&[config("env"), workload("web")]));
+    assert!(carried(&rig).is_some());
+    assert!(rig.world.is_free());
+    let web = rig.world.things[&workload("web")].release.clone().unwrap();
+    assert_eq!(web.revision, Revision::new("r1"), "its content came with that");
+    // Back to what was there before, in the template too.
+    rig.world.log.clear();
+    rig.read(reading("r3", &[("env", Some(env(1)))]));
+    rig.settle();
+    assert_eq!(rig.world.log, wrote(&[config("env"), workload("web")]));
+    assert_eq!(carried(&rig), None);
+    rig.world.log.clear();
+    rig.engine.mark_all();
+    rig.settle();
+    assert_eq!(rig.world.log, []);
+}
+
+#[test]
+fn what_is_not_data_restarts_nothing() {
+    let mut rig = at_rest(3);
+    let mut labelled = (*env(2)).clone();
+    labelled.config = env(1).config.clone();
+    rig.read(reading("r2", &[("env", Some(Arc::new(labelled)))]));
+    rig.settle();
+    assert_eq!(rig.world.log, wrote(&[config("env")]));
+}
+
+#[test]
+fn a_configuration_does_not_land_before_its_workload_may_restart() {
+    let mut rig = at_rest(1);
+    let other = |content| ("a", Some(desired(&workload("a"), content, "a")));
+    rig.read(reading("r2", &[other(1)]));
+    rig.settle();
+    rig.world.log.clear();
+    rig.read(reading("r3", &[other(2), ("env", Some(env(2)))]));
+    for id in [workload("a"), config("env"), workload("web"), config("env")] {
+        rig.step(&id);
+    }
+    assert_eq!(rig.world.log, wrote(&[workload("a")]));
+    assert_eq!(
+        reason(&mut rig, &config("env")),
+        "it is released together with Deployment shop/web, which has not begun to roll"
+    );
+    rig.settle();
+    assert_eq!(rig.world.log[1..], wrote(&[config("env"), workload("web")]));
+}
+
+#[test]
+fn both_in_one_commit_are_one_rollout() {
+    let mut rig = at_rest(3);
+    rig.read(reading("r2", &both(env(2), web(2, &["tls"]))));
+    rig.settle();
+    assert_eq!(rig.world.log, wrote(&[config("env"), workload("web")]));
+}
+
+#[test]
+fn data_of_somebody_else_restart_within_the_budget() {
+    let mut rig = at_rest(1);
+    let other = |content| ("a", Some(desired(&workload("a"), content, "a")));
+    rig.read(reading("r2", &[other(1)]));
+    rig.settle();
+    rig.world.log.clear();
+    rig.read(reading("r3", &[other(2)]));
+    rig.step(&workload("a"));
+    tell(&mut rig, 2);
+    rig.step(&workload("web"));
+    assert_eq!(rig.world.log, wrote(&[workload("a")]));
+    assert!(matches!(rig.decide(&workload("web")).reason, Some(Reason::Budget(_))));
+    rig.settle();
+    assert_eq!(rig.world.log[1..], wrote(&[workload("web")]));
+    assert_eq!(rig.engine.changed_words(&workload("web"), started(&rig)), "ConfigMap tls");
+    assert!(rig.world.is_free());
+}
+
+#[test]
+fn a_configuration_that_breaks_pods_goes_back_with_its_workload() {
+    let mut rig = at_rest(3);
+    let before = rig.world.things[&workload("web")].clone();
+    let bad = foreseen(&rig, &[("env", Some(env(2)))], 1);
+    spoil(&mut rig, &web(1, &["tls"]), bad);
+    rig.read(reading("r2", &[("env", Some(env(2)))]));
+    rig.settle();
+    let there_and_back = wrote(&[config("env"), workload("web"), config("env"), workload("web")]);
+    assert_eq!(rig.world.log, there_and_back);
+    assert_eq!(carried(&rig), before.started.unwrap().template());
+    let told = reason(&mut rig, &config("env"));
+    let named = "revision r2 failed: Deployment shop/web, restarted as the data of ConfigMap env changed: ";
+    assert!(told.starts_with(named) && told.ends_with("it is back at revision r1"), "{told}");
+    // It is not tried again, by whatever process.
+    rig.engine.mark_all();
+    rig.settle();
+    rig.engine = rig.fresh(3);
+    rig.read(reading("r2", &both(env(2), web(1, &["tls"]))));
+    tell(&mut rig, 1);
+    rig.engine.config_key(key(&[1; 16]));
+    rig.settle();
+    assert_eq!(rig.world.log, there_and_back);
+    // Another one is.
+    rig.read(reading("r3", &[("env", Some(env(3)))]));
+    rig.settle();
+    assert_eq!(rig.world.log[4..], wrote(&[config("env"), workload("web")]));
+    assert!(rig.world.rejections.is_empty());
+}
+
+#[test]
+fn a_way_back_that_fails_too_is_held() {
+    let mut rig = at_rest(3);
+    let bad = foreseen(&rig, &[("env", Some(env(2)))], 1);
+    for bad in [bad, started(&rig)] {
+        spoil(&mut rig, &web(1, &["tls"]), bad);
+    }
+    rig.read(reading("r2", &[("env", Some(env(2)))]));
+    rig.settle();
+    assert_eq!(rig.world.log.len(), 4, "{:?}", rig.world.log);
+    let told = reason(&mut rig, &workload("web"));
+    assert!(told.contains("going back failed too"), "{told}");
+    assert!(rig.engine.in_flight().is_empty());
+}
+
+#[test]
+fn bad_data_of_somebody_else_are_told_and_held_until_they_change() {
+    let mut rig = at_rest(3);
+    let bad = foreseen(&rig, &[], 2);
+    spoil(&mut rig, &web(1, &["tls"]), bad);
+    tell(&mut rig, 2);
+    rig.settle();
+    assert_eq!(rig.world.log, wrote(&[workload("web")]));
+    let told = reason(&mut rig, &workload("web"));
+    let named = "Deployment shop/web, restarted as the data of ConfigMap tls changed, failed: ";
+    assert!(told.starts_with(named), "{told}");
+    assert!(rig.engine.in_flight().is_empty());
+    rig.engine.mark_all();
+    rig.settle();
+    // A process that starts now knows it too.
+    rig.engine = rig.fresh(3);
+    rig.read(reading("r1", &both(env(1), web(1, &["tls"]))));
+    tell(&mut rig, 2);
+    rig.engine.config_key(key(&[1; 16]));
+    rig.settle();
+    assert_eq!(rig.world.log.len(), 1, "{:?}", rig.world.log);
+    assert_eq!(rig.world.rejections.len(), 1);
+    tell(&mut rig, 3);
+    rig.settle();
+    assert_eq!(rig.world.log[1..], wrote(&[workload("web")]));
+    assert_eq!(reason(&mut rig, &workload("web")), "");
+    assert!(rig.world.rejections.is_empty());
+}
+
+#[test]
+fn what_is_not_known_restarts_nothing_and_strips_nothing() {
+    let mut rig = at_rest(3);
+    tell(&mut rig, 2);
+    rig.settle();
+    let hashed = carried(&rig);
+    assert!(hashed.is_some());
+    rig.world.log.clear();
+    let files = || both(env(1), web(1, &["tls"]));
+    // Nothing is known of the data, then that they cannot be read, then of the key.
+    for case in 0..4 {
+        rig.engine = rig.fresh(3);
+        rig.read(reading("r1", &files()));
+        match case {
+            0 => {}
+            1 => rig.engine.config_key(key(&[1; 16])),
+            2 => {
+                rig.engine.config_key(key(&[1; 16]));
+                rig.engine.config_data(&config("tls"), Known::Blind("forbidden".into()));
+            }
+            _ => {
+                tell(&mut rig, 3);
+                rig.engine.config_key(Known::Blind("forbidden".into()));
+            }
+        }
+        rig.engine.mark_all();
+        rig.settle();
+        assert_eq!((rig.world.log.len(), carried(&rig)), (0, hashed), "case {case}");
+    }
+    // A commit goes on where nothing can be known, and waits where that is only a matter of time.
+    rig.read(reading("r2", &[("env", Some(env(2)))]));
+    rig.settle();
+    assert_eq!(rig.world.log, wrote(&[config("env")]));
+    rig.engine = rig.fresh(3);
+    rig.read(reading("r3", &both(env(3), web(1, &["tls"]))));
+    rig.engine.config_key(key(&[1; 16]));
+    rig.settle();
+    assert_eq!(reason(&mut rig, &config("env")), "what is in ConfigMap shop/tls is being read");
+    tell(&mut rig, 2);
+    rig.settle();
+    assert_eq!(rig.world.log[1..], wrote(&[config("env"), workload("web")]));
+}
+
+#[test]
+fn another_key_restarts_nothing() {
+    let mut rig = at_rest(3);
+    tell(&mut rig, 2);
+    rig.settle();
+    let hashed = carried(&rig);
+    rig.world.log.clear();
+    rig.engine.config_key(key(&[2; 16]));
+    rig.settle();
+    // The annotation on the workload itself is written anew.
+    assert_eq!((rig.world.log.len(), carried(&rig)), (1, hashed));
+    assert_eq!(rig.world.things[&workload("web")].phase, RollPhase::Settled);
+    tell(&mut rig, 3);
+    rig.settle();
+    assert_eq!(rig.world.log.len(), 2);
+    assert!(carried(&rig).is_some() && carried(&rig) != hashed);
+}
+
+#[test]
+fn what_may_be_missing_counts_as_missing_and_what_may_not_restarts_nothing_when_it_goes() {
+    let mut rig = at_rest(3);
+    rig.engine.config_data(&config("tls"), Known::Is(None));
+    rig.settle();
+    assert_eq!(rig.world.log, wrote(&[workload("web")]));
+    // A required one of somebody else's.
+    let mut rig = Rig::new(3);
+    let mut strict = (*web(1, &["tls"])).clone();
+    strict.needs = [config("env"), config("tls")].into();
+    rig.read(reading("r1", &both(env(1), Arc::new(strict))));
+    tell(&mut rig, 1);
+    rig.engine.config_key(key(&[1; 16]));
+    rig.settle();
+    rig.world.log.clear();
+    rig.engine.config_data(&config("tls"), Known::Is(None));
+    rig.settle();
+    assert_eq!(rig.world.log, []);
+    tell(&mut rig, 1);
+    rig.settle();
+    assert_eq!(rig.world.log, []);
+    tell(&mut rig, 2);
+    rig.settle();
+    assert_eq!(rig.world.log, wrote(&[workload("web")]));
+}
+
+#[test]
+fn asking_for_restarts_and_no_longer_asking_restart_nothing() {
+    let mut rig = Rig::new(3);
+    let plain = || {
+        let mut plain = (*web(1, &["tls"])).clone();
+        (plain.config, plain.hash) = (None, Hash::of_bytes(b"plain"));
+        Arc::new(plain)
+    };
+    rig.read(reading("r1", &both(env(1), plain())));
+    rig.settle();
+    assert!(!rig.engine.needs_key());
+    rig.world.log.clear();
+    let rolled = |rig: &Rig| rig.engine.in_flight().len();
+    let asking = || {
+        let mut asking = (*web(1, &["tls"])).clone();
+        asking.template = plain().template;
+        Some(Arc::new(asking))
+    };
+    rig.read(reading("r2", &[("web", asking())]));
+    tell(&mut rig, 1);
+    rig.engine.config_key(key(&[1; 16]));
+    assert!(rig.engine.needs_key());
+    rig.settle();
+    assert_eq!((carried(&rig), rolled(&rig)), (None, 0));
+    tell(&mut rig, 2);
+    rig.settle();
+    let hashed = carried(&rig);
+    assert!(hashed.is_some());
+    rig.read(reading("r3", &[("web", Some(plain()))]));
+    rig.settle();
+    assert_eq!((carried(&rig), rig.engine.needs_key()), (hashed, false));
+}
+
+#[test]
+fn a_pause_and_a_hold_on_the_configuration_keep_pods_as_they_are() {
+    let mut rig = at_rest(3);
+    rig.world.paused = Some(Paused { token: "t".into(), reason: "fair".into() });
+    let inventory = rig.engine.source(0).inventory.clone().unwrap();
+    rig.engine.inventory(0, Inventory { paused: rig.world.paused.clone(), ..inventory.clone() });
+    tell(&mut rig, 2);
+    rig.settle();
+    assert_eq!(rig.world.log, []);
+    assert_eq!(reason(&mut rig, &workload("web")), "source test is paused: fair");
+    rig.world.paused = None;
+    let resumed = rig.engine.source(0).inventory.clone().unwrap();
+    rig.engine.inventory(0, Inventory { paused: None, ..resumed });
+    rig.settle();
+    assert_eq!(rig.world.log, wrote(&[workload("web")]));
+}
+
+#[test]
+fn a_process_that_ends_anywhere_restarts_once() {
+    for turns in 0..40 {
+        let mut rig = at_rest(3);
+        rig.read(reading("r2", &[("env", Some(env(2)))]));
+        for _ in 0..turns {
+            rig.turn();
+        }
+        rig.world.events.clear();
+        rig.engine = rig.fresh(3);
+        rig.read(reading("r2", &both(env(2), web(1, &["tls"]))));
+        tell(&mut rig, 1);
+        rig.engine.config_key(key(&[1; 16]));
+        rig.engine.mark_all();
+        rig.settle();
+        assert_eq!(rig.world.log, wrote(&[config("env"), workload("web")]), "after {turns} turns");
+        assert!(rig.world.is_free());
+    }
+}
+
+#[test]
+fn steps_hold_a_restart_as_any_rollout() {
+    let mut rig = Rig::new(3);
+    let mut stepped = (*web(1, &["tls"])).clone();
+    let manifest = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"annotations": {"rhumb.dev/steps": "1"}},
+        "spec": {"replicas": 3}});
+    stepped.steps = Steps::of(&manifest).map(Box::new);
+    assert!(stepped.steps.is_some());
+    rig.read(reading("r1", &both(env(1), Arc::new(stepped))));
+    tell(&mut rig, 1);
+    rig.engine.config_key(key(&[1; 16]));
+    rig.settle();
+    tell(&mut rig, 2);
+    let Action::Apply(apply) = rig.decide(&workload("web")).action else { panic!("it is to be restarted") };
+    assert_eq!(apply.form.overlay, Some(Overlay::Surge { pods: 1, step: 1 }));
+    assert_eq!((apply.purpose, apply.restarts), (Purpose::Restart, Restarts::Maybe));
+}
+
+#[test]
+fn a_configuration_of_an_earlier_wave_does_not_wait_for_a_workload_that_waits_for_it() {
+    let later = |content| {
+        let mut later = (*web(content, &["tls"])).clone();
+        later.wave = 1;
+        Arc::new(later)
+    };
+    for content in [1, 2] {
+        let mut rig = Rig::new(3);
+        rig.read(reading("r1", &both(env(1), later(1))));
+        tell(&mut rig, 1);
+        rig.engine.config_key(key(&[1; 16]));
+        rig.settle();
+        rig.world.log.clear();
+        rig.read(reading("r2", &both(env(2), later(content))));
+        rig.settle();
+        assert_eq!(rig.world.log, wrote(&[config("env"), workload("web")]), "content {content}");
+    }
+}
+
+#[test]
+fn a_bad_configuration_is_gone_back_from_wherever_the_process_ends() {
+    for turns in 0..60 {
+        let mut rig = at_rest(3);
+        let bad = foreseen(&rig, &[("env", Some(env(2)))], 1);
+        spoil(&mut rig, &web(1, &["tls"]), bad);
+        rig.read(reading("r2", &[("env", Some(env(2)))]));
+        for _ in 0..turns {
+            rig.turn();
+        }
+        rig.world.events.clear();
+        rig.engine = rig.fresh(3);
+        rig.read(reading("r2", &both(env(2), web(1, &["tls"]))));
+        tell(&mut rig, 1);
+        rig.engine.config_key(key(&[1; 16]));
+        rig.engine.mark_all();
+        rig.settle();
+        let there_and_back = [config("env"), workload("web"), config("env"), workload("web")];
+        assert_eq!(rig.world.log, wrote(&there_and_back), "after {turns} turns");
+        assert_eq!(carried(&rig), None, "after {turns} turns");
+        assert!(rig.world.is_free(), "after {turns} turns");
+        assert!(rig.engine.in_flight().is_empty());
+    }
+}
+
+/// Three workloads that use the same, one after the other.
+fn three(content: u32) -> Vec<(&'static str, Option<Shared>)> {
+    let like = |name| {
+        let mut like = (*web(1, &["tls"])).clone();
+        let own = desired(&workload(name), 1, name);
+        (like.id, like.hash, like.template) = (own.id.clone(), own.hash, own.template);
+        like.origin = own.origin.clone();
+        Some(Arc::new(like))
+    };
+    vec![("env", Some(env(content))), ("a", like("a")), ("b", like("b")), ("web", like("web"))]
+}
+
+#[test]
+fn all_that_use_it_restart_one_after_the_other_and_go_back_together() {
+    let mut rig = Rig::new(1);
+    rig.read(reading("r1", &three(1)));
+    tell(&mut rig, 1);
+    rig.engine.config_key(key(&[1; 16]));
+    rig.settle();
+    rig.world.log.clear();
+    let mut most = 0;
+    rig.read(reading("r2", &three(2)));
+    for _ in 0..100 {
+        rig.turn();
+        most = most.max(rig.engine.in_flight().len());
+    }
+    rig.settle();
+    let all = [config("env"), workload("a"), workload("b"), workload("web")];
+    assert_eq!((rig.world.log.clone(), most), (wrote(&all), 1));
+    // The last of them does not come up.
+    rig.world.log.clear();
+    let mut other = rig.clone();
+    other.read(reading("elsewhere", &three(3)));
+    other.settle();
+    let bad = other.world.things[&workload("web")].runs().unwrap();
+    rig.world.bad.insert(bad);
+    rig.read(reading("r3", &three(3)));
+    rig.settle();
+    assert_eq!(rig.world.log.len(), 8, "{:?}", rig.world.log);
+    let told = |rig: &Rig, name| rig.world.things[&workload(name)].started.unwrap().data;
+    for name in ["a", "b", "web"] {
+        assert_ne!(told(&rig, name), told(&other, name), "{name}");
+    }
+    assert_eq!(rig.world.things[&config("env")].release.clone().unwrap().hash, env(2).hash);
+    assert!(rig.world.is_free());
+}
+
+#[test]
+fn what_changes_in_the_middle_of_a_restart_replaces_it() {
+    let mut rig = at_rest(1);
+    tell(&mut rig, 2);
+    rig.step(&workload("web"));
+    assert_eq!(rig.world.log, wrote(&[workload("web")]));
+    // Other data, and then another template.
+    tell(&mut rig, 3);
+    rig.deliver(usize::MAX);
+    rig.step(&workload("web"));
+    assert_eq!(rig.world.log, wrote(&[workload("web"), workload("web")]));
+    rig.read(reading("r2", &both(env(2), web(2, &["tls"]))));
+    rig.settle();
+    assert_eq!(rig.world.log[2..], wrote(&[config("env"), workload("web")]));
+    assert_eq!(rig.world.things[&workload("web")].release.clone().unwrap().hash, web(2, &[]).hash);
+    assert!(rig.world.is_free());
+}
+
+#[test]
+fn what_somebody_takes_off_is_put_back_under_the_budget() {
+    let mut rig = at_rest(3);
+    tell(&mut rig, 2);
+    rig.settle();
+    let hashed = carried(&rig);
+    // The annotation of the workload: what the template carries is not known then, and may change.
+    let rv = rig.world.tick();
+    let thing = rig.world.things.get_mut(&workload("web")).unwrap();
+    (thing.started, thing.rv) = (None, rv);
+    let mut live = World::live(&workload("web"), thing);
+    live.ours = Some(format!("{rv} {RELEASE} {CONFIG_HASH}").into());
+    rig.engine.seen(&workload("web"), live);
+    let Action::Apply(apply) = rig.decide(&workload("web")).action else { panic!("it is to be repaired") };
+    assert_eq!((apply.purpose, apply.restarts), (Purpose::Repair, Restarts::Maybe));
+    assert_eq!(apply.form.started.unwrap().template(), hashed);
+    // Nobody knows what it should be.
+    rig.engine.config_forgotten(&config("tls"));
+    let waits = rig.decide(&workload("web"));
+    assert_eq!(waits.action, Action::Nothing, "{waits:?}");
+}
+
+#[test]
+fn what_no_way_back_mends_holds_no_token() {
+    // A commit that changes nothing that pods read comes together with bad data of somebody else.
+    let mut labelled = (*env(2)).clone();
+    labelled.config = env(1).config.clone();
+    let mut rig = at_rest(1);
+    let bad = foreseen(&rig, &[], 2);
+    spoil(&mut rig, &web(1, &["tls"]), bad);
+    rig.engine.config_data(&config("tls"), Known::Is(Some(data(&config("tls"), 2))));
+    rig.read(reading("r2", &[("env", Some(Arc::new(labelled)))]));
+    rig.settle();
+    assert_eq!(rig.world.book.claims.len(), 0, "{:?}", rig.world.log);
+    assert!(rig.engine.in_flight().is_empty());
+    // Others go on.
+    rig.read(reading("r3", &[("a", Some(desired(&workload("a"), 1, "a")))]));
+    rig.settle();
+    rig.read(reading("r4", &[("a", Some(desired(&workload("a"), 2, "a")))]));
+    rig.settle();
+    let a = desired(&workload("a"), 2, "a");
+    assert_eq!(rig.world.things[&workload("a")].release.clone().unwrap().hash, a.hash);
+    tell(&mut rig, 3);
+    rig.settle();
+    assert_eq!(rig.world.things[&workload("web")].phase, RollPhase::Settled);
+}
+
+#[test]
+fn a_hold_on_the_configuration_does_not_hold_up_its_workload() {
+    let mut rig = at_rest(3);
+    let until = "2999-01-01T00:00:00Z";
+    let rv = rig.world.tick();
+    let thing = rig.world.things.get_mut(&config("env")).unwrap();
+    thing.asked = Asked::parse(None, None, Some(&format!("t until={until} busy")));
+    thing.rv = rv;
+    assert!(thing.asked.is_some());
+    rig.world.announce(&config("env"));
+    rig.settle();
+    rig.read(reading("r2", &[("env", Some(env(2)))]));
+    tell(&mut rig, 2);
+    rig.settle();
+    assert_eq!(rig.world.log, wrote(&[workload("web")]), "for the Secret alone");
+    let rv = rig.world.tick();
+    let thing = rig.world.things.get_mut(&config("env")).unwrap();
+    (thing.asked, thing.rv) = (None, rv);
+    rig.world.announce(&config("env"));
+    rig.settle();
+    assert_eq!(rig.world.log[1..], wrote(&[config("env"), workload("web")]));
+}

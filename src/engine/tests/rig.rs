@@ -1,0 +1,347 @@
+//! An engine over a world of a few objects, driven without a loop.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::world::{SET, World, budget};
+use crate::change::{Impact, ImpactKind};
+use crate::engine::*;
+use crate::object::{GroupKind, Gvk, Hash, ObjectId, Revision};
+
+/// An engine with one source over a world, driven without a loop.
+#[derive(Clone)]
+pub(super) struct Rig {
+    pub(super) engine: Engine,
+    pub(super) world: World,
+    pub(super) now: Instant,
+    /// Contents that older revisions can still give.
+    pub(super) history: BTreeMap<Hash, Shared>,
+    /// All revisions, each with what it says.
+    pub(super) commits: Vec<(Revision, BTreeMap<Arc<str>, Shared>)>,
+}
+
+impl Rig {
+    pub(super) fn new(most: u32) -> Self {
+        let mut rig = Self {
+            engine: Engine::new(budget(most)),
+            world: World::default(),
+            now: Instant::now(),
+            history: BTreeMap::new(),
+            commits: Vec::new(),
+        };
+        rig.engine = rig.fresh(most);
+        rig
+    }
+
+    /// A process that has just started: it knows what the cluster and the source tell, and nothing else.
+    pub(super) fn fresh(&self, most: u32) -> Engine {
+        self.fresh_with(budget(most))
+    }
+
+    /// As [`Rig::fresh`], with any budget.
+    pub(super) fn fresh_with(&self, budget: Budget) -> Engine {
+        let mut engine = Engine::new(budget);
+        engine.add_source(Source::new(
+            "test",
+            SET,
+            Adopt::IfUnowned,
+            Prune::On,
+            BlastRadius { count: 100, percent: 100 },
+        ));
+        let kinds = ["ConfigMap", "DaemonSet.apps", "Deployment.apps"].map(GroupKind::parse);
+        let rejections = self.world.rejections.clone();
+        let inventory = Inventory {
+            kinds: kinds.clone().into(),
+            rejections,
+            acknowledged: self.world.acknowledged.clone(),
+            paused: self.world.paused.clone(),
+            ..Inventory::default()
+        };
+        engine.inventory(0, inventory);
+        engine.clock(self.now, jiff::Timestamp::UNIX_EPOCH);
+        for kind in &kinds {
+            engine.served(Gvk::new(&kind.group, "v1", &kind.kind), Served::Yes);
+            engine.list_started(kind);
+        }
+        engine.book(self.world.book.clone());
+        for (id, thing) in self.world.things.iter().filter(|(_, thing)| thing.labelled && !thing.foreign) {
+            engine.seen(id, World::live(id, thing));
+        }
+        for kind in &kinds {
+            engine.list_complete(kind);
+        }
+        engine
+    }
+
+    pub(super) fn read(&mut self, reading: Reading) {
+        for (_, facts) in &reading.files {
+            for shared in facts.iter().flat_map(|facts| &facts.objects) {
+                self.history.insert(shared.hash, shared.clone());
+            }
+        }
+        let revision = reading.revision.clone().unwrap_or_else(|| Revision::new(""));
+        let mut files = self.commits.last().map(|(_, files)| files.clone()).unwrap_or_default();
+        for (file, facts) in &reading.files {
+            match facts.iter().flat_map(|facts| &facts.objects).next() {
+                Some(shared) => drop(files.insert(file.clone(), shared.clone())),
+                None => drop(files.remove(file)),
+            }
+        }
+        if self.commits.last().is_none_or(|(last, _)| *last != revision) {
+            self.commits.push((revision, files));
+        }
+        self.engine.read(0, reading);
+    }
+
+    /// What a way back leads to, as git tells it.
+    fn past(&self, undo: &Undo) -> Result<Past, String> {
+        let place = |name: &str| self.commits.iter().position(|(revision, _)| revision.as_str() == name);
+        let before = || place(undo.from.as_str())?.checked_sub(1);
+        let place = undo.to.as_ref().map_or_else(before, |to| place(to));
+        let (revision, files) = &self.commits[place.ok_or("there is no such revision")?];
+        let named = files.values().filter(|content| undo.objects.contains(&content.id));
+        let contents = named.map(|content| (content.id.clone(), content.clone())).collect();
+        Ok(Past { revision: revision.clone(), contents })
+    }
+
+    /// Carries out what people have ordered, as the loop does at the beginning of each turn.
+    pub(super) fn carry_out(&mut self) {
+        self.engine.carry_out_orders();
+        for undo in self.engine.undos().cloned().collect::<Vec<_>>() {
+            let past = self.past(&undo);
+            self.engine.looked_back(&undo.token, past);
+        }
+    }
+
+    /// Delivers the oldest events.
+    pub(super) fn deliver(&mut self, count: usize) {
+        let count = count.min(self.world.events.len());
+        for (id, thing) in self.world.events.drain(..count).collect::<Vec<_>>() {
+            match thing {
+                Some(thing) => self.engine.seen(&id, World::live(&id, &thing)),
+                None => self.engine.gone(&id),
+            }
+        }
+    }
+
+    /// Answers what a write would do, as the API server would.
+    fn foresee(&mut self, id: &ObjectId, apply: &Apply) {
+        self.world.dry_runs += 1;
+        let outcome = match self.world.things.get(id) {
+            None => Outcome::Failed(Failure::Conflict(Duration::ZERO)),
+            Some(thing) => {
+                let shown = thing.release.as_ref().and_then(|release| self.history.get(&release.hash));
+                let same = shown.is_some_and(|shown| shown.template == apply.want.template) && !thing.drifted;
+                let told = if same { ImpactKind::InPlace } else { ImpactKind::Restart };
+                let kind = self.world.impacts.get(&apply.want.hash).copied().unwrap_or(told);
+                let impact = Impact { kind, pods: 3 };
+                let uid = Uid(thing.uid.to_string().into());
+                Outcome::Foreseen(Foreseen {
+                    content: apply.want.hash,
+                    uid,
+                    generation: thing.shape.cast_signed(),
+                    impact,
+                })
+            }
+        };
+        self.engine.outcome(id, &Action::DryRun(apply.clone()), outcome, self.now);
+    }
+
+    /// Decides about one object; what is asked and what is to be claimed for that is claimed first.
+    pub(super) fn decide(&mut self, id: &ObjectId) -> Decision {
+        self.engine.advance(self.now);
+        let mut decision = self.engine.decide(id, self.now);
+        if let Action::DryRun(apply) = &decision.action {
+            self.foresee(id, apply);
+            decision = self.engine.decide(id, self.now);
+        }
+        if decision.reason != Some(Reason::Claiming) {
+            return decision;
+        }
+        self.keep_book();
+        self.engine.decide(id, self.now)
+    }
+
+    /// Writes the budget object and the parent, as the loop does at the end of each turn.
+    pub(super) fn keep_book(&mut self) {
+        self.tell_failures();
+        self.resolve();
+        self.keep_claims();
+        self.keep_parents();
+    }
+
+    /// Nothing more is known about what failed.
+    pub(super) fn tell_failures(&mut self) {
+        for id in self.engine.take_failed().into_keys() {
+            self.engine.told_more(&id, &[]);
+        }
+    }
+
+    /// Writes the budget object.
+    pub(super) fn keep_claims(&mut self) {
+        if let Some(book) = self.engine.next_book() {
+            self.world.book = book.clone();
+            self.engine.book(book);
+        }
+    }
+
+    /// Writes the parent.
+    pub(super) fn keep_parents(&mut self) {
+        for source in 0..self.engine.sources().len() {
+            let rejections = self.engine.next_rejections(source);
+            let acknowledged = self.engine.next_acknowledged(source);
+            if rejections.is_some() || acknowledged.is_some() {
+                let mut inventory = self.engine.source(source).inventory.clone().unwrap_or_default();
+                inventory.rejections = rejections.unwrap_or(inventory.rejections);
+                inventory.acknowledged = acknowledged.unwrap_or(inventory.acknowledged);
+                self.world.rejections.clone_from(&inventory.rejections);
+                self.world.acknowledged.clone_from(&inventory.acknowledged);
+                self.engine.inventory(source, inventory);
+            }
+        }
+    }
+
+    /// Decides about one object and does what is decided; tells whether it was a write.
+    pub(super) fn step(&mut self, id: &ObjectId) -> Option<Action> {
+        let decision = self.decide(id);
+        self.act(id, decision)
+    }
+
+    /// Does what was decided about one object; tells whether it was a write.
+    pub(super) fn act(&mut self, id: &ObjectId, decision: Decision) -> Option<Action> {
+        match decision.action {
+            Action::Nothing => None,
+            Action::Forget => {
+                self.engine.forget(id);
+                None
+            }
+            Action::Look => {
+                let looked = match self.world.things.get(id) {
+                    Some(thing) => Looked::Found(Box::new(World::live(id, thing))),
+                    None => Looked::Absent,
+                };
+                self.engine.looked(id, looked);
+                None
+            }
+            Action::Compare(want, form) | Action::Inspect(want, form) => {
+                self.compare(id, &want, form);
+                None
+            }
+            Action::Resolve => {
+                self.resolve();
+                None
+            }
+            Action::DryRun(apply) => {
+                self.foresee(id, &apply);
+                None
+            }
+            action @ (Action::Apply(_) | Action::Delete(..)) => {
+                self.engine.dispatched(id, &action, self.now);
+                let outcome = self.world.perform(id, &action);
+                self.engine.outcome(id, &action, outcome, self.now);
+                Some(action)
+            }
+        }
+    }
+
+    fn compare(&mut self, id: &ObjectId, want: &Shared, form: Form) {
+        let shape = self.engine.shown(id).and_then(|live| live.ours.clone());
+        // The verdict is a function of the view: the entry that is not the newest of ours has lost a path.
+        let thing = self.world.things.get(id);
+        let same =
+            thing.is_some_and(|t| !t.drifted && shape.as_deref() == World::live(id, t).ours.as_deref());
+        let lost = if is_workload(id) { Lost::Template } else { Lost::InPlace };
+        let cover = if same { Cover::Whole } else { Cover::Lost(lost) };
+        let (content, overlay) = (form.hash(want), form.overlay);
+        self.engine.verified(id, Verified { content, overlay, started: form.started, shape, cover });
+    }
+
+    pub(super) fn resolve(&mut self) {
+        for (revision, wanted) in self.engine.unresolved() {
+            for (id, hash) in wanted {
+                let release = Release { hash, revision: revision.clone() };
+                self.engine.resolved(&id, &release, self.history.get(&hash).cloned());
+            }
+        }
+    }
+
+    /// Goes on, all events delivered at once and rollouts ending as they begin, until nothing is left.
+    pub(super) fn settle(&mut self) {
+        for _ in 0..400 {
+            self.deliver(usize::MAX);
+            self.finish_rollouts();
+            self.deliver(usize::MAX);
+            self.carry_out();
+            self.engine.advance(self.now);
+            self.keep_book();
+            self.engine.settle();
+            let dirty: BTreeSet<ObjectId> = self.engine.take_dirty().into_iter().collect();
+            if dirty.is_empty() && self.world.events.is_empty() {
+                return;
+            }
+            for id in dirty {
+                self.step(&id);
+            }
+        }
+        panic!("it never comes to rest: {:#?}", self.world.log);
+    }
+
+    /// Goes on by one thing: an event, the end of a rollout, a record, or a decision.
+    pub(super) fn turn(&mut self) {
+        if !self.world.events.is_empty() {
+            return self.deliver(1);
+        }
+        self.carry_out();
+        self.engine.advance(self.now);
+        let (book, rejections) = (self.world.book.clone(), self.world.rejections.clone());
+        let acknowledged = self.world.acknowledged.clone();
+        self.keep_book();
+        if (&book, &rejections, &acknowledged)
+            != (&self.world.book, &self.world.rejections, &self.world.acknowledged)
+        {
+            return;
+        }
+        self.engine.settle();
+        let mut dirty = self.engine.take_dirty();
+        dirty.sort();
+        dirty.dedup();
+        match dirty.split_first() {
+            Some((first, rest)) => {
+                for id in rest {
+                    self.engine.mark(id);
+                }
+                self.step(&first.clone());
+            }
+            None => self.finish_rollouts(),
+        }
+    }
+
+    pub(super) fn finish_rollouts(&mut self) {
+        let rolling: Vec<ObjectId> = self
+            .world
+            .things
+            .iter()
+            .filter(|(_, t)| t.phase != RollPhase::Settled)
+            .filter(|(_, t)| t.failed.is_none() || t.failed != t.runs())
+            .map(|(id, _)| id.clone())
+            .collect();
+        for id in rolling {
+            let rv = self.world.tick();
+            if let Some(thing) = self.world.things.get_mut(&id) {
+                let content = thing.release.as_ref().map(|release| release.hash);
+                let bad =
+                    [content, thing.runs()].into_iter().flatten().any(|it| self.world.bad.contains(&it));
+                (thing.failed, thing.rv) = (thing.runs().filter(|_| bad), rv);
+                if thing.failed.is_none() {
+                    thing.phase = RollPhase::Settled;
+                }
+            }
+            self.world.announce(&id);
+        }
+    }
+
+    pub(super) fn pass_time(&mut self, time: Duration) {
+        self.now += time;
+    }
+}

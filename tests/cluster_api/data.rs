@@ -1,0 +1,83 @@
+//! The data that pods use, as hashes, and the key for them.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use rhumb::cluster::{Cluster, ConfigKey, DataEvent, DataNews};
+use rhumb::engine::{Data, Guard};
+use rhumb::object::{GroupKind, ObjectId};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use super::{Stand, connect};
+use rhumb::cluster::Force;
+
+fn id(namespace: &str, kind: &str, name: &str) -> ObjectId {
+    ObjectId::new(&GroupKind::new("", kind), Some(namespace), name)
+}
+
+/// The next news about each of these objects.
+async fn told(events: &mut mpsc::Receiver<DataEvent>) -> (String, Option<Data>) {
+    let event = tokio::time::timeout(Duration::from_secs(30), events.recv()).await.unwrap().unwrap();
+    match event.news {
+        DataNews::Is(data) => (event.id.name().to_owned(), data),
+        DataNews::Failed(why, _) => panic!("{}: {why}", event.id),
+    }
+}
+
+async fn write(stand: &Stand, name: &str, data: &Value) -> Data {
+    let id = id(&stand.namespace, "Secret", name);
+    let body = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": stand.namespace}, "data": data});
+    let kind = stand.kind("v1", "Secret");
+    let found = stand.cluster.get(&kind, &id).await.unwrap();
+    let uid = found.map(|found| found["metadata"]["uid"].as_str().unwrap().to_owned());
+    let guard = uid.map_or(Guard::Absent, |uid| Guard::Uid(rhumb::engine::Uid(uid.as_str().into())));
+    stand.cluster.apply(&kind, &id, &body, &guard, Force::Yes).await.unwrap();
+    Data::of(&id, &body)
+}
+
+#[tokio::test]
+async fn the_data_of_named_objects_are_told_and_of_no_others() {
+    let stand = Stand::new("data-follow").await;
+    let a = write(&stand, "a", &json!({"x": "MQ=="})).await;
+    for names in [&["a"][..], &["a", "b"]] {
+        let ids: BTreeSet<ObjectId> = names.iter().map(|name| id("data-follow", "Secret", name)).collect();
+        let (sink, mut events) = mpsc::channel(64);
+        let follower = stand.cluster.follow_data(&ids, sink).unwrap();
+        assert_eq!(told(&mut events).await, ("a".to_owned(), Some(a)));
+        if names.len() > 1 {
+            assert_eq!(told(&mut events).await, ("b".to_owned(), None));
+            write(&stand, "other", &json!({"x": "MQ=="})).await;
+            let b = write(&stand, "b", &json!({"x": "MQ=="})).await;
+            assert_eq!(told(&mut events).await, ("b".to_owned(), Some(b)));
+            let changed = write(&stand, "b", &json!({"x": "Mg=="})).await;
+            assert_ne!(b, changed);
+            assert_eq!(told(&mut events).await, ("b".to_owned(), Some(changed)));
+            // An audit tells all again.
+            follower.relist();
+            let again = [told(&mut events).await.0, told(&mut events).await.0];
+            assert_eq!(BTreeSet::from(again), BTreeSet::from(["a".to_owned(), "b".to_owned()]));
+        }
+    }
+    assert_eq!(stand.cluster.data(&id("data-follow", "Secret", "a")).await.unwrap(), Some(a));
+    assert_eq!(stand.cluster.data(&id("data-follow", "Secret", "none")).await.unwrap(), None);
+    drop(stand);
+}
+
+#[tokio::test]
+async fn many_who_make_the_key_at_once_end_with_the_same() {
+    let stand = Stand::new("data-key").await;
+    let cluster: Cluster = connect("rhumb").await;
+    assert_eq!(cluster.config_key("data-key").await.unwrap(), None);
+    let make = || async {
+        let own = ConfigKey::random().unwrap();
+        (own.clone(), cluster.make_config_key("data-key", &own).await.unwrap())
+    };
+    let all = [make(), make(), make(), make()];
+    let keys = futures::future::join_all(all).await;
+    let there = cluster.config_key("data-key").await.unwrap().unwrap();
+    assert!(keys.iter().all(|(_, got)| *got == there));
+    assert_eq!(keys.iter().filter(|(own, _)| *own == there).count(), 1);
+    assert_eq!(format!("{there:?}"), "ConfigKey(..)");
+    drop(stand);
+}
