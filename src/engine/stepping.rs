@@ -49,7 +49,7 @@ impl Engine {
         });
         unit.is_some_and(|member| {
             matches!(&member.good, Good::Release(good) if desired.is_release(good.hash))
-                && !member.content.is_some_and(|content| desired.is_release(content))
+                && member.restarted.is_none_or(|restarted| restarted.before == Some(restarted.data))
         })
     }
 

@@ -412,6 +412,18 @@ fn steps_hold_a_restart_as_any_rollout() {
     let Action::Apply(apply) = rig.decide(&workload("web")).action else { panic!("it is to be restarted") };
     assert_eq!(apply.form.overlay, Some(Overlay::Surge { pods: 1, step: 1 }));
     assert_eq!((apply.purpose, apply.restarts), (Purpose::Restart, Restarts::Maybe));
+    rig.step(&workload("web"));
+    rig.deliver(usize::MAX);
+    for _ in 0..3 {
+        rig.step(&workload("web"));
+    }
+    let held = Shown::Under(Overlay::Surge { pods: 1, step: 1 });
+    assert_eq!(rig.world.things[&workload("web")].shown, held);
+    // The data are as they were: most pods have them still, and no step is in the way.
+    tell(&mut rig, 1);
+    rig.step(&workload("web"));
+    let thing = &rig.world.things[&workload("web")];
+    assert_eq!((thing.shown, carried(&rig)), (Shown::Plain, None));
 }
 
 #[test]
