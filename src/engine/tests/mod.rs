@@ -13,6 +13,7 @@ mod overlay;
 mod pods;
 mod prune;
 mod restart;
+mod restart_faults;
 mod returns;
 mod rollouts;
 mod safety;
