@@ -69,6 +69,8 @@ pub struct Restarted {
     pub data: Hash,
     /// The hash over those that are not from git.
     pub foreign: Hash,
+    /// The hash over all that they were started with before; none where nobody knows.
+    pub before: Option<Hash>,
 }
 
 /// The last good content of an object.
@@ -82,6 +84,16 @@ pub enum Good {
     Release(Release),
 }
 
+impl Member {
+    /// Takes over what was good before an older release that this one comes after.
+    fn follow(&mut self, older: &Self) {
+        self.good = older.good.clone();
+        if let (Some(newer), Some(older)) = (&mut self.restarted, older.restarted) {
+            newer.before = older.before;
+        }
+    }
+}
+
 impl Unit {
     /// The unit with the members of another one of the same inventory: what was good before both is good, and what
     /// the newer one asks for is asked for.
@@ -89,7 +101,7 @@ impl Unit {
         for (id, member) in &older.members {
             self.members
                 .entry(id.clone())
-                .and_modify(|newer| newer.good = member.good.clone())
+                .and_modify(|newer| newer.follow(member))
                 .or_insert_with(|| member.clone());
         }
     }
@@ -135,7 +147,7 @@ struct MemberText {
     /// `<hash>@<revision>`, or `absent`; left out where nobody knows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     good: Option<String>,
-    /// `<hash of all data>@<hash of those that are not from git>`.
+    /// `<hash of all data>@<hash of those that are not from git>@<hash of all data before>`; the last where it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     restarted: Option<String>,
 }
@@ -219,7 +231,10 @@ impl UnitText {
                 Good::Unknown => None,
                 Good::Release(release) => Some(release.to_string()),
             },
-            restarted: member.restarted.map(|Restarted { data, foreign }| format!("{data}@{foreign}")),
+            restarted: member.restarted.map(|Restarted { data, foreign, before }| {
+                let before = before.map(|before| format!("@{before}")).unwrap_or_default();
+                format!("{data}@{foreign}{before}")
+            }),
         };
         Self {
             source: unit.applyset.to_string(),
@@ -238,8 +253,9 @@ impl UnitText {
             };
             let content = member.content.as_deref().and_then(Hash::parse);
             let restarted = member.restarted.as_deref().and_then(|text| {
-                let (data, foreign) = text.split_once('@')?;
-                Some(Restarted { data: Hash::parse(data)?, foreign: Hash::parse(foreign)? })
+                let mut hashes = text.split('@').map(Hash::parse);
+                let (data, foreign) = (hashes.next()??, hashes.next()??);
+                Some(Restarted { data, foreign, before: hashes.next().flatten() })
             });
             Some((parse_object_word(&member.object)?, Member { content, good, restarted }))
         };
@@ -266,7 +282,8 @@ mod tests {
             good,
             restarted: None,
         };
-        let restarted = Restarted { data: release("data").hash, foreign: release("foreign").hash };
+        let (data, foreign) = (release("data").hash, release("foreign").hash);
+        let restarted = Restarted { data, foreign, before: Some(release("before").hash) };
         let restarted = Member { restarted: Some(restarted), ..member(Some("new"), Good::Absent) };
         let book = Book {
             claims: [(

@@ -370,8 +370,10 @@ impl Engine {
     pub(super) fn restarted_with(&self, source: SourceId, id: &ObjectId) -> Option<Restarted> {
         let (_, desired) = self.entry(id)?.want()?;
         let foreign = self.foreign_config(desired)?;
-        let data = self.to_start_with(source, desired, self.shown(id))?.data;
-        Some(Restarted { data, foreign })
+        let live = self.shown(id);
+        let data = self.to_start_with(source, desired, live)?.data;
+        let before = live.and_then(|live| live.started).map(|started| started.data);
+        Some(Restarted { data, foreign, before })
     }
 
     /// Whether the cluster shows what a unit asks for: the content, and the data that pods are started with.

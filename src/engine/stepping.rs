@@ -50,9 +50,8 @@ impl Engine {
             book.unit_of(&self.applysets[source], id)?.members.get(id)
         });
         unit.is_some_and(|member| {
-            let restarts = member.restarted.is_some()
-                && member.content.is_some_and(|content| desired.is_release(content));
-            matches!(&member.good, Good::Release(good) if desired.is_release(good.hash)) && !restarts
+            matches!(&member.good, Good::Release(good) if desired.is_release(good.hash))
+                && member.restarted.is_none_or(|restarted| restarted.before == Some(restarted.data))
         })
     }
 

@@ -19,6 +19,7 @@ mod overlay;
 mod pods;
 mod prune;
 mod restart;
+mod restart_faults;
 mod returns;
 mod rig;
 mod rollouts;

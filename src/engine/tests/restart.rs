@@ -5,23 +5,23 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::rig::Rig;
-use super::world::{World, Wrote, config, desired, reading, workload};
+use super::world::{Wrote, config, desired, reading, workload};
 use crate::engine::*;
 use crate::object::{Hash, ObjectId, Revision};
 
-fn data(id: &ObjectId, content: u32) -> Data {
+pub(super) fn data(id: &ObjectId, content: u32) -> Data {
     Data::of(id, &json!({"data": {"content": content.to_string()}}))
 }
 
 /// A `ConfigMap` from git.
-fn env(content: u32) -> Shared {
+pub(super) fn env(content: u32) -> Shared {
     let mut env = (*desired(&config("env"), content, "env")).clone();
     env.config = Some(Box::new(Configuration::Data(data(&env.id, content))));
     Arc::new(env)
 }
 
 /// A workload that uses the `ConfigMap` `env`, and `others`, which may be missing.
-fn web(content: u32, others: &[&str]) -> Shared {
+pub(super) fn web(content: u32, others: &[&str]) -> Shared {
     let mut web = (*desired(&workload("web"), content, "web")).clone();
     web.needs = [config("env")].into();
     let used: Vec<ObjectId> = ["env"].iter().chain(others).map(|name| config(name)).collect();
@@ -29,16 +29,16 @@ fn web(content: u32, others: &[&str]) -> Shared {
     Arc::new(web)
 }
 
-fn key(secret: &[u8; 16]) -> Known<Key> {
+pub(super) fn key(secret: &[u8; 16]) -> Known<Key> {
     Known::Is(Key::of(secret).unwrap())
 }
 
-fn both(env: Shared, web: Shared) -> [(&'static str, Option<Shared>); 2] {
+pub(super) fn both(env: Shared, web: Shared) -> [(&'static str, Option<Shared>); 2] {
     [("env", Some(env)), ("web", Some(web))]
 }
 
 /// A cluster at rest, in which `web` uses `env` of git and `tls`, which is somebody else's.
-fn at_rest(most: u32) -> Rig {
+pub(super) fn at_rest(most: u32) -> Rig {
     let mut rig = Rig::new(most);
     rig.read(reading("r1", &both(env(1), web(1, &["tls"]))));
     tell(&mut rig, 1);
@@ -49,7 +49,7 @@ fn at_rest(most: u32) -> Rig {
 }
 
 /// The data of `tls` as the cluster shows them.
-fn tell(rig: &mut Rig, content: u32) {
+pub(super) fn tell(rig: &mut Rig, content: u32) {
     let tls = config("tls");
     assert!(rig.engine.data_to_follow().contains(&tls));
     rig.engine.config_data(&tls, Known::Is(Some(data(&tls, content))));
@@ -60,7 +60,7 @@ fn started(rig: &Rig) -> Started {
 }
 
 /// What the pod template carries.
-fn carried(rig: &Rig) -> Option<Hash> {
+pub(super) fn carried(rig: &Rig) -> Option<Hash> {
     started(rig).template()
 }
 
@@ -68,17 +68,17 @@ fn reason(rig: &mut Rig, name: &ObjectId) -> String {
     rig.decide(name).reason.map(|reason| reason.to_string()).unwrap_or_default()
 }
 
-fn wrote(names: &[ObjectId]) -> Vec<Wrote> {
+pub(super) fn wrote(names: &[ObjectId]) -> Vec<Wrote> {
     names.iter().cloned().map(Wrote::Changed).collect()
 }
 
 /// The pods of `web` do not come up with these data.
-fn spoil(rig: &mut Rig, web: &Shared, started: Started) {
+pub(super) fn spoil(rig: &mut Rig, web: &Shared, started: Started) {
     rig.world.bad.insert(Hash::of_bytes(format!("{} {}", web.hash, started.data).as_bytes()));
 }
 
 /// What `web` is started with once these are in force.
-fn foreseen(rig: &Rig, files: &[(&str, Option<Shared>)], tls: u32) -> Started {
+pub(super) fn foreseen(rig: &Rig, files: &[(&str, Option<Shared>)], tls: u32) -> Started {
     let mut other = rig.clone();
     other.read(reading("elsewhere", files));
     tell(&mut other, tls);
@@ -413,6 +413,18 @@ fn steps_hold_a_restart_as_any_rollout() {
     let Action::Apply(apply) = rig.decide(&workload("web")).action else { panic!("it is to be restarted") };
     assert_eq!(apply.form.overlay, Some(Overlay::Surge { pods: 1, step: 1 }));
     assert_eq!((apply.purpose, apply.restarts), (Purpose::Restart, Restarts::Maybe));
+    rig.step(&workload("web"));
+    rig.deliver(usize::MAX);
+    for _ in 0..3 {
+        rig.step(&workload("web"));
+    }
+    let held = Shown::Under(Overlay::Surge { pods: 1, step: 1 });
+    assert_eq!(rig.world.things[&workload("web")].shown, held);
+    // The data are as they were: most pods have them still, and no step is in the way.
+    tell(&mut rig, 1);
+    rig.step(&workload("web"));
+    let thing = &rig.world.things[&workload("web")];
+    assert_eq!((thing.shown, carried(&rig)), (Shown::Plain, None));
 }
 
 #[test]
@@ -433,164 +445,4 @@ fn a_configuration_of_an_earlier_wave_does_not_wait_for_a_workload_that_waits_fo
         rig.settle();
         assert_eq!(rig.world.log, wrote(&[config("env"), workload("web")]), "content {content}");
     }
-}
-
-#[test]
-fn a_bad_configuration_is_gone_back_from_wherever_the_process_ends() {
-    for turns in 0..60 {
-        let mut rig = at_rest(3);
-        let bad = foreseen(&rig, &[("env", Some(env(2)))], 1);
-        spoil(&mut rig, &web(1, &["tls"]), bad);
-        rig.read(reading("r2", &[("env", Some(env(2)))]));
-        for _ in 0..turns {
-            rig.turn();
-        }
-        rig.world.events.clear();
-        rig.engine = rig.fresh(3);
-        rig.read(reading("r2", &both(env(2), web(1, &["tls"]))));
-        tell(&mut rig, 1);
-        rig.engine.config_key(key(&[1; 16]));
-        rig.engine.mark_all();
-        rig.settle();
-        let there_and_back = [config("env"), workload("web"), config("env"), workload("web")];
-        assert_eq!(rig.world.log, wrote(&there_and_back), "after {turns} turns");
-        assert_eq!(carried(&rig), None, "after {turns} turns");
-        assert!(rig.world.is_free(), "after {turns} turns");
-        assert!(rig.engine.in_flight().is_empty());
-    }
-}
-
-/// Three workloads that use the same, one after the other.
-fn three(content: u32) -> Vec<(&'static str, Option<Shared>)> {
-    let like = |name| {
-        let mut like = (*web(1, &["tls"])).clone();
-        let own = desired(&workload(name), 1, name);
-        (like.id, like.hash, like.template) = (own.id.clone(), own.hash, own.template);
-        like.origin = own.origin.clone();
-        Some(Arc::new(like))
-    };
-    vec![("env", Some(env(content))), ("a", like("a")), ("b", like("b")), ("web", like("web"))]
-}
-
-#[test]
-fn all_that_use_it_restart_one_after_the_other_and_go_back_together() {
-    let mut rig = Rig::new(1);
-    rig.read(reading("r1", &three(1)));
-    tell(&mut rig, 1);
-    rig.engine.config_key(key(&[1; 16]));
-    rig.settle();
-    rig.world.log.clear();
-    let mut most = 0;
-    rig.read(reading("r2", &three(2)));
-    for _ in 0..100 {
-        rig.turn();
-        most = most.max(rig.engine.in_flight().len());
-    }
-    rig.settle();
-    let all = [config("env"), workload("a"), workload("b"), workload("web")];
-    assert_eq!((rig.world.log.clone(), most), (wrote(&all), 1));
-    // The last of them does not come up.
-    rig.world.log.clear();
-    let mut other = rig.clone();
-    other.read(reading("elsewhere", &three(3)));
-    other.settle();
-    let bad = other.world.things[&workload("web")].runs().unwrap();
-    rig.world.bad.insert(bad);
-    rig.read(reading("r3", &three(3)));
-    rig.settle();
-    assert_eq!(rig.world.log.len(), 8, "{:?}", rig.world.log);
-    let told = |rig: &Rig, name| rig.world.things[&workload(name)].started.unwrap().data;
-    for name in ["a", "b", "web"] {
-        assert_ne!(told(&rig, name), told(&other, name), "{name}");
-    }
-    assert_eq!(rig.world.things[&config("env")].release.clone().unwrap().hash, env(2).hash);
-    assert!(rig.world.is_free());
-}
-
-#[test]
-fn what_changes_in_the_middle_of_a_restart_replaces_it() {
-    let mut rig = at_rest(1);
-    tell(&mut rig, 2);
-    rig.step(&workload("web"));
-    assert_eq!(rig.world.log, wrote(&[workload("web")]));
-    // Other data, and then another template.
-    tell(&mut rig, 3);
-    rig.deliver(usize::MAX);
-    rig.step(&workload("web"));
-    assert_eq!(rig.world.log, wrote(&[workload("web"), workload("web")]));
-    rig.read(reading("r2", &both(env(2), web(2, &["tls"]))));
-    rig.settle();
-    assert_eq!(rig.world.log[2..], wrote(&[config("env"), workload("web")]));
-    assert_eq!(rig.world.things[&workload("web")].release.clone().unwrap().hash, web(2, &[]).hash);
-    assert!(rig.world.is_free());
-}
-
-#[test]
-fn what_somebody_takes_off_is_put_back_under_the_budget() {
-    let mut rig = at_rest(3);
-    tell(&mut rig, 2);
-    rig.settle();
-    let hashed = carried(&rig);
-    // The annotation of the workload: what the template carries is not known then, and may change.
-    let rv = rig.world.tick();
-    let thing = rig.world.things.get_mut(&workload("web")).unwrap();
-    (thing.started, thing.rv) = (None, rv);
-    let mut live = World::live(&workload("web"), thing);
-    live.ours = Some(format!("{rv} {RELEASE} {CONFIG_HASH}").into());
-    rig.engine.seen(&workload("web"), live);
-    let Action::Apply(apply) = rig.decide(&workload("web")).action else { panic!("it is to be repaired") };
-    assert_eq!((apply.purpose, apply.restarts), (Purpose::Repair, Restarts::Maybe));
-    assert_eq!(apply.form.started.unwrap().template(), hashed);
-    // Nobody knows what it should be.
-    rig.engine.config_forgotten(&config("tls"));
-    let waits = rig.decide(&workload("web"));
-    assert_eq!(waits.action, Action::Nothing, "{waits:?}");
-}
-
-#[test]
-fn what_no_way_back_mends_holds_no_token() {
-    // A commit that changes nothing that pods read comes together with bad data of somebody else.
-    let mut labelled = (*env(2)).clone();
-    labelled.config = env(1).config.clone();
-    let mut rig = at_rest(1);
-    let bad = foreseen(&rig, &[], 2);
-    spoil(&mut rig, &web(1, &["tls"]), bad);
-    rig.engine.config_data(&config("tls"), Known::Is(Some(data(&config("tls"), 2))));
-    rig.read(reading("r2", &[("env", Some(Arc::new(labelled)))]));
-    rig.settle();
-    assert_eq!(rig.world.book.claims.len(), 0, "{:?}", rig.world.log);
-    assert!(rig.engine.in_flight().is_empty());
-    // Others go on.
-    rig.read(reading("r3", &[("a", Some(desired(&workload("a"), 1, "a")))]));
-    rig.settle();
-    rig.read(reading("r4", &[("a", Some(desired(&workload("a"), 2, "a")))]));
-    rig.settle();
-    let a = desired(&workload("a"), 2, "a");
-    assert_eq!(rig.world.things[&workload("a")].release.clone().unwrap().hash, a.hash);
-    tell(&mut rig, 3);
-    rig.settle();
-    assert_eq!(rig.world.things[&workload("web")].phase, RollPhase::Settled);
-}
-
-#[test]
-fn a_hold_on_the_configuration_does_not_hold_up_its_workload() {
-    let mut rig = at_rest(3);
-    let until = "2999-01-01T00:00:00Z";
-    let rv = rig.world.tick();
-    let thing = rig.world.things.get_mut(&config("env")).unwrap();
-    thing.asked = Asked::parse(None, None, Some(&format!("t until={until} busy")));
-    thing.rv = rv;
-    assert!(thing.asked.is_some());
-    rig.world.announce(&config("env"));
-    rig.settle();
-    rig.read(reading("r2", &[("env", Some(env(2)))]));
-    tell(&mut rig, 2);
-    rig.settle();
-    assert_eq!(rig.world.log, wrote(&[workload("web")]), "for the Secret alone");
-    let rv = rig.world.tick();
-    let thing = rig.world.things.get_mut(&config("env")).unwrap();
-    (thing.asked, thing.rv) = (None, rv);
-    rig.world.announce(&config("env"));
-    rig.settle();
-    assert_eq!(rig.world.log[1..], wrote(&[config("env"), workload("web")]));
 }
