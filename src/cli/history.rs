@@ -4,16 +4,16 @@ use serde_json::Value;
 
 use super::object_name::ObjectName;
 use super::target::{Desk, Target};
-use super::{CommandError, Exit, Terminal};
+use super::{CommandError, Exit, Terminal, facts};
 use crate::cluster::Lookup;
 use crate::daemon;
-use crate::engine::{Release, is_workload};
-use crate::object::{GroupKind, RELEASE, at, text_at};
+use crate::engine::{Authored, Book, Release, is_workload};
+use crate::object::{GroupKind, RELEASE, Revision, at, text_at};
 
 /// One revision of a workload.
 struct Line {
     number: i64,
-    commit: String,
+    revision: Option<Revision>,
     when: String,
     hash: String,
 }
@@ -27,13 +27,39 @@ pub(super) async fn print(desk: &Desk, name: &ObjectName, terminal: &Terminal) -
     }
     let mut lines = lines(desk, &target).await?;
     lines.sort_by_key(|line| std::cmp::Reverse(line.number));
-    terminal.print(&format!("{:<8}  {:<12}  {:<20}  OUTCOME\n", "REVISION", "COMMIT", "SINCE"))?;
-    for line in &lines {
-        let outcome = outcome(&target, line);
-        terminal
-            .print(&format!("{:<8}  {:<12}  {:<20}  {outcome}\n", line.number, line.commit, line.when))?;
-    }
+    let book = facts::book(desk).await?;
+    let heads = ["REVISION", "COMMIT", "AUTHOR", "SUBJECT", "SINCE", "OUTCOME"].map(str::to_owned);
+    let told = lines.iter().map(|line| {
+        let authored = line.revision.as_ref().and_then(|revision| authored(&book, &target, revision));
+        let authored = authored.unwrap_or_else(|| Authored::of("-", "-"));
+        let commit = line.revision.as_ref().map_or("-", |revision| revision.short());
+        let cells = [&line.number.to_string(), commit, &authored.author, &authored.subject, &line.when];
+        let [number, commit, author, subject, when] = cells.map(str::to_owned);
+        [number, commit, author, subject, when, outcome(&target, line)]
+    });
+    let rows: Vec<[String; 6]> = std::iter::once(heads).chain(told).collect();
+    terminal.print(&columns(&rows))?;
     Ok(Exit::Done)
+}
+
+/// Who made a revision, as far as the cluster remembers: with the units that were released, are being released, or were
+/// rejected.
+fn authored(book: &Book, target: &Target, revision: &Revision) -> Option<Authored> {
+    let rejections = daemon::rejections(&target.parent);
+    let rejected = rejections.iter().map(|rejection| &rejection.unit);
+    let mut units = book.units.iter().chain(&book.past).chain(rejected);
+    units.find(|unit| unit.revision == *revision && unit.authored.is_some())?.authored.clone()
+}
+
+/// Cells under each other; the last ones as long as they are.
+fn columns(rows: &[[String; 6]]) -> String {
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..5).map(width).collect();
+    let line = |row: &[String; 6]| {
+        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}  "));
+        format!("{}{}\n", cells.collect::<String>(), row[5])
+    };
+    rows.iter().map(line).collect()
 }
 
 async fn lines(desk: &Desk, target: &Target) -> Result<Vec<Line>, CommandError> {
@@ -63,7 +89,7 @@ fn line(object: &Value) -> Line {
     let release = Release::parse(annotation(RELEASE));
     Line {
         number,
-        commit: release.as_ref().map_or("-".to_owned(), |release| release.revision.short().to_owned()),
+        revision: release.as_ref().map(|release| release.revision.clone()),
         when: text_at(object, &["metadata", "creationTimestamp"]).to_owned(),
         hash: release.map(|release| release.hash.to_string()).unwrap_or_default(),
     }

@@ -17,10 +17,10 @@ use super::act::blocking;
 use super::event::Event;
 use super::pins::Pins;
 use super::reading::{Dialect, Read};
-use crate::engine::{FileFacts, Reading, Undo};
+use crate::engine::{Authored, FileFacts, Reading, Undo};
 use crate::manifest::Scopes;
 use crate::object::{GroupKind, Hash, ObjectId, Revision};
-use crate::source::{Blob, Disk, Error, File, Reader, Snapshot, Source};
+use crate::source::{Blob, Commit, Disk, Error, File, Reader, Snapshot, Source};
 
 /// What the loop asks of a feed.
 #[derive(Debug)]
@@ -427,9 +427,14 @@ fn advance(
     }
     let mut reading =
         Reading { revision: Some(to.clone()), files: files.into_iter().collect(), ..Reading::default() };
+    reading.authored = reader.commit(to)?.map(|commit| authored(&commit));
     reading.incomplete = refusal(&snapshot);
     reading.refused.clone_from(&snapshot.refused);
     Ok(Step { snapshot, reading, unknown: unknown.into_values().flatten().collect(), scopes })
+}
+
+fn authored(commit: &Commit) -> Authored {
+    Authored::of(&commit.author, &commit.subject)
 }
 
 /// Reads files, and returns the kinds of unknown scope in each that has some.
@@ -472,6 +477,7 @@ pub(super) fn read_disk(
 ) -> (Reading, BTreeSet<GroupKind>) {
     let snapshot = &disk.snapshot;
     let mut reading = Reading { revision: Some(snapshot.revision.clone()), ..Reading::default() };
+    reading.authored = disk.commit.as_ref().map(authored);
     let mut files: BTreeMap<&Arc<str>, Read> = BTreeMap::new();
     for again in [Again::First, Again::WithDefinitions] {
         for file in &snapshot.files {

@@ -47,8 +47,30 @@ pub struct Unit {
     pub applyset: Arc<str>,
     /// The revision that changes them.
     pub revision: Revision,
+    /// Who made it.
+    pub authored: Option<Authored>,
     /// The objects.
     pub members: BTreeMap<ObjectId, Member>,
+}
+
+/// Who made a revision, and what for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Authored {
+    /// The author's name.
+    pub author: String,
+    /// The first line of the message.
+    pub subject: String,
+}
+
+/// So many characters of a name and of a subject are kept: whoever writes commits is not to fill the budget object.
+const TOLD: usize = 100;
+
+impl Authored {
+    /// What is kept of a name and of the first line of a message.
+    pub fn of(author: &str, subject: &str) -> Self {
+        let shortened = |text: &str| text.chars().take(TOLD).collect();
+        Self { author: shortened(author), subject: shortened(subject) }
+    }
 }
 
 /// One object of a unit.
@@ -136,6 +158,8 @@ struct ClaimText {
 pub(super) struct UnitText {
     source: String,
     revision: String,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    authored: Option<Authored>,
     members: Vec<MemberText>,
 }
 
@@ -239,6 +263,7 @@ impl UnitText {
         Self {
             source: unit.applyset.to_string(),
             revision: unit.revision.to_string(),
+            authored: unit.authored.clone(),
             members: unit.members.iter().map(member).collect(),
         }
     }
@@ -262,6 +287,7 @@ impl UnitText {
         Unit {
             applyset: self.source.as_str().into(),
             revision: Revision::new(&self.revision),
+            authored: self.authored,
             members: self.members.into_iter().filter_map(member).collect(),
         }
     }
@@ -294,6 +320,7 @@ mod tests {
             units: vec![Unit {
                 applyset: "a-v1".into(),
                 revision: Revision::new("new"),
+                authored: Some(Authored::of("Ann", "Bake a cake")),
                 members: [
                     (web, member(Some("new"), Good::Release(release("old")))),
                     (role.clone(), member(None, Good::Unknown)),
@@ -305,6 +332,7 @@ mod tests {
             past: vec![Unit {
                 applyset: "b-v1".into(),
                 revision: Revision::new("old"),
+                authored: None,
                 members: [(config("env"), member(Some("old"), Good::Absent))].into(),
             }],
         };
@@ -327,6 +355,7 @@ mod tests {
         let unit = |revision: usize, objects: usize| Unit {
             applyset: "a-v1".into(),
             revision: Revision::new(&revision.to_string()),
+            authored: None,
             members: (0..objects).map(|n| (config(&n.to_string()), member())).collect(),
         };
         let check = |sizes: &[usize], expected: &[usize]| {
@@ -356,6 +385,7 @@ mod tests {
         let unit = |members: &[(&str, Member)]| Unit {
             applyset: "a-v1".into(),
             revision: Revision::new("r"),
+            authored: None,
             members: members.iter().map(|(name, member)| (config(name), member.clone())).collect(),
         };
         let older = unit(&[("a", member("2", "1")), ("b", member("2", "1"))]);

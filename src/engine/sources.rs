@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::prune::Judgement;
-use super::{Acknowledged, Adopt, BlastRadius, Catalog, FileFacts, Narrowing, Paused, Prune, Rejection, Uid};
+use super::{
+    Acknowledged, Adopt, Authored, BlastRadius, Catalog, FileFacts, Narrowing, Paused, Prune, Rejection, Uid,
+};
 use crate::object::{Diagnostic, GroupKind, Hash, ObjectId, Revision};
 
 /// What the parent object of a source's inventory says.
@@ -53,6 +55,8 @@ pub struct Source {
     pub catalog: Catalog,
     /// The revision in force; none before the first read.
     pub head: Option<Revision>,
+    /// Who made it.
+    pub authored: Option<Authored>,
     /// Why its newest state was not read whole; none when it was.
     pub incomplete: Option<Arc<str>>,
     /// What of its newest state could hold manifests and is not read at all.
@@ -93,6 +97,7 @@ impl Source {
             radius,
             catalog: Catalog::default(),
             head: None,
+            authored: None,
             incomplete: Some("it has not been read yet".into()),
             refused: Vec::new(),
             inventory: None,
@@ -148,6 +153,8 @@ fn recount(counts: &mut BTreeMap<GroupKind, u32>, id: &ObjectId, before: bool, n
 pub struct Reading {
     /// The revision that was read.
     pub revision: Option<Revision>,
+    /// Who made it; none for a folder that is no commit.
+    pub authored: Option<Authored>,
     /// Files that changed, with what they hold now; nothing for one that is gone.
     pub files: Vec<(Arc<str>, Option<FileFacts>)>,
     /// Why it was not read whole, beyond files that were not understood.

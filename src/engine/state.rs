@@ -185,7 +185,7 @@ impl Engine {
             // Whether an object is finished depends on the newest revision.
             self.dirty.extend(state.waves.values().flatten().cloned());
             self.heads[source] = reading.revision.clone().unwrap_or_else(|| Revision::new(""));
-            state.head = reading.revision;
+            (state.head, state.authored) = (reading.revision, reading.authored);
             self.track_moves(source);
             self.begin_slowly();
         }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::action::{Action, Decision, Purpose, Removal, Restarts};
+use super::action::{Action, Apply, Decision, Purpose, Removal, Restarts};
 use super::book::{Book, Claim, Unit};
 use super::budget::{Ask, Bound, Priority, Scope, Shortage, Token, release};
 use super::entry::SourceId;
@@ -20,7 +20,15 @@ use crate::object::{Hash, ObjectId};
 impl Engine {
     /// Gives a write that may restart pods a claim, or makes it wait for one.
     pub(super) fn budgeted(&mut self, id: &ObjectId, decision: Decision) -> Decision {
-        if self.foresight == Foresight::AllDone || matches!(decision.action, Action::DryRun(_)) {
+        if self.foresight == Foresight::AllDone {
+            return decision;
+        }
+        if let Action::DryRun(apply) = &decision.action {
+            // Until the answer is here it keeps its place in the queue.
+            let apply = Apply { restarts: Restarts::Maybe, ..apply.clone() };
+            if let Some((ask, claim)) = self.asks_for(id, &Action::Apply(apply)) {
+                self.ask(ask, claim);
+            }
             return decision;
         }
         let Some((ask, claim)) = self.asks_for(id, &decision.action) else {

@@ -71,7 +71,9 @@ fn an_undo_takes_back_what_came_together_and_stays_until_the_content_changes() {
     why.says(&["phase", "RolledBack"]);
     why.says(&["undone by hand; it stays at the content before until the content changes in git"]);
     why.says(&["brought by revision", &old]);
-    site.rhumb(&["rollout", "history", "deploy/web"]).ends(0).says(&[short(&new), "undone by hand"]);
+    let author = repo.git(&["log", "-1", "--format=%an"]);
+    let told = format!("{}  {}  Change web.yaml  ", short(&new), author.trim());
+    site.rhumb(&["rollout", "history", "deploy/web"]).ends(0).says(&[&told, "undone by hand"]);
     site.rhumb(&["rollout", "history", "deploy/web"]).ends(0).says(&[short(&old), "in force"]);
     assert_eq!(site.data("env", "a"), "one");
     // Another content ends it.

@@ -126,7 +126,6 @@ impl Reconciler {
             }
             (Action::Apply(apply), Some(kind)) => {
                 let kind = self.watched.exactly(&apply.want.gvk).unwrap_or(kind);
-                self.tell_restart(&id, &apply);
                 self.engine.dispatched(&id, &Action::Apply(apply.clone()), now);
                 self.writes += 1;
                 self.spawn(self.hands.clone().apply(kind, id, apply));
@@ -233,6 +232,9 @@ impl Reconciler {
             (Outcome::Applied(written), Action::Apply(apply)) => apply.seen == Some(written.live.rv),
             _ => false,
         };
+        if let (Outcome::Applied(_), Action::Apply(apply), false) = (&outcome, action, unchanged) {
+            self.tell_restart(id, apply);
+        }
         self.engine.outcome(id, action, outcome, now);
         if let Some(told) = told {
             self.tell(id, if unchanged { Told::Unchanged } else { told });

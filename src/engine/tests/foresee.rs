@@ -160,3 +160,28 @@ fn what_is_taken_over_as_it_is_takes_no_token() {
     let Some(Action::Apply(apply)) = applied else { panic!("{:?}", rig.decide(&workload("web"))) };
     assert_eq!((apply.purpose, apply.restarts), (Purpose::Adopt, Restarts::No));
 }
+
+#[test]
+fn whoever_is_asked_about_keeps_the_place_in_the_queue() {
+    let names = ["a", "web"];
+    let files = |content| names.map(|name| (name, Some(desired(&workload(name), content, name))));
+    let mut rig = Rig::new(1);
+    rig.read(reading("r1", &files(1)));
+    rig.settle();
+    rig.world.log.clear();
+    rig.read(reading("r2", &files(2)));
+    let first = rig.engine.decide(&workload("a"), rig.now);
+    assert!(matches!(first.action, Action::DryRun(_)), "{first:?}");
+    // The later one is answered first.
+    let later = rig.decide(&workload("web"));
+    assert!(matches!(later.reason, Some(Reason::Budget(_))), "{later:?}");
+    rig.settle();
+    assert_eq!(rig.world.log, names.map(|name| Wrote::Changed(workload(name))));
+    // What restarts nothing gives its place up.
+    rig.world.impacts.insert(desired(&workload("a"), 3, "a").hash, ImpactKind::InPlace);
+    rig.read(reading("r3", &files(3)));
+    assert!(matches!(rig.engine.decide(&workload("a"), rig.now).action, Action::DryRun(_)));
+    assert!(matches!(rig.decide(&workload("web")).reason, Some(Reason::Budget(_))));
+    rig.decide(&workload("a"));
+    assert!(matches!(rig.decide(&workload("web")).action, Action::Apply(_)));
+}
