@@ -249,6 +249,8 @@ impl Engine {
         self.follow_again();
         self.rewant(source, id);
         self.dirty.push(id.clone());
+        // What was added goes again, and nothing else may happen that has that judged.
+        self.judge_again();
     }
 
     /// What one source wants of an object, with what was rejected replaced.

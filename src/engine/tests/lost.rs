@@ -198,3 +198,32 @@ fn where_a_unit_goes_back_to_is_written_down_when_all_of_it_is_listed() {
         assert_all_show(&rig, 1);
     }
 }
+
+#[test]
+fn what_a_failed_revision_added_is_judged_as_soon_as_its_way_back_begins() {
+    let uses = |content: u32, names: &[&str]| {
+        let mut web = (*desired(&workload("web"), content, "web")).clone();
+        web.needs = names.iter().map(|name| config(name)).collect();
+        Shared::from(web)
+    };
+    let mut rig = Rig::new(3);
+    rig.read(reading("r1", &[("web", Some(uses(1, &[])))]));
+    rig.settle();
+    rig.world.bad.insert(uses(2, &["new"]).hash);
+    let new = desired(&config("new"), 1, "new");
+    rig.read(reading("r2", &[("web", Some(uses(2, &["new"]))), ("new", Some(new))]));
+    for _ in 0..100 {
+        rig.turn();
+        // Nothing else happens any more from here on.
+        if !rig.world.rejections.is_empty() && !rig.engine.unresolved().is_empty() {
+            break;
+        }
+    }
+    assert!(!rig.engine.unresolved().is_empty());
+    rig.deliver(usize::MAX);
+    rig.engine.settle();
+    rig.resolve();
+    let decision = rig.decide(&config("new"));
+    let told = decision.reason.map(|reason| reason.to_string()).unwrap_or_default();
+    assert!(!told.contains("is not decided yet"), "{told}");
+}
