@@ -198,7 +198,7 @@ fn what_a_bad_commit_added_goes_and_what_it_removed_stays() {
     let (_daemon, observer) = at_rest(&site, &repo, &["web"]);
     repo.remove("old.yaml");
     push(&repo, &[Web::new("web", "app:broken").uses("new").file(), config("new", "two")], "Break it");
-    site.await_data("new", "key", "two");
+    await_rejection(&site, &["web"]);
     await_image(&site, "web", "app:1");
     site.await_absence("ConfigMap", "new");
     assert_eq!(site.data("old", "key"), "one");
