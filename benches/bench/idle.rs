@@ -16,7 +16,7 @@ use crate::table::{Aim, Table, progress};
 use crate::{Outcome, block_on};
 
 /// The user that the daemon is to the server.
-const USER: &str = "rhumb";
+pub(crate) const USER: &str = "rhumb";
 
 /// What the daemon says after each look at everything, at debug level.
 const RESYNCED: &str = "looked at everything";
@@ -124,10 +124,11 @@ fn resync(
 }
 
 /// The calls of the daemon so far, by verb.
-fn calls(cluster: &Cluster) -> Outcome<BTreeMap<String, usize>> {
+pub(crate) fn calls(cluster: &Cluster) -> Outcome<BTreeMap<String, usize>> {
     let mut counts = BTreeMap::new();
     for event in cluster.audit()?.into_iter().filter(|event| event.user == USER) {
-        *counts.entry(event.verb).or_default() += 1;
+        let verb = if event.dry_run { "dry run".to_owned() } else { event.verb };
+        *counts.entry(verb).or_default() += 1;
     }
     Ok(counts)
 }

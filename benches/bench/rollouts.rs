@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::api::Api;
 use crate::corpus::Manifest;
-use crate::idle::new_calls;
+use crate::idle::{USER, calls, new_calls};
 use crate::numbers::{Times, ratio};
 use crate::options::Options;
 use crate::program::{Daemon, Program, run};
@@ -18,8 +18,6 @@ use crate::repository::Repository;
 use crate::table::{Aim, Table, progress};
 use crate::{Outcome, block_on};
 
-/// The user that the daemon is to the server.
-const USER: &str = "rhumb";
 const NAMESPACE: &str = "fleet";
 /// Workloads in flight at once.
 const MOST: usize = 10;
@@ -36,7 +34,8 @@ pub(crate) fn measure(options: &Options, table: &mut Table) -> Outcome<()> {
     let before = calls(&cluster)?;
     let rolled = rolled_out(&cluster, fleet, "all", |manifests| repository.push_all(manifests))?;
     daemon.rests()?;
-    let made = new_calls(&before, &calls(&cluster)?);
+    let mut made = new_calls(&before, &calls(&cluster)?);
+    made.remove("watch");
     let ideal = ideal(fleet.count, MOST, alone);
     table.tell(&format!("{what}: one alone"), seconds(alone));
     judge(table, &what, &rolled, ideal);
@@ -300,14 +299,4 @@ fn by_kubectl(cluster: &Cluster, manifests: &[Manifest]) -> Outcome<Instant> {
         }
     });
     Ok(begun)
-}
-
-/// The calls of the daemon so far, by verb; watches last.
-fn calls(cluster: &Cluster) -> Outcome<BTreeMap<String, usize>> {
-    let mut counts = BTreeMap::new();
-    for event in cluster.audit()?.into_iter().filter(|event| event.user == USER && event.verb != "watch") {
-        let verb = if event.dry_run { "dry run".to_owned() } else { event.verb };
-        *counts.entry(verb).or_default() += 1;
-    }
-    Ok(counts)
 }

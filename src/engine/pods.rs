@@ -276,9 +276,25 @@ fn unschedulable(pod: &PodFacts) -> Option<Signal> {
 
 fn refused(pods: &WorkloadPods) -> Option<Signal> {
     let refused = pods.refused.as_ref().filter(|_| pods.newest.is_some())?;
+    if !is_refusal(&refused.message) {
+        return None;
+    }
     let (reason, message) = ("FailedCreate".into(), refused.message.clone());
     let failing = Failing { pod: None, container: None, reason, message };
     Some(Signal { from: Some(refused.since + PASSING), rank: 4, failing })
+}
+
+/// Tells whether the API server says no to a pod as it is, by a quota, admission or validation.
+///
+/// A server that cannot be reached, that has just started or whose webhook does not answer tells nothing about the
+/// pod: the controller tries again, and the deadline counts. The words are those of apimachinery's `NewForbidden` and
+/// `NewInvalid` and of a webhook's answer.
+fn is_refusal(message: &str) -> bool {
+    const REFUSALS: [&str; 3] = [" is forbidden: ", " is invalid: ", " denied the request"];
+    // Admission whose informers have not synced, and roles that have not been read, say so right after a start.
+    const STARTING: [&str; 2] = ["not yet ready to handle request", " cannot create resource "];
+    let says = |words: &[&str]| words.iter().any(|words| message.contains(words));
+    says(&REFUSALS) && !says(&STARTING)
 }
 
 fn of_pod(pod: &PodFacts, reason: &str, message: Arc<str>) -> Failing {

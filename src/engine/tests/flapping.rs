@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
+use super::pods::{self, pod};
 use super::rig::Rig;
 use super::world::{desired, reading, workload};
 use crate::engine::*;
@@ -46,23 +47,7 @@ fn in_a_step(annotations: &serde_json::Value) -> Rig {
 }
 
 fn told(rig: &mut Rig, id: &ObjectId, ready: Option<Instant>) {
-    let pod = PodFacts {
-        name: "web-1".into(),
-        uid: Uid("web-1".into()),
-        rv: Rv(1),
-        revision: Some("new".into()),
-        node: None,
-        ready: if ready.is_some() { Readiness::Ready } else { Readiness::NotReady },
-        steady_since: ready,
-        restarts: 0,
-        new_restarts: 0,
-        restarted: None,
-        trouble: None,
-        ended: None,
-        over: false,
-        terminating: false,
-        unschedulable: None,
-    };
+    let pod = ready.map_or_else(|| pod("web-1", "new"), |since| pods::ready("web-1", "new", since));
     let rv = rig.engine.live(id).unwrap().rv;
     let pods = WorkloadPods { rv, newest: Some("new".into()), pods: [pod].into(), lost: None, refused: None };
     rig.engine.pods(id, pods);

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::pods::pod;
 use super::rig::Rig;
 use super::world::{desired, gvk, id, reading};
 use crate::engine::*;
@@ -53,21 +54,9 @@ fn begin(rig: &mut Rig, content: u32) {
 /// The last pod is of this revision, and not Ready; the newest revision is another.
 fn told(rig: &mut Rig, revision: &str, newest: &str) {
     let pod = |ordinal: u32| PodFacts {
-        name: format!("db-{ordinal}").into(),
         uid: Uid(format!("{ordinal}").into()),
-        rv: Rv(1),
-        revision: Some(if ordinal == 2 { revision } else { "r1" }.into()),
-        node: None,
         ready: if ordinal == 2 { Readiness::NotReady } else { Readiness::Ready },
-        steady_since: None,
-        restarts: 0,
-        new_restarts: 0,
-        restarted: None,
-        trouble: None,
-        ended: None,
-        over: false,
-        terminating: false,
-        unschedulable: None,
+        ..pod(&format!("db-{ordinal}"), if ordinal == 2 { revision } else { "r1" })
     };
     let rv = rig.engine.live(&db()).unwrap().rv;
     let pods = WorkloadPods {

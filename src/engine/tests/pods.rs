@@ -8,6 +8,7 @@ use crate::engine::{
 
 const NEW: &str = "new";
 const OLD: &str = "old";
+const QUOTA: &str = "pods \"web-1\" is forbidden: exceeded quota: few";
 
 pub(super) fn pod(name: &str, revision: &str) -> PodFacts {
     PodFacts {
@@ -126,9 +127,9 @@ fn what_may_pass_counts_after_its_time_and_tells_when() {
         check(of(&[waiting(pod("a", NEW), reason, t)]), PASSING, &expected);
     }
     check(of(&[unscheduled(pod("a", NEW), t)]), UNSCHEDULABLE, "pod a: Unschedulable: no node");
-    let refused = Some(Refused { message: "exceeded quota".into(), since: t });
+    let refused = Some(Refused { message: QUOTA.into(), since: t });
     let quota = WorkloadPods { refused: refused.clone(), ..of(&[]) };
-    check(quota, PASSING, "no new pod can be created: FailedCreate: exceeded quota");
+    check(quota, PASSING, &format!("no new pod can be created: FailedCreate: {QUOTA}"));
     // Nobody knows whose pods were refused.
     let unknown = WorkloadPods { refused, newest: None, ..of(&[]) };
     assert_eq!((words(&unknown, t + PASSING), ripens(&unknown, t)), (String::new(), None));
@@ -137,6 +138,35 @@ fn what_may_pass_counts_after_its_time_and_tells_when() {
     let two = of(&[unscheduled(pod("a", NEW), t), waiting(pod("b", NEW), "RunContainerError", t)]);
     assert_eq!(ripens(&two, t), Some(t + PASSING));
     assert_eq!(ripens(&two, t + PASSING), Some(t + UNSCHEDULABLE));
+}
+
+#[test]
+fn only_what_the_server_says_of_the_pod_refuses_it() {
+    let t = Instant::now();
+    let check = |message: &str, expected: Option<Duration>| {
+        let refused = Some(Refused { message: message.into(), since: t });
+        let pods = WorkloadPods { refused, ..of(&[]) };
+        assert_eq!(ripens(&pods, t), expected.map(|after| t + after), "{message}");
+        assert_eq!(failing(&pods, t + UNSCHEDULABLE).is_some(), expected.is_some(), "{message}");
+    };
+    let refusals = [
+        QUOTA,
+        r#"pods "a" is forbidden: violates PodSecurity "restricted:latest": privileged"#,
+        r#"pods "a" is forbidden: error looking up service account shop/web: serviceaccount "web" not found"#,
+        r#"Pod "a" is invalid: spec.containers[0].image: Required value"#,
+        r#"admission webhook "policy.example.com" denied the request: no"#,
+    ];
+    refusals.map(|message| check(message, Some(PASSING)));
+    let passing = [
+        r#"Post "https://127.0.0.1:6443/api/v1/namespaces/shop/pods": unexpected EOF"#,
+        r#"Post "https://127.0.0.1:6443/api/v1/namespaces/shop/pods": dial tcp 127.0.0.1:6443: connect: connection refused"#,
+        r#"pods "a" is forbidden: not yet ready to handle request"#,
+        r#"pods is forbidden: User "system:kube-controller-manager" cannot create resource "pods" in API group """#,
+        r#"Internal error occurred: failed calling webhook "policy.example.com": context deadline exceeded"#,
+        r#"Internal error occurred: resource quota evaluation timed out"#,
+        "etcdserver: request timed out",
+    ];
+    passing.map(|message| check(message, None));
 }
 
 #[test]
@@ -155,7 +185,7 @@ fn a_pod_that_is_gone_at_once_is_not_missed() {
 #[test]
 fn the_signal_that_says_most_is_told_of_the_oldest_pod() {
     let t = Instant::now();
-    let refused = Some(Refused { message: "exceeded quota".into(), since: t });
+    let refused = Some(Refused { message: QUOTA.into(), since: t });
     let all = WorkloadPods {
         refused,
         ..of(&[
@@ -172,7 +202,7 @@ fn the_signal_that_says_most_is_told_of_the_oldest_pod() {
     assert_eq!(words(&of(&[silent]), t), "pod c, container c: ImagePullBackOff");
     let fewer = |count: usize| WorkloadPods { pods: all.pods[..count].into(), ..all.clone() };
     assert_eq!(words(&fewer(2), late), "pod b, container c: Restarting: it has restarted 5 times");
-    assert_eq!(words(&fewer(1), late), "no new pod can be created: FailedCreate: exceeded quota");
+    assert_eq!(words(&fewer(1), late), format!("no new pod can be created: FailedCreate: {QUOTA}"));
     assert_eq!(words(&WorkloadPods { refused: None, ..fewer(1) }, late), "pod a: Unschedulable: no node");
 }
 
