@@ -24,6 +24,16 @@ impl Rollouts {
     }
 }
 
+/// Of so many pods that were on their way: those that still are, as far as the numbers tell. A pod that comes back
+/// cannot be told from one that comes, so rather too few are left than too many.
+fn still_coming(coming: u32, was: Rolling, is: Rolling) -> u32 {
+    let more = coming.saturating_add(is.replicas.saturating_sub(was.replicas));
+    // What becomes fewer takes away those first that are not available.
+    let fewer = more.saturating_sub(was.replicas.saturating_sub(is.replicas));
+    let came = fewer.saturating_sub(is.available.saturating_sub(was.available));
+    came.min(is.replicas.saturating_sub(is.available))
+}
+
 impl Engine {
     /// Workloads that hold a token: those that roll or were told to, and those that another daemon has claimed.
     pub fn in_flight(&self) -> BTreeSet<ObjectId> {
@@ -87,12 +97,30 @@ impl Engine {
         if let Some((source, rolling, _)) = is {
             self.count_pods(id, source, 0, rolling.replicas);
         }
-        match is.map(|(source, rolling, shown)| (source, Rollouts::unavailable(rolling, shown))) {
+        self.track_coming(id, was.map(|(_, rolling, _)| rolling), is.map(|(_, rolling, _)| rolling));
+        let coming = self.rollouts.coming.get(id).copied().unwrap_or(0);
+        let away = |rolling: Rolling, shown| {
+            let away = Rollouts::unavailable(rolling, shown);
+            // While its pods are replaced nobody knows which of them are missing.
+            if rolling.phase == RollPhase::Recovering { away.saturating_sub(coming) } else { away }
+        };
+        match is.map(|(source, rolling, shown)| (source, away(rolling, shown))) {
             Some((source, away)) if away > 0 => drop(self.rollouts.away.insert(id.clone(), (source, away))),
             _ => drop(self.rollouts.away.remove(id)),
         }
         self.rollouts.stale = true;
         self.show_roll(id);
+    }
+
+    /// A workload that was shown with these numbers is shown with those.
+    fn track_coming(&mut self, id: &ObjectId, was: Option<Rolling>, is: Option<Rolling>) {
+        let coming = self.rollouts.coming.get(id).copied().unwrap_or(0);
+        let coming = was.zip(is).map_or(0, |(was, is)| still_coming(coming, was, is));
+        if coming > 0 {
+            self.rollouts.coming.insert(id.clone(), coming);
+        } else {
+            self.rollouts.coming.remove(id);
+        }
     }
 
     fn count_pods(&mut self, id: &ObjectId, source: SourceId, before: u32, now: u32) {
@@ -123,5 +151,30 @@ impl Engine {
         let changed =
             |(id, now): &(&ObjectId, &Option<Shortage>)| before.get(*id).map(kind) != Some(kind(now));
         self.dirty.extend(self.rollouts.permits.iter().filter(changed).map(|(id, _)| id.clone()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pods_that_a_larger_count_asks_for_are_on_their_way_until_they_are_available() {
+        let check = |states: &[(u32, u32)], expected: &[u32]| {
+            let numbers = |(replicas, available)| Rolling { replicas, available, ..Rolling::default() };
+            let mut coming = 0;
+            let found = states.windows(2).map(|pair| {
+                coming = still_coming(coming, numbers(pair[0]), numbers(pair[1]));
+                coming
+            });
+            assert_eq!(found.collect::<Vec<_>>(), expected, "{states:?}");
+        };
+        check(&[(3, 3), (10, 3), (10, 6), (10, 10)], &[7, 4, 0]);
+        // A pod that fails meanwhile is away; one that comes back is taken for one that comes.
+        check(&[(3, 3), (10, 3), (10, 2), (10, 3), (10, 10)], &[7, 7, 6, 0]);
+        check(&[(3, 3), (10, 3), (5, 3), (3, 3)], &[7, 2, 0]);
+        check(&[(3, 2), (3, 1), (3, 3)], &[0, 0]);
+        check(&[(3, 2), (4, 2), (4, 3), (4, 4)], &[1, 0, 0]);
+        check(&[(0, 0), (3, 0), (3, 3)], &[3, 0]);
     }
 }

@@ -31,6 +31,8 @@ pub(super) struct Rollouts {
     pub(super) rolls: BTreeMap<ObjectId, Roll>,
     /// Pods that are unavailable on workloads of ours.
     pub(super) away: BTreeMap<ObjectId, (SourceId, u32)>,
+    /// Pods that a larger count has asked for, and that were not available yet.
+    pub(super) coming: BTreeMap<ObjectId, u32>,
     /// How many pods the managed workloads of each source, and of each namespace, ask for.
     pub(super) pods: HashMap<SourceId, u32>,
     pub(super) pods_in: HashMap<Arc<str>, u32>,

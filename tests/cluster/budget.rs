@@ -278,6 +278,29 @@ fn a_change_beside_a_template_that_somebody_changed_waits_for_a_token() {
     assert_eq!(order.first().map(String::as_str), Some("stuck"), "{order:?}");
 }
 
+#[test]
+fn pods_that_a_scale_asks_for_hold_nobody_up() {
+    let site = Site::new("budget-scale");
+    let big = |replicas| {
+        yaml::workload("Deployment", "big", replicas, "nginx:1", "{controlplane/ready-delay: 10s}")
+    };
+    let web = |image: &str| yaml::deployment("web", 4, image);
+    let repo = Repo::new(&[("big.yaml", big(1)), ("web.yaml", web("nginx:1"))]);
+    let _daemon = site.configured(&site.configuration(repo.path(), "budget: {maxUnavailable: 1, soak: 0s}"));
+    site.await_rollout("big");
+    site.await_rollout("web");
+    repo.change("big.yaml", &big(5));
+    let available = || site.value("Deployment", "big", "/status/availableReplicas");
+    until("its pods are made", || site.value("Deployment", "big", "/status/replicas") == json!(5));
+    repo.change("web.yaml", &web("nginx:2"));
+    until("web rolls", || {
+        site.value("Deployment", "web", "/spec/template/spec/containers/0/image") == json!("nginx:2")
+    });
+    assert_eq!(available(), json!(1), "it has not waited for these pods");
+    site.await_rollout("big");
+    site.await_rollout("web");
+}
+
 fn autoscaler(target: &str) -> String {
     format!(
         "apiVersion: autoscaling/v2
