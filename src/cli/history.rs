@@ -5,9 +5,9 @@ use serde_json::Value;
 use super::object_name::ObjectName;
 use super::target::{Desk, Target};
 use super::{CommandError, Exit, Terminal, facts};
-use crate::cluster::Lookup;
+use crate::cluster::{Lookup, applyset_id};
 use crate::daemon;
-use crate::engine::{Authored, Book, Release, is_workload};
+use crate::engine::{Authored, Release, is_workload};
 use crate::object::{GroupKind, RELEASE, Revision, at, text_at};
 
 /// One revision of a workload.
@@ -29,8 +29,9 @@ pub(super) async fn print(desk: &Desk, name: &ObjectName, terminal: &Terminal) -
     lines.sort_by_key(|line| std::cmp::Reverse(line.number));
     let book = facts::book(desk).await?;
     let heads = ["REVISION", "COMMIT", "AUTHOR", "SUBJECT", "SINCE", "OUTCOME"].map(str::to_owned);
+    let applyset = applyset_id(&desk.system, &target.source);
     let told = lines.iter().map(|line| {
-        let authored = line.revision.as_ref().and_then(|revision| authored(&book, &target, revision));
+        let authored = line.revision.as_ref().and_then(|revision| book.author(&applyset, revision).cloned());
         let authored = authored.unwrap_or_else(|| Authored::of("-", "-"));
         let commit = line.revision.as_ref().map_or("-", |revision| revision.short());
         let cells = [&line.number.to_string(), commit, &authored.author, &authored.subject, &line.when];
@@ -40,15 +41,6 @@ pub(super) async fn print(desk: &Desk, name: &ObjectName, terminal: &Terminal) -
     let rows: Vec<[String; 6]> = std::iter::once(heads).chain(told).collect();
     terminal.print(&columns(&rows))?;
     Ok(Exit::Done)
-}
-
-/// Who made a revision, as far as the cluster remembers: with the units that were released, are being released, or were
-/// rejected.
-fn authored(book: &Book, target: &Target, revision: &Revision) -> Option<Authored> {
-    let rejections = daemon::rejections(&target.parent);
-    let rejected = rejections.iter().map(|rejection| &rejection.unit);
-    let mut units = book.units.iter().chain(&book.past).chain(rejected);
-    units.find(|unit| unit.revision == *revision && unit.authored.is_some())?.authored.clone()
 }
 
 /// Cells under each other; the last ones as long as they are.

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::Release;
+use super::authors::{Commit, CommitText};
 use crate::object::{GroupKind, Hash, ObjectId, Revision};
 
 /// What the budget object says.
@@ -21,6 +22,8 @@ pub struct Book {
     pub units: Vec<Unit>,
     /// Units that were released, the newest last: what an undo goes back to.
     pub past: Vec<Unit>,
+    /// Who made the newest revisions.
+    pub commits: Vec<Commit>,
 }
 
 /// So many objects are remembered of units that were released: some 50 KB, in an object that is written twice for
@@ -47,30 +50,8 @@ pub struct Unit {
     pub applyset: Arc<str>,
     /// The revision that changes them.
     pub revision: Revision,
-    /// Who made it.
-    pub authored: Option<Authored>,
     /// The objects.
     pub members: BTreeMap<ObjectId, Member>,
-}
-
-/// Who made a revision, and what for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Authored {
-    /// The author's name.
-    pub author: String,
-    /// The first line of the message.
-    pub subject: String,
-}
-
-/// So many characters of a name and of a subject are kept: whoever writes commits is not to fill the budget object.
-const TOLD: usize = 100;
-
-impl Authored {
-    /// What is kept of a name and of the first line of a message.
-    pub fn of(author: &str, subject: &str) -> Self {
-        let shortened = |text: &str| text.chars().take(TOLD).collect();
-        Self { author: shortened(author), subject: shortened(subject) }
-    }
 }
 
 /// One object of a unit.
@@ -141,6 +122,8 @@ struct BookText {
     units: Vec<UnitText>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     past: Vec<UnitText>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    commits: Vec<CommitText>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -158,8 +141,6 @@ struct ClaimText {
 pub(super) struct UnitText {
     source: String,
     revision: String,
-    #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    authored: Option<Authored>,
     members: Vec<MemberText>,
 }
 
@@ -209,6 +190,7 @@ impl Book {
             claims: read.claims.iter().filter_map(claim).collect(),
             units: read.units.into_iter().map(UnitText::read).collect(),
             past: read.past.into_iter().map(UnitText::read).collect(),
+            commits: read.commits.into_iter().map(CommitText::read).collect(),
         })
     }
 
@@ -225,6 +207,7 @@ impl Book {
             claims: self.claims.iter().map(claim).collect(),
             units: self.units.iter().map(UnitText::of).collect(),
             past: self.past.iter().map(UnitText::of).collect(),
+            commits: self.commits.iter().map(CommitText::of).collect(),
         };
         serde_json::to_string(&text).unwrap_or_default()
     }
@@ -263,7 +246,6 @@ impl UnitText {
         Self {
             source: unit.applyset.to_string(),
             revision: unit.revision.to_string(),
-            authored: unit.authored.clone(),
             members: unit.members.iter().map(member).collect(),
         }
     }
@@ -287,7 +269,6 @@ impl UnitText {
         Unit {
             applyset: self.source.as_str().into(),
             revision: Revision::new(&self.revision),
-            authored: self.authored,
             members: self.members.into_iter().filter_map(member).collect(),
         }
     }
@@ -295,6 +276,7 @@ impl UnitText {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Authored;
     use super::*;
 
     #[test]
@@ -320,7 +302,6 @@ mod tests {
             units: vec![Unit {
                 applyset: "a-v1".into(),
                 revision: Revision::new("new"),
-                authored: Some(Authored::of("Ann", "Bake a cake")),
                 members: [
                     (web, member(Some("new"), Good::Release(release("old")))),
                     (role.clone(), member(None, Good::Unknown)),
@@ -332,8 +313,12 @@ mod tests {
             past: vec![Unit {
                 applyset: "b-v1".into(),
                 revision: Revision::new("old"),
-                authored: None,
                 members: [(config("env"), member(Some("old"), Good::Absent))].into(),
+            }],
+            commits: vec![Commit {
+                applyset: "a-v1".into(),
+                revision: Revision::new("new"),
+                authored: Authored::of("Ann", "Bake a cake"),
             }],
         };
         assert_eq!(Book::parse(&book.text()).unwrap(), book);
@@ -355,7 +340,6 @@ mod tests {
         let unit = |revision: usize, objects: usize| Unit {
             applyset: "a-v1".into(),
             revision: Revision::new(&revision.to_string()),
-            authored: None,
             members: (0..objects).map(|n| (config(&n.to_string()), member())).collect(),
         };
         let check = |sizes: &[usize], expected: &[usize]| {
@@ -385,7 +369,6 @@ mod tests {
         let unit = |members: &[(&str, Member)]| Unit {
             applyset: "a-v1".into(),
             revision: Revision::new("r"),
-            authored: None,
             members: members.iter().map(|(name, member)| (config(name), member.clone())).collect(),
         };
         let older = unit(&[("a", member("2", "1")), ("b", member("2", "1"))]);

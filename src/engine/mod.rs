@@ -13,6 +13,7 @@
 
 mod action;
 mod asked;
+mod authors;
 mod book;
 mod budget;
 mod catalog;
@@ -64,9 +65,8 @@ mod words;
 pub use crate::object::{PART_OF, RELEASE};
 pub use action::{Action, Apply, Decision, Guard, Purpose, Removal, Restarts};
 pub use asked::{Acknowledged, Asked, GivenOrder, HOLD, Hold, ORDER, PAUSED, Paused, Verb};
-pub use book::{
-    Authored, Book, Claim, Good, Member, NotABook, Restarted, Unit, object_word, parse_object_word,
-};
+pub use authors::{Authored, Commit};
+pub use book::{Book, Claim, Good, Member, NotABook, Restarted, Unit, object_word, parse_object_word};
 pub use budget::{
     Amount, Ask, Bound, Budget, Load, Narrowing, NotAnAmount, OnFailure, Priority, Scope, Shortage, Token,
     release,

@@ -475,7 +475,6 @@ impl Engine {
         let unit = Unit {
             applyset: self.applysets[undo.source].clone(),
             revision: undo.from.clone(),
-            authored: None,
             members: undo.objects.iter().map(member).collect(),
         };
         self.undone(undo.source, id, unit, to)

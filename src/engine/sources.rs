@@ -55,8 +55,8 @@ pub struct Source {
     pub catalog: Catalog,
     /// The revision in force; none before the first read.
     pub head: Option<Revision>,
-    /// Who made it.
-    pub authored: Option<Authored>,
+    /// Who made the revisions of which the budget object does not tell yet.
+    pub(super) authors: Vec<(Revision, Authored)>,
     /// Why its newest state was not read whole; none when it was.
     pub incomplete: Option<Arc<str>>,
     /// What of its newest state could hold manifests and is not read at all.
@@ -97,7 +97,7 @@ impl Source {
             radius,
             catalog: Catalog::default(),
             head: None,
-            authored: None,
+            authors: Vec::new(),
             incomplete: Some("it has not been read yet".into()),
             refused: Vec::new(),
             inventory: None,

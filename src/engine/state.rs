@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::action::{Action, Decision};
+use super::authors;
 use super::decide::{Sight, View, decide};
 use super::entry::{Accepted, Entry, Looked, SourceId, Topic};
 use super::orders::Orders;
@@ -185,7 +186,12 @@ impl Engine {
             // Whether an object is finished depends on the newest revision.
             self.dirty.extend(state.waves.values().flatten().cloned());
             self.heads[source] = reading.revision.clone().unwrap_or_else(|| Revision::new(""));
-            (state.head, state.authored) = (reading.revision, reading.authored);
+            state.head = reading.revision;
+            if let (Some(revision), Some(authored), false) =
+                (&state.head, reading.authored, touched.is_empty())
+            {
+                authors::note(&mut state.authors, revision, authored);
+            }
             self.track_moves(source);
             self.begin_slowly();
         }

@@ -252,6 +252,7 @@ impl Engine {
         let claims: Vec<(ObjectId, Claim)> = claims.map(|(id, claim)| (id.clone(), claim.clone())).collect();
         self.rollouts.recording.clear();
         self.rollouts.book = Some(book);
+        self.forget_authors();
         self.rollouts.stale = true;
         for (id, claim) in &claims {
             if let Some(roll) = self.rollouts.rolls.get_mut(id).filter(|roll| roll.claim.is_none()) {
@@ -323,7 +324,11 @@ impl Engine {
                 record(&mut next.units, self.unit(ask.source, id));
             }
         }
-        (next != *book).then_some(next)
+        if next == *book {
+            return None;
+        }
+        self.tell_authors(&mut next);
+        Some(next)
     }
 }
 

@@ -54,7 +54,6 @@ impl Engine {
         Unit {
             applyset: self.applysets[source].clone(),
             revision: self.sources[source].head.clone().unwrap_or_else(|| Revision::new("")),
-            authored: self.sources[source].authored.clone(),
             members: members.collect(),
         }
     }

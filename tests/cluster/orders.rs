@@ -77,7 +77,11 @@ fn an_undo_takes_back_what_came_together_and_stays_until_the_content_changes() {
     for told in [author.trim(), "Change web.yaml", "undone by hand"] {
         assert!(line.contains(told), "{told:?} in {history}");
     }
-    site.rhumb(&["rollout", "history", "deploy/web"]).ends(0).says(&[short(&old), "in force"]);
+    // The first revision only made it, and is known all the same.
+    let line = history.lines().find(|line| line.contains(short(&old))).unwrap_or(&history);
+    for told in [author.trim(), "in force"] {
+        assert!(line.contains(told), "{told:?} in {history}");
+    }
     assert_eq!(site.data("env", "a"), "one");
     // Another content ends it.
     repo.change("web.yaml", &web("nginx:3", "{}"));

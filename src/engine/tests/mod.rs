@@ -1,6 +1,7 @@
 //! The engine's specification: tables for each decision, enumerations of the small guards, and a simulated
 //! world in which commits, foreign writers, lost events and crashes come in any order.
 
+mod authors;
 mod budget;
 mod config_hash;
 mod decisions;
