@@ -9,7 +9,7 @@ use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 
 use super::help;
-use super::object_name::ObjectName;
+use super::object_name::{NotAnObjectName, ObjectName};
 use crate::config::{Duration, Name, TreePath};
 use crate::engine::{Adopt, BlastRadius};
 
@@ -346,7 +346,7 @@ pub enum RolloutCommand {
     #[command(after_help = help::PAUSE)]
     Pause(PauseArgs),
     /// End a pause
-    Resume(NameArgs),
+    Resume(ResumeArgs),
     /// Let a rollout that is held go one step on
     Promote(PromoteArgs),
     /// Take a rollout back that goes on, or has not begun
@@ -400,12 +400,20 @@ pub struct PromoteArgs {
 /// `rhumb rollout pause`.
 #[derive(Debug, Args)]
 pub struct PauseArgs {
-    /// Object, as deploy/web or shop/deployment.apps/web, or a source, as source/shop
-    #[arg(value_name = "NAME")]
+    /// Object, as deploy/web or shop/deployment.apps/web, or a source, as shop
+    #[arg(value_name = "NAME|SOURCE", value_parser = object_or_source)]
     pub object: ObjectName,
     /// Why
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     pub reason: String,
+}
+
+/// `rhumb rollout resume`.
+#[derive(Debug, Args)]
+pub struct ResumeArgs {
+    /// Object, as deploy/web or shop/deployment.apps/web, or a source, as shop
+    #[arg(value_name = "NAME|SOURCE", value_parser = object_or_source)]
+    pub object: ObjectName,
 }
 
 /// `rhumb hold`.
@@ -425,6 +433,12 @@ pub struct HoldArgs {
 /// `rhumb version`.
 #[derive(Debug, Args)]
 pub struct VersionArgs {}
+
+/// An object, or a source: a word of its own is a source's name.
+fn object_or_source(text: &str) -> Result<ObjectName, String> {
+    let source = text.parse::<Name>().ok().map(|name| ObjectName::of_source(name.as_str()));
+    source.map_or_else(|| text.parse().map_err(|error: NotAnObjectName| error.to_string()), Ok)
+}
 
 fn adopt(word: &str) -> Result<Adopt, String> {
     let known = || Adopt::ALL.map(Adopt::word).join(", ");

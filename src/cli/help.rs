@@ -95,7 +95,7 @@ What is ordered is written as an annotation, with the user's own rights, and car
 Examples:
   rhumb rollout status deploy/web --watch
   rhumb rollout undo deploy/web
-  rhumb rollout pause source/shop --reason 'release freeze'
+  rhumb rollout pause shop --reason 'release freeze'
 
 Exit codes: 0 done, 1 nothing was to be done, 2 wrong usage or no such object, 3 not reachable or
 not allowed, 5 not acknowledged within 5 s.";
@@ -121,8 +121,8 @@ Examples:
 pub(super) const PAUSE: &str = "\
 Examples:
   rhumb rollout pause deploy/web --reason 'looking at a leak'
-  rhumb rollout pause source/shop
-  rhumb rollout resume source/shop";
+  rhumb rollout pause shop
+  rhumb rollout resume shop";
 
 pub(super) const RESTART: &str = "\
 As `kubectl rollout restart` does it, with the user's own rights, at once: it does not ask the

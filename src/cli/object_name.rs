@@ -27,6 +27,16 @@ impl ObjectName {
         }
     }
 
+    /// The name of a source where objects are named too: `source/shop`.
+    pub fn of_source(name: &str) -> Self {
+        Self { namespace: None, kind: SOURCE.to_owned(), name: name.to_owned() }
+    }
+
+    /// The source that it names, if it names one.
+    pub fn source(&self) -> Option<&str> {
+        (self.kind == SOURCE && self.namespace.is_none()).then_some(&*self.name)
+    }
+
     /// Whether it means this object; a namespace that is left out is `namespace`.
     pub fn means(&self, id: &ObjectId, namespace: &Name) -> bool {
         let other = Self::of(id);
@@ -38,6 +48,9 @@ impl ObjectName {
         same_place && self.kind == other.kind && self.name == other.name
     }
 }
+
+/// What stands where the kind stands, for a source.
+const SOURCE: &str = "source";
 
 /// What kubectl calls kinds, beside their own names: short names and plurals, and those that need no group.
 const WORDS: [(&str, &[&str]); 24] = [

@@ -61,9 +61,8 @@ pub(super) enum Subject {
 impl Subject {
     /// An object, or `source/shop`.
     pub(super) async fn find(desk: &Desk, name: &ObjectName) -> Result<Self, CommandError> {
-        if name.kind == "source" && name.namespace.is_none() {
-            let parent = desk.parent(&name.name).await?;
-            return Ok(Self::Source(name.name.clone(), parent));
+        if let Some(source) = name.source() {
+            return Ok(Self::Source(source.to_owned(), desk.parent(source).await?));
         }
         Ok(Self::Object(Box::new(desk.target(name).await?)))
     }

@@ -232,7 +232,9 @@ impl Engine {
             let ended = ended.iter().find_map(|(was, is)| Some((is, one.outcome.strip_prefix(was)?)));
             let known = self.orders.answers.iter().any(|(_, answer)| answer.token == one.token);
             if let Some((is, rest)) = ended.filter(|_| !known) {
-                self.answer(source, &one.token, format!("{is}{rest}"));
+                // Until when it would have been held says nothing any more.
+                let what = rest.split_once(" until ").map_or(rest, |(what, _)| what);
+                self.answer(source, &one.token, format!("{is}{what}"));
             }
         }
     }

@@ -115,14 +115,16 @@ enum Dependency<'a> {
 impl<'a> Dependency<'a> {
     fn parse(part: &'a str) -> Option<Self> {
         let parts: Vec<&str> = part.split('/').collect();
+        // A namespace at the place of the kind, as in `ConfigMap/shop/env`, would be waited for without end.
+        let is_kind = |kind: &str| kind.starts_with(|first: char| first.is_ascii_uppercase());
         match parts[..] {
-            [group, "namespaces", namespace, kind, name] if ![namespace, kind, name].contains(&"") => {
+            [group, "namespaces", namespace, kind, name]
+                if is_kind(kind) && !namespace.is_empty() && !name.is_empty() =>
+            {
                 Some(Self::Namespaced(group, namespace, kind, name))
             }
-            [group, kind, name] if !kind.is_empty() && !name.is_empty() => {
-                Some(Self::Global(group, kind, name))
-            }
-            [kind, name] if !kind.is_empty() && !name.is_empty() => Some(Self::Near(kind, name)),
+            [group, kind, name] if is_kind(kind) && !name.is_empty() => Some(Self::Global(group, kind, name)),
+            [kind, name] if is_kind(kind) && !name.is_empty() => Some(Self::Near(kind, name)),
             _ => None,
         }
     }

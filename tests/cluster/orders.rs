@@ -152,12 +152,13 @@ fn what_is_paused_is_repaired_and_gets_nothing_new() {
     site.rhumb(&["rollout", "resume", "deploy/web"]).ends(0).says(&["resumed: Deployment"]);
     at_rest(&site, "nginx:2");
     // All of the source at once.
-    let source = format!("source/{}", site.name);
+    let source = site.name.clone();
     site.rhumb(&["rollout", "pause", &source]).ends(0).says(&["paused: source orders-pause"]);
     repo.write("other.yaml", &yaml::config_map("other", "a", "c"));
     repo.change("web.yaml", &web("nginx:3", "{}"));
     site.rhumb(&["why", "cm/other"]).ends(0).says(&["source orders-pause is paused"]);
-    site.rhumb(&["rollout", "resume", &source]).ends(0).says(&["resumed: source orders-pause"]);
+    let named = format!("source/{source}");
+    site.rhumb(&["rollout", "resume", &named]).ends(0).says(&["resumed: source orders-pause"]);
     at_rest(&site, "nginx:3");
     site.await_data("other", "a", "c");
     let run = site.rhumb(&["rollout", "resume", &source]);
@@ -182,7 +183,8 @@ fn a_hold_ends_by_itself() {
     site.rhumb(&["hold", "cm/env", "--for", "2h", "--reason", "again"]).ends(0);
     site.rhumb(&["why", "cm/env"]).ends(0).says(&["on hold until", "again"]);
     site.api.merge(&site.at("ConfigMap", "env"), "somebody", &change);
-    site.rhumb(&["release", "cm/env"]).ends(0).says(&["released: ConfigMap"]);
+    let released = site.rhumb(&["release", "cm/env"]).ends(0).all();
+    assert!(released.lines().any(|line| line == "released: ConfigMap orders-hold/env"), "{released}");
     site.await_data("env", "a", "one");
     let run = site.rhumb(&["release", "cm/env"]);
     run.ends(1).says(&["nothing to do: ConfigMap orders-hold/env is not on hold"]);

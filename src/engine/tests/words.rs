@@ -47,10 +47,11 @@ fn words_that_cannot_be_read_hold_their_object_back() {
     );
     check(json!({"rhumb.dev/recreate": "yes"}), &["error: rhumb.dev/recreate is \"yes\""]);
     check(
-        json!({"rhumb.dev/depends-on": "web, apps/Deployment/shop/web"}),
+        json!({"rhumb.dev/depends-on": "web, apps/Deployment/shop/web, ConfigMap/shop/env"}),
         &[
             "error: rhumb.dev/depends-on names \"web\", which is no object",
             "error: rhumb.dev/depends-on names \"apps/Deployment/shop/web\", which is no object",
+            "error: rhumb.dev/depends-on names \"ConfigMap/shop/env\", which is no object",
         ],
     );
     check(json!({"rhumb.dev/depends-on": "ConfigMap/a"}), &["error: ConfigMap shop/a depends on itself"]);
