@@ -79,6 +79,7 @@ impl std::fmt::Display for Trial<'_> {
     }
 }
 
+/// By what tells them apart.
 type Pods = BTreeSet<String>;
 
 impl Trial<'_> {
@@ -145,7 +146,7 @@ impl Trial<'_> {
             if let Some(count) = asked_for(&live) {
                 let pods = server.pods("shop", &format!("app={}", self.name)).await;
                 if pods.iter().all(is_ready) && pods.len() as u64 == count {
-                    return Ok((live, pods.iter().map(uid).collect()));
+                    return Ok((live, pods.iter().map(told).collect()));
                 }
             }
             if Instant::now() > deadline {
@@ -158,7 +159,7 @@ impl Trial<'_> {
     /// Waits for the first pod that comes or goes.
     async fn begun(&self, server: &Server, before: &Pods) -> Result<(), String> {
         let deadline = Instant::now() + Duration::from_mins(1);
-        while server.pods("shop", &format!("app={}", self.name)).await.iter().map(uid).collect::<Pods>()
+        while server.pods("shop", &format!("app={}", self.name)).await.iter().map(told).collect::<Pods>()
             == *before
         {
             if Instant::now() > deadline {
@@ -182,10 +183,9 @@ impl Trial<'_> {
             None => matches!(foretold.kind, ImpactKind::None | ImpactKind::InPlace) && foretold.pods == 0,
             Some(happened) => happened == foretold,
         };
-        let told = words(foretold);
-        is_so
-            .then_some(())
-            .ok_or_else(|| format!("foretold {told}, but {removed} pods went and {added} came"))
+        is_so.then_some(()).ok_or_else(|| {
+            format!("foretold {}, but these pods were there: {before:?}, and then {after:?}", words(foretold))
+        })
     }
 
     /// A change that the server refuses, for a rule that we know or for another one.
@@ -252,8 +252,17 @@ fn is_ready(pod: &Value) -> bool {
         && pod["metadata"]["deletionTimestamp"].is_null()
 }
 
-fn uid(pod: &Value) -> String {
-    pod["metadata"]["uid"].as_str().unwrap().to_owned()
+/// What tells a pod from others: those of a `StatefulSet` keep their names, so there it is the template that they were
+/// made from. Not the uid: KWOK ends what is terminating by its name alone, and now and then a second time, when the
+/// next pod has that name already. That one is made again from the same template, whatever was changed.
+fn told(pod: &Value) -> String {
+    let metadata = &pod["metadata"];
+    match metadata["ownerReferences"][0]["kind"].as_str() {
+        Some("StatefulSet") => {
+            format!("{} {}", metadata["name"], metadata["labels"]["controller-revision-hash"])
+        }
+        _ => metadata["uid"].as_str().unwrap().to_owned(),
+    }
 }
 
 fn words(impact: Impact) -> String {

@@ -390,3 +390,19 @@ fn a_newer_content_begins_anew_and_the_older_one_ends_it() {
     assert_eq!(log(&fleet), ["node-1", "node-1"]);
     fleet.assert_free();
 }
+
+#[test]
+fn what_is_let_out_of_its_steps_takes_down_no_more_than_may_be_unavailable() {
+    let (words, wide) = (manual("1"), json!({"rollingUpdate": {"maxUnavailable": "100%"}}));
+    let (first, second) = (spread(1, &words, &wide), spread(2, &words, &wide));
+    let mut fleet = Fleet::new(4, tight(), &first);
+    fleet.commit("r2", &second);
+    fleet.settle();
+    assert_eq!(fleet.shown(), "on-delete step=1");
+    let verb = Verb::PromoteFull(second.hash);
+    fleet.ask(Asked { order: Some(GivenOrder { token: "all".into(), verb }), ..Asked::default() });
+    fleet.settle();
+    assert_eq!(fleet.overlays, ["", "on-delete step=1", "narrow=1", ""]);
+    assert_eq!(fleet.done(&second).len(), 4);
+    fleet.assert_free();
+}
