@@ -2,6 +2,7 @@
 //! world in which commits, foreign writers, lost events and crashes come in any order.
 
 mod budget;
+mod carried;
 mod config_hash;
 mod decisions;
 mod evictions;
@@ -18,6 +19,7 @@ mod orders;
 mod overlay;
 mod pods;
 mod prune;
+mod refused;
 mod restart;
 mod restart_faults;
 mod returns;
@@ -26,6 +28,7 @@ mod rollouts;
 mod safety;
 mod simulation;
 mod steps;
+mod unknown;
 mod wakes;
 mod words;
 mod world;
