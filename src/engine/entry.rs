@@ -109,6 +109,8 @@ pub struct Refusal {
     pub retry: Option<Instant>,
     /// Whether the API's rule is that the field never changes.
     pub rule: Rule,
+    /// So many times in a row.
+    pub times: u32,
 }
 
 /// What kind of rule a refusal comes from.
@@ -118,6 +120,8 @@ pub enum Rule {
     Immutable,
     /// What the user may do: nothing about the content.
     Rights,
+    /// That of a webhook which does not answer: nobody knows whether it would refuse the content.
+    Webhook,
     /// Any other.
     Other,
 }

@@ -315,8 +315,9 @@ impl Engine {
 
     /// What was rejected before, and has a part in it, goes on being rejected.
     fn reject_by_hand(&mut self, source: SourceId, mut rejection: Rejection) {
-        let state = &mut self.sources[source];
+        let state = &self.sources[source];
         let known = state.inventory.iter().flat_map(|inventory| &inventory.rejections);
+        let known = known.filter(|known| !self.is_void(source, known));
         for older in known.chain(&state.rejecting) {
             let shares = older.unit.members.keys().any(|id| rejection.unit.members.contains_key(id));
             for (id, member) in older.unit.members.iter().filter(|_| shares) {
@@ -324,6 +325,7 @@ impl Engine {
             }
         }
         let members = &rejection.unit.members;
+        let state = &mut self.sources[source];
         state.rejecting.retain(|other| other.unit.members.keys().all(|id| !members.contains_key(id)));
         state.rejecting.push(rejection);
     }
@@ -377,6 +379,11 @@ impl Engine {
 
     /// Goes back to what was in force before a unit.
     fn take_back(&mut self, source: SourceId, id: &ObjectId, mut unit: Unit) -> String {
+        let unknown =
+            |(id, member): &(&ObjectId, &Member)| member.good == Good::Unknown && self.has_left(id, member);
+        if let Some((lost, _)) = unit.members.iter().find(unknown) {
+            return format!("nothing to undo: nobody knows what {lost} was before; name a revision");
+        }
         let to = match unit.members.get(id).map(|member| &member.good) {
             Some(Good::Release(good)) => good.revision.short().to_owned(),
             _ => format!("what was before {}", unit.revision.short()),

@@ -55,6 +55,9 @@ pub enum Outcome {
 impl Engine {
     /// Takes over what came of a write.
     pub fn outcome(&mut self, id: &ObjectId, action: &Action, outcome: Outcome, now: Instant) {
+        if !matches!(action, Action::DryRun(_)) {
+            self.rollouts.writing.remove(id);
+        }
         match (action, outcome) {
             (Action::Apply(apply), Outcome::Applied(written)) => self.applied(id, apply, &written.live, now),
             (Action::Delete(_, rv, removal), Outcome::Deleted) => self.deleted(id, *rv, *removal, now),
@@ -158,10 +161,14 @@ impl Engine {
                 Action::Apply(apply) | Action::DryRun(apply) => {
                     let retry = after.map(|after| now + after);
                     let text = if rule == Rule::Immutable { replaceable(&text) } else { text };
-                    entry.refused = Some(Box::new(Refusal { content: apply.want.hash, text, retry, rule }));
+                    let content = apply.want.hash;
+                    let before = entry.refused.take().filter(|before| before.content == content);
+                    let times = before.map_or(0, |before| before.times).saturating_add(1);
+                    entry.refused = Some(Box::new(Refusal { content, text, retry, rule, times }));
                     if rule == Rule::Rights {
                         self.denied.entry(rights(id)).or_default().insert(id.clone());
                     }
+                    self.end_refused_return(id);
                 }
                 _ => entry.failed = after.map(|after| (now + after, text)),
             },

@@ -116,7 +116,8 @@ impl Substitute {
 impl Instead {
     fn of(rejection: &Rejection, member: &Member) -> Self {
         let content = match (&member.good, rejection.way) {
-            (_, Way::Held) | (Good::Unknown, _) => Substitute::Stay,
+            (_, Way::Held) => Substitute::Stay,
+            (Good::Unknown, Way::Back) => Substitute::Later(Box::new(Substitute::Stay)),
             (Good::Absent, Way::Back) => Substitute::Later(Box::new(Substitute::Absent)),
             (Good::Release(release), Way::Back) => Substitute::Named(release.clone()),
         };
@@ -167,7 +168,8 @@ impl Engine {
         let known = &state.inventory.as_ref()?.rejections;
         let mut next: Vec<Rejection> = known
             .iter()
-            .filter(|known| !self.is_void(source, known) && !self.is_retried(source, known))
+            .filter(|known| !self.is_void(source, known) || self.is_needed(source, known))
+            .filter(|known| !self.is_retried(source, known))
             .cloned()
             .collect();
         for rejecting in &state.rejecting {
@@ -178,7 +180,7 @@ impl Engine {
     }
 
     /// Whether the newest revision no longer asks for exactly what was rejected.
-    fn is_void(&self, source: SourceId, rejection: &Rejection) -> bool {
+    pub(super) fn is_void(&self, source: SourceId, rejection: &Rejection) -> bool {
         let state = &self.sources[source];
         if state.head.is_none() {
             return false;
@@ -277,7 +279,8 @@ impl Engine {
         let Some((source, _)) = self.entry(id).and_then(|entry| entry.wants.first()) else { return };
         let source = *source;
         let failed_again = self.sources[source].inventory.as_ref().and_then(|inventory| {
-            inventory.rejections.iter().find(|rejection| rejection.unit.members.contains_key(id)).cloned()
+            let named = |one: &&Rejection| one.unit.members.contains_key(id) && !self.is_void(source, one);
+            inventory.rejections.iter().find(named).cloned()
         });
         let rejection = if let Some(rejection) = failed_again {
             let member = rejection.unit.members.get(id);
@@ -309,6 +312,7 @@ impl Engine {
         let Some((source, _)) = self.entry(id).and_then(|entry| entry.wants.first()) else { return false };
         let inventory = self.sources[*source].inventory.as_ref();
         let known = inventory.into_iter().flat_map(|inventory| &inventory.rejections);
+        let known = known.filter(|known| !self.is_void(*source, known));
         let rejected = self.sources[*source].rejecting.iter().chain(known);
         let rejected = rejected.into_iter().find(|rejection| rejection.unit.members.contains_key(id));
         let (way, member) = if let Some(rejection) = &rejected {

@@ -1,8 +1,10 @@
 //! Ways back begin only when all that goes back together has been read.
 //!
 //! What failed may have been any of a unit's contents, and what was good was good together. So where one of them
-//! cannot be had any more, the others do not go back without it: all stay as they are, until a person decides.
+//! cannot be had any more, or was never known, the others do not go back without it: all stay as they are, until a
+//! person decides.
 
+use super::book::Member;
 use super::budget::Token;
 use super::entry::SourceId;
 use super::rejection::{Rejection, Substitute, Way};
@@ -16,8 +18,8 @@ enum Known {
     Little,
     /// All that is needed.
     All,
-    /// That this one cannot be had.
-    Lost(ObjectId, Release),
+    /// That something cannot be had, in words.
+    Never(String),
 }
 
 impl Engine {
@@ -60,7 +62,7 @@ impl Engine {
                 match self.known_of(&rejection) {
                     Known::Little => {}
                     Known::All => self.begin_return(source, &rejection),
-                    Known::Lost(id, release) => self.give_up(source, rejection, &id, &release),
+                    Known::Never(why) => self.give_up(source, rejection, &why),
                 }
             }
         }
@@ -68,26 +70,58 @@ impl Engine {
 
     fn known_of(&self, rejection: &Rejection) -> Known {
         let substitute = |id: &ObjectId| Some(&self.entry(id)?.instead.as_ref()?.content);
-        let members = rejection.unit.members.keys();
         let mut lost = None;
-        for (id, substitute) in members.filter_map(|id| Some((id, substitute(id)?))) {
+        for (id, member) in &rejection.unit.members {
+            let Some(substitute) = substitute(id) else { continue };
             match substitute {
                 Substitute::Named(_) => return Known::Little,
                 Substitute::Later(later) => {
-                    let Substitute::Lost(release) = &**later else { continue };
-                    if !self.is_synced(&id.group_kind()) {
+                    if matches!(**later, Substitute::Stay | Substitute::Lost(_))
+                        && (!self.is_synced(&id.group_kind()) || self.is_being_written(id))
+                    {
                         return Known::Little;
                     }
-                    let shown = self.shown(id).and_then(|live| live.release.as_ref());
-                    // What never left it, or is back already, need not be read.
-                    if shown.is_none_or(|shown| shown.hash != release.hash) {
-                        lost.get_or_insert_with(|| (id.clone(), release.clone()));
-                    }
+                    lost = lost.or_else(|| self.obstacle(id, member, later));
                 }
                 _ => {}
             }
         }
-        lost.map_or(Known::All, |(id, release)| Known::Lost(id, release))
+        lost.map_or(Known::All, Known::Never)
+    }
+
+    fn is_being_written(&self, id: &ObjectId) -> bool {
+        self.rollouts.writing.contains(id)
+    }
+
+    /// Why an object cannot go back, where it would have to.
+    fn obstacle(&self, id: &ObjectId, member: &Member, to: &Substitute) -> Option<String> {
+        match to {
+            Substitute::Lost(release) => {
+                let shown = self.shown(id).and_then(|live| live.release.as_ref());
+                // What never left it, or is back already, need not be read.
+                let is_there = shown.is_some_and(|shown| shown.hash == release.hash);
+                let revision = release.revision.short();
+                (!is_there).then(|| {
+                    format!("it cannot go back, as revision {revision} of {id} cannot be read any more")
+                })
+            }
+            Substitute::Stay if self.has_left(id, member) => {
+                Some(format!("it cannot go back, as nobody knows what {id} was before"))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether an object of which nobody knows what was good has got what a unit asks for, or may have got it. What was
+    /// never written stays as it is, and nothing is torn by that.
+    pub(super) fn has_left(&self, id: &ObjectId, member: &Member) -> bool {
+        let Some(live) = self.shown(id) else { return member.content.is_none() };
+        let Some(content) = member.content else { return false };
+        let accepted = self.entry(id).and_then(|entry| entry.accepted.known());
+        let ours = self.source_of(live).is_some();
+        // Once somebody has taken the annotation away, only this process may know what it has put there.
+        let anything = ours && live.release.is_none() && accepted.is_none();
+        anything || self.shows(id, content) || accepted.is_some_and(|accepted| accepted.hash == content)
     }
 
     fn begin_return(&mut self, source: SourceId, rejection: &Rejection) {
@@ -103,12 +137,13 @@ impl Engine {
     }
 
     /// All of the unit stays as it is once the parent says so, and keeps nobody else from going on.
-    fn give_up(&mut self, source: SourceId, rejection: Rejection, lost: &ObjectId, release: &Release) {
-        let revision = release.revision.short();
-        let cause = format!(
-            "{}; it cannot go back, as revision {revision} of {lost} cannot be read any more",
-            rejection.cause
-        );
+    fn give_up(&mut self, source: SourceId, rejection: Rejection, why: &str) {
+        let cause = format!("{}; {why}", rejection.cause);
+        self.hold_instead(source, rejection, cause);
+    }
+
+    /// A way back ends where it is: all of the unit is held once the parent says so, and takes nothing of the budget.
+    pub(super) fn hold_instead(&mut self, source: SourceId, rejection: Rejection, cause: String) {
         let held = Rejection { way: Way::Held, cause: cause.into(), ..rejection };
         for id in held.unit.members.keys() {
             if let Some(roll) = self.rollouts.rolls.get_mut(id).filter(|roll| roll.failed.is_some())

@@ -57,6 +57,8 @@ pub(super) struct Rollouts {
     pub(super) recording: BTreeSet<(SourceId, ObjectId)>,
     /// Workloads whose claim is to be written.
     pub(super) claiming: BTreeSet<ObjectId>,
+    /// Objects that are being written now, and of which nobody knows what they show next.
+    pub(super) writing: BTreeSet<ObjectId>,
     /// What is known of the cluster's nodes, and of each `DaemonSet` whose pods are taken away one after another.
     pub(super) nodes: Nodes,
     pub(super) fleets: BTreeMap<ObjectId, Fleet>,

@@ -207,6 +207,7 @@ impl Engine {
 
     /// A write is on its way: it holds its token from now on.
     pub fn dispatched(&mut self, id: &ObjectId, action: &Action, now: Instant) {
+        self.rollouts.writing.insert(id.clone());
         let takes = match action {
             Action::Apply(apply) => apply.restarts == Restarts::Maybe,
             Action::Delete(_, _, Removal::Recreate) => is_workload(id),
@@ -311,7 +312,10 @@ impl Engine {
         }
         for (source, id) in &self.rollouts.recording {
             let unit = self.unit(*source, id);
-            if !unit.members.is_empty() && !next.units.iter().any(|known| holds(known, &unit)) {
+            if !unit.members.is_empty()
+                && self.is_known(&unit)
+                && !next.units.iter().any(|known| holds(known, &unit))
+            {
                 record(&mut next.units, unit);
             }
         }
@@ -319,10 +323,14 @@ impl Engine {
         let allowed = |id: &&ObjectId| matches!(permits.get(*id), Some(None));
         for id in self.rollouts.claiming.iter().filter(allowed) {
             let Some((ask, claim)) = self.rollouts.asked.get(id) else { continue };
-            next.claims.insert(id.clone(), claim.clone());
             if ask.priority == Priority::Candidate {
-                record(&mut next.units, self.unit(ask.source, id));
+                let unit = self.unit(ask.source, id);
+                if !self.is_known(&unit) {
+                    continue;
+                }
+                record(&mut next.units, unit);
             }
+            next.claims.insert(id.clone(), claim.clone());
         }
         if next == *book {
             return None;

@@ -51,14 +51,16 @@ impl Engine {
         let (units, nodes) = self.connected(source);
         let members = nodes.iter().filter(|node| units.together(node, id));
         let members = members.map(|node| (node.clone(), self.member(source, node)));
-        Unit {
+        let mut unit = Unit {
             applyset: self.applysets[source].clone(),
             revision: self.sources[source].head.clone().unwrap_or_else(|| Revision::new("")),
             members: members.collect(),
-        }
+        };
+        self.carry_over(source, &mut unit);
+        unit
     }
 
-    fn member(&self, source: SourceId, id: &ObjectId) -> Member {
+    pub(super) fn member(&self, source: SourceId, id: &ObjectId) -> Member {
         let content = self.entry(id).and_then(Entry::want).map(|(_, desired)| desired.hash);
         let good = match self.shown(id) {
             None if self.is_synced(&id.group_kind()) => Good::Absent,
@@ -68,6 +70,15 @@ impl Engine {
             Some(live) => live.release.clone().map_or(Good::Unknown, Good::Release),
         };
         Member { content, good, restarted: self.restarted_with(source, id) }
+    }
+
+    /// Whether it is known of each object of a unit what is there. Informers do not show what lacks our label, and what
+    /// is adopted must not be taken for added: going back would delete it.
+    pub(super) fn is_known(&self, unit: &Unit) -> bool {
+        unit.members.keys().all(|id| {
+            let Some(entry) = self.entry(id) else { return true };
+            self.shown(id).is_some() || entry.looked.is_some() || self.blind(id, entry).is_some()
+        })
     }
 
     /// Whether an object is in a unit that is being released.

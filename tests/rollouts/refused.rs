@@ -50,3 +50,58 @@ fn pods_that_admission_refuses() {
     let bad = Web::new("web", "app:2").uses("env").container("securityContext: {privileged: true}");
     goes_back(&site, &bad, &["violates PodSecurity"]);
 }
+
+/// A policy that came after the good content: the way back ends where it is, and its token goes to others.
+#[test]
+fn a_way_back_that_admission_refuses() {
+    let site = Site::new("no-return");
+    let web = |image: &str| Web::new("web", image).uses("env");
+    let repo = Repo::new(&[web("app:1").file(), config("env", "one"), Web::new("zone", "app:1").file()]);
+    let (daemon, observer) = at_rest_within(&site, &repo, &narrow(BUDGET), &["web", "zone"]);
+    forbid(&site, "app:1");
+    let files = [web("app:broken").file(), config("env", "two"), Web::new("zone", "app:2").file()];
+    push(&repo, &files, "Break it, and change another");
+    let told = ["going back failed too: Deployment no-return/web: refused: ", "app:1 is too old"];
+    await_rejection(&site, &[&["held"][..], &told].concat());
+    daemon.says(&told);
+    site.rhumb(&["why", "deploy/web"]).ends(0).says(&told);
+    await_image(&site, "zone", "app:2");
+    site.await_free_budget();
+    assert_eq!(site.value("Deployment", "web", IMAGE), json!("app:broken"));
+    let window = site.window();
+    push(&repo, &[config("other", "one")], "Add something else");
+    site.await_data("other", "key", "one");
+    let tried = window.to("deployments", "web");
+    assert!(tried.is_empty(), "{tried:#?}");
+    push(&repo, &[web("app:3").file()], "Mend it");
+    await_image(&site, "web", "app:3");
+    site.await_free_budget();
+    assert_eq!(observer.judge(ONE).pods, 1);
+}
+
+/// From now on no Deployment of a site may have this image.
+fn forbid(site: &Site<'_>, image: &str) {
+    let api = "admissionregistration.k8s.io/v1";
+    let rules = json!([{"apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["deployments"]}]);
+    let rule = format!("object.spec.template.spec.containers.all(one, one.image != '{image}')");
+    let policy = json!({"apiVersion": api, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": site.name}, "spec": {
+        "matchConstraints": {"resourceRules": rules},
+        "validations": [{"expression": rule, "message": format!("{image} is too old")}],
+    }});
+    let here = json!({"matchLabels": {"kubernetes.io/metadata.name": site.name}});
+    let binding = json!({"apiVersion": api, "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": site.name}, "spec": {
+        "policyName": site.name, "validationActions": ["Deny"], "matchResources": {"namespaceSelector": here},
+    }});
+    for (plural, object) in
+        [("validatingadmissionpolicies", policy), ("validatingadmissionpolicybindings", binding)]
+    {
+        site.api.create(&format!("/apis/{api}/{plural}"), "setup", &object);
+    }
+    // A policy comes into force some time after it is there: it is tried until it refuses.
+    let probe = site.at("Deployment", "web");
+    let live = site.api.get(&probe).unwrap();
+    until("the policy is in force", || {
+        let tried = site.api.call("PUT", &format!("{probe}?dryRun=All"), "application/json", &live);
+        tried.is_err_and(|refusal| refusal.to_string().contains("too old"))
+    });
+}

@@ -3,6 +3,7 @@
 
 mod authors;
 mod budget;
+mod carried;
 mod config_hash;
 mod decisions;
 mod evictions;
@@ -19,6 +20,7 @@ mod orders;
 mod overlay;
 mod pods;
 mod prune;
+mod refused;
 mod restart;
 mod restart_faults;
 mod returns;
@@ -27,6 +29,7 @@ mod rollouts;
 mod safety;
 mod simulation;
 mod steps;
+mod unknown;
 mod wakes;
 mod words;
 mod world;

@@ -1,0 +1,45 @@
+//! Ways back that the API server refuses end in a hold.
+//!
+//! What was good before may be refused by now: by a quota, by a policy that came later, for a field that never changes.
+//! A workload that waited for that to heal would keep its token from all others.
+
+use super::book::Good;
+use super::entry::Rule;
+use super::rejection::{Substitute, Way};
+use super::state::Engine;
+use super::{Recreate, is_workload};
+use crate::object::ObjectId;
+
+/// So many refusals in a row end a way back: rights and quotas are told to the API server's parts one after another.
+const REFUSALS: u32 = 5;
+
+impl Engine {
+    /// Ends the way back of a workload that is there and whose good content is refused for good.
+    pub(super) fn end_refused_return(&mut self, id: &ObjectId) {
+        let Some(source) = self.returns_in(id).filter(|_| is_workload(id) && self.shown(id).is_some()) else {
+            return;
+        };
+        let Some(why) = self.refusal_of_return(id) else { return };
+        let inventory = self.sources[source].inventory.iter();
+        let named = inventory.flat_map(|inventory| &inventory.rejections).find(|rejection| {
+            let member = rejection.unit.members.get(id);
+            let back = rejection.way == Way::Back && !self.is_void(source, rejection);
+            back && member.is_some_and(|member| matches!(member.good, Good::Release(_)))
+        });
+        let Some(rejection) = named.cloned() else { return };
+        let cause = format!("{}; going back failed too: {id}: refused: {why}", rejection.cause);
+        self.hold_instead(source, rejection, cause);
+    }
+
+    fn refusal_of_return(&self, id: &ObjectId) -> Option<String> {
+        let entry = self.entry(id)?;
+        let Substitute::Known(good, _) = &entry.instead.as_ref()?.content else { return None };
+        let refusal = entry.refused.as_ref().filter(|refusal| refusal.content == good.hash)?;
+        let final_now = match refusal.rule {
+            Rule::Webhook => false,
+            Rule::Immutable if good.traits.recreate == Recreate::Allowed => false,
+            _ => refusal.retry.is_none() || refusal.times >= REFUSALS,
+        };
+        final_now.then(|| refusal.text.to_string())
+    }
+}

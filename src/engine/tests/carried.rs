@@ -1,0 +1,133 @@
+//! What was good stays known while contents that failed are still there: a newer revision goes back to that.
+
+use std::sync::Arc;
+
+use super::rig::Rig;
+use super::world::{budget, config, desired, reading, workload};
+use crate::engine::*;
+use crate::object::{Hash, ObjectId};
+
+fn web(content: u32) -> Shared {
+    let mut web = (*desired(&workload("web"), content, "web")).clone();
+    web.needs = [config("env")].into();
+    Arc::new(web)
+}
+
+fn files(web_content: u32, env: u32) -> [(&'static str, Option<Shared>); 2] {
+    [("env", Some(desired(&config("env"), env, "env"))), ("web", Some(web(web_content)))]
+}
+
+fn hash(id: &ObjectId, content: u32) -> Hash {
+    desired(id, content, "").hash
+}
+
+#[track_caller]
+fn assert_shows(rig: &Rig, web: u32, env: u32) {
+    for (id, content) in [(workload("web"), web), (config("env"), env)] {
+        let shown = rig.world.things[&id].release.as_ref().map(|release| release.hash);
+        assert_eq!(shown, Some(hash(&id, content)), "{id}: {:#?}", rig.world.log);
+    }
+}
+
+/// Revision r1 is at rest; of web all contents from the second to the fourth fail.
+fn at_rest(onward: OnFailure) -> Rig {
+    let mut rig = Rig::new(3);
+    rig.engine = rig.fresh_with(Budget { on_failure: onward, ..budget(3) });
+    rig.read(reading("r1", &files(1, 1)));
+    rig.settle();
+    rig.world.log.clear();
+    rig.world.bad.extend((2..5).map(|content| hash(&workload("web"), content)));
+    rig
+}
+
+/// The second revision has failed, and is held as it is; then rollouts that fail go back.
+fn held() -> Rig {
+    let mut rig = at_rest(OnFailure::Hold);
+    rig.read(reading("r2", &files(2, 2)));
+    rig.settle();
+    assert_shows(&rig, 2, 2);
+    assert_eq!(rig.world.rejections[0].way, Way::Held);
+    rig.engine = rig.fresh(3);
+    rig.read(reading("r2", &files(2, 2)));
+    rig.settle();
+    rig
+}
+
+#[test]
+fn what_failed_and_is_still_there_is_not_gone_back_to() {
+    // Whatever of it the newer revision changes, all of it was good together.
+    for newer in [files(3, 3), files(3, 2), files(3, 1)] {
+        let mut rig = held();
+        rig.read(reading("r3", &newer));
+        rig.settle();
+        assert_shows(&rig, 1, 1);
+        assert_eq!(rig.world.rejections.len(), 1, "{:#?}", rig.world.rejections);
+        assert_eq!(rig.world.rejections[0].way, Way::Back);
+        assert!(rig.world.is_free());
+    }
+}
+
+#[test]
+fn whenever_the_process_dies_it_stays_known_what_was_good() {
+    for point in 0..40 {
+        let mut rig = held();
+        rig.read(reading("r3", &files(3, 3)));
+        for _ in 0..point {
+            rig.turn();
+        }
+        rig.engine = rig.fresh(3);
+        rig.read(reading("r3", &files(3, 3)));
+        rig.engine.mark_all();
+        rig.settle();
+        assert_shows(&rig, 1, 1);
+        assert!(rig.world.is_free(), "{point}");
+    }
+}
+
+#[test]
+fn it_stays_known_over_several_revisions_that_are_never_released() {
+    let mut rig = held();
+    rig.world.paused = Some(Paused { token: "p".into(), reason: "".into() });
+    rig.engine = rig.fresh(3);
+    rig.read(reading("r3", &files(3, 3)));
+    rig.settle();
+    assert_shows(&rig, 2, 2);
+    rig.world.paused = None;
+    rig.engine = rig.fresh(3);
+    rig.read(reading("r4", &files(4, 4)));
+    rig.settle();
+    assert_shows(&rig, 1, 1);
+}
+
+#[test]
+fn what_succeeds_after_it_is_good() {
+    let mut rig = held();
+    rig.read(reading("r5", &files(5, 5)));
+    rig.settle();
+    assert_shows(&rig, 5, 5);
+    assert!(rig.world.rejections.is_empty(), "{:#?}", rig.world.rejections);
+    rig.world.bad.insert(hash(&workload("web"), 6));
+    rig.read(reading("r6", &files(6, 6)));
+    rig.settle();
+    assert_shows(&rig, 5, 5);
+}
+
+/// A newer revision comes as the configuration is back, and the workload is not.
+#[test]
+fn a_way_back_that_is_replaced_in_the_middle_does_not_make_the_rest_of_it_good() {
+    let mut rig = at_rest(OnFailure::Rollback);
+    rig.read(reading("r2", &files(2, 2)));
+    let env = |rig: &Rig| rig.world.things[&config("env")].release.as_ref().map(|release| release.hash);
+    let is_halfway =
+        |rig: &Rig| !rig.world.rejections.is_empty() && env(rig) == Some(hash(&config("env"), 1));
+    for _ in 0..200 {
+        if !is_halfway(&rig) {
+            rig.turn();
+        }
+    }
+    assert!(is_halfway(&rig), "{:#?}", rig.world.log);
+    assert_shows(&rig, 2, 1);
+    rig.read(reading("r3", &files(3, 1)));
+    rig.settle();
+    assert_shows(&rig, 1, 1);
+}
