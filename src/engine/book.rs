@@ -10,6 +10,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::Release;
+use super::waiting::{Queued, QueuedText};
 use crate::object::{GroupKind, Hash, ObjectId, Revision};
 
 /// What the budget object says.
@@ -21,6 +22,8 @@ pub struct Book {
     pub units: Vec<Unit>,
     /// Units that were released, the newest last: what an undo goes back to.
     pub past: Vec<Unit>,
+    /// What waits to be rolled out, for people: nothing is decided by it.
+    pub queue: Vec<Queued>,
 }
 
 /// So many objects are remembered of units that were released: some 50 KB, in an object that is written twice for
@@ -141,6 +144,8 @@ struct BookText {
     units: Vec<UnitText>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     past: Vec<UnitText>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    queue: Vec<QueuedText>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -209,6 +214,7 @@ impl Book {
             claims: read.claims.iter().filter_map(claim).collect(),
             units: read.units.into_iter().map(UnitText::read).collect(),
             past: read.past.into_iter().map(UnitText::read).collect(),
+            queue: read.queue.into_iter().filter_map(QueuedText::read).collect(),
         })
     }
 
@@ -225,6 +231,7 @@ impl Book {
             claims: self.claims.iter().map(claim).collect(),
             units: self.units.iter().map(UnitText::of).collect(),
             past: self.past.iter().map(UnitText::of).collect(),
+            queue: self.queue.iter().map(QueuedText::of).collect(),
         };
         serde_json::to_string(&text).unwrap_or_default()
     }
@@ -335,6 +342,7 @@ mod tests {
                 authored: None,
                 members: [(config("env"), member(Some("old"), Good::Absent))].into(),
             }],
+            queue: [Some((3, 17)), None].map(queued).into(),
         };
         assert_eq!(Book::parse(&book.text()).unwrap(), book);
         assert_eq!(Book::parse("{}").unwrap(), Book::default());
@@ -343,6 +351,10 @@ mod tests {
         for wrong in ["", "web", "Deployment.apps/web", "/shop/web", "Deployment.apps/shop/"] {
             assert_eq!(parse_object_word(wrong), None, "{wrong}");
         }
+    }
+
+    fn queued(place: Option<(u32, u32)>) -> Queued {
+        Queued { id: config("env"), applyset: "a-v1".into(), place, reason: "of this".into() }
     }
 
     fn config(name: &str) -> ObjectId {

@@ -59,6 +59,7 @@ mod switch;
 mod tokens;
 mod unit;
 mod unlisted;
+mod waiting;
 mod words;
 
 pub use crate::object::{PART_OF, RELEASE};
@@ -115,6 +116,7 @@ pub use steps::{
 };
 pub use strategy::Strategy;
 pub use unlisted::GROUP_DOWN;
+pub use waiting::{EVERY, Queued, TOLD, Telling};
 pub use words::misused;
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ mod orders;
 mod overlay;
 mod pods;
 mod prune;
+mod queue;
 mod restart;
 mod restart_faults;
 mod returns;
