@@ -176,6 +176,7 @@ fn conclude(args: &ApplyArgs, pass: &Pass, plan: &Plan, terminal: &Terminal) -> 
                 terminal.print(&line(id, told, terminal.palette()))?;
             }
             terminal.print(&render::summary(plan, Tense::Did))?;
+            terminal.print(&unfinished(pass))?;
             terminal.tell(&render::diagnostics(&pass.diagnostics, terminal.error_palette()));
         }
     }
@@ -195,6 +196,17 @@ fn conclude(args: &ApplyArgs, pass: &Pass, plan: &Plan, terminal: &Terminal) -> 
         }
     }
     Ok(())
+}
+
+/// What goes on only while somebody stays, or when a person says so.
+fn unfinished(pass: &Pass) -> String {
+    let line = |(id, step): (&ObjectId, &String)| format!("unfinished: {}: {step}\n", ObjectName::of(id));
+    let lines: String = pass.held.iter().map(line).collect();
+    let Some((first, _)) = pass.held.first_key_value() else { return lines };
+    format!(
+        "{lines}hint: `rhumb run` carries it on; `rhumb rollout promote {}`, which needs that, lets a step go by hand\n",
+        ObjectName::of(first)
+    )
 }
 
 fn exit(args: &ApplyArgs, pass: &Pass) -> Exit {

@@ -144,7 +144,7 @@ pub enum Command {
     },
     /// Say what an object waits for, and which revision brought what it shows
     #[command(after_help = help::WHY)]
-    Why(NameArgs),
+    Why(WhyArgs),
     /// Keep an object as it is for a time: what differs is shown, and nothing is written
     #[command(after_help = help::HOLD)]
     Hold(HoldArgs),
@@ -362,6 +362,20 @@ pub struct NameArgs {
     /// Object, as deploy/web, sts/shop/db or shop/deployment.apps/web
     #[arg(value_name = "NAME")]
     pub object: ObjectName,
+}
+
+/// `rhumb why`.
+#[derive(Debug, Args)]
+pub struct WhyArgs {
+    /// Object, as deploy/web, sts/shop/db or shop/deployment.apps/web
+    #[arg(value_name = "NAME")]
+    pub object: ObjectName,
+    /// Directory, git repository on this host, or git URL: where the object stands in it, and what it asks for
+    #[arg(value_name = "SOURCE")]
+    pub source: Option<String>,
+    /// Where in it.
+    #[command(flatten)]
+    pub place: PlaceArgs,
 }
 
 /// `rhumb rollout status`.

@@ -41,10 +41,16 @@ pub(super) async fn plan(config: &Config) -> Result<Plan, CommandError> {
     let source = session::only(config)?;
     let state = session::state(config, &cluster).await?;
     let setup = session::once(&source, &state)?;
-    daemon::preview(&cluster, &config.namespace, setup).await.map_err(|error| match error {
-        daemon::PreviewError::Cluster(error) => error.into(),
-        daemon::PreviewError::Source(error) => error.into(),
-    })
+    Ok(daemon::preview(&cluster, &config.namespace, setup).await?)
+}
+
+impl From<daemon::PreviewError> for CommandError {
+    fn from(error: daemon::PreviewError) -> Self {
+        match error {
+            daemon::PreviewError::Cluster(error) => error.into(),
+            daemon::PreviewError::Source(error) => error.into(),
+        }
+    }
 }
 
 /// kubectl's and Flux's codes: 0 no difference, 1 differences, above that trouble.

@@ -1,13 +1,18 @@
 //! What the cluster tells of one managed object beside itself: what its source's parent and the rollout budget say.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 
+use super::object_name::ObjectName;
 use super::rollout_words::{Stand, stand};
 use super::target::{Desk, Target};
 use super::{CommandError, steps};
 use crate::cluster::applyset_id;
 use crate::daemon;
-use crate::engine::{Book, HOLD, Hold, PAUSED, Paused, Rejection, STARTED, Started, Way, is_workload};
+use crate::engine::{
+    Book, HOLD, Hold, PAUSED, Paused, Queued, Rejection, STARTED, Started, TOLD, Way, is_workload,
+};
 use crate::object::ObjectId;
 
 /// The facts about one object, as texts of the cluster.
@@ -67,7 +72,7 @@ impl Facts {
             _ if self.pending.is_some() => "PruneWaiting",
             Some(_) => "Waiting",
             None if self.paused.is_some() => "Paused",
-            None if self.unit().is_some() => "Waiting",
+            None if self.unit().is_some() || self.queued().is_some() => "Waiting",
             None => "Settled",
         }
     }
@@ -80,6 +85,11 @@ impl Facts {
         same && member.content.is_some_and(|content| content.to_string() == self.shown)
     }
 
+    /// Its place among those that wait to be rolled out.
+    pub(super) fn queued(&self) -> Option<&Queued> {
+        self.book.queue.iter().find(|queued| queued.id == self.id && *queued.applyset == *self.applyset)
+    }
+
     fn unit(&self) -> Option<&crate::engine::Unit> {
         let ours = self.book.units.iter().filter(|unit| *unit.applyset == *self.applyset);
         ours.into_iter().find(|unit| unit.members.contains_key(&self.id))
@@ -88,7 +98,8 @@ impl Facts {
     /// What keeps it from the newest revision, as far as the cluster tells.
     pub(super) fn waits(&self) -> Vec<String> {
         let because = |reason: &str| if reason.is_empty() { String::new() } else { format!(": {reason}") };
-        let mut lines = self.steps.clone();
+        let mut lines: Vec<String> = self.queued().map(ToString::to_string).into_iter().collect();
+        lines.extend(self.steps.iter().cloned());
         if let Some(hold) = &self.hold {
             let until = hold.until.map(|until| until.to_string()).unwrap_or_default();
             lines.push(format!("on hold until {until}{}", because(&hold.reason)));
@@ -130,6 +141,22 @@ pub(super) async fn book(desk: &Desk) -> Result<Book, CommandError> {
     Ok(budget.and_then(|budget| Book::parse(&budget.text).ok()).unwrap_or_default())
 }
 
+/// Those of these sources that wait, each in a line, and how many more do.
+pub(super) fn queue_lines(book: &Book, applysets: &BTreeSet<String>) -> Vec<String> {
+    let ours = book.queue.iter().filter(|queued| applysets.contains(&*queued.applyset));
+    let mut lines = Vec::new();
+    for queued in ours {
+        lines.push(format!("{}: {queued}", ObjectName::of(&queued.id)));
+        if let Some((place, of)) = queued.place
+            && place as usize == TOLD
+            && of > place
+        {
+            lines.push(format!("and {} more wait in the rollout queue", of - place));
+        }
+    }
+    lines
+}
+
 /// How much of it is taken.
 pub(super) fn budget_words(book: &Book) -> String {
     let pods: u32 = book.claims.values().map(|claim| claim.pods).sum();
@@ -138,4 +165,27 @@ pub(super) fn budget_words(book: &Book) -> String {
         count => format!("{count} workloads"),
     };
     format!("rollout budget: {workloads} with at most {pods} pods away")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::object::GroupKind;
+
+    #[test]
+    fn a_long_queue_is_told_as_far_as_it_is_known() {
+        let queued = |number: usize, applyset: &str| Queued {
+            id: ObjectId::new(&GroupKind::new("apps", "Deployment"), Some("shop"), &format!("w{number}")),
+            applyset: applyset.into(),
+            place: Some((number as u32, 170)),
+            reason: "it is so".into(),
+        };
+        let mut queue: Vec<Queued> = (1..=TOLD).map(|number| queued(number, "ours")).collect();
+        queue.push(queued(3, "another"));
+        let lines = queue_lines(&Book { queue, ..Book::default() }, &["ours".to_owned()].into());
+        assert_eq!(lines.len(), TOLD + 1);
+        let first = "shop/deployment.apps/w1: waiting in the rollout queue: 1st of 170, as it is so";
+        assert_eq!(lines[0], first);
+        assert_eq!(lines[TOLD], "and 70 more wait in the rollout queue");
+    }
 }

@@ -64,7 +64,8 @@ Examples:
   rhumb apply deploy/ --dry-run              let the server check it
 
 Exit codes: 0 all was sent and accepted, 1 a part waits, was refused or did not parse, 2 nothing
-could be read, 3 not reachable, 4 a guard says no, 5 not healthy in time (with --wait).";
+could be read, 3 not reachable, 4 a guard says no, 5 not healthy in time (with --wait). A step of
+a rollout that is held when it ends is told as unfinished: `rhumb run` carries it on.";
 
 pub(super) const VALIDATE: &str = "\
 Prints what is wrong with the manifests: file, line and column, the line itself, and what to do.
@@ -102,9 +103,9 @@ not allowed, 5 not acknowledged within 5 s.";
 
 pub(super) const STATUS: &str = "\
 Read from the cluster alone: the words are kubectl's, with what the rollout budget and the source
-say about it.
+say about it. What waits is told with its place in the rollout queue, and why.
 
-Exit codes: 0 nothing rolls, 1 something rolls or failed, 2 or more: an error.";
+Exit codes: 0 nothing rolls or waits, 1 something rolls, waits or failed, 2 or more: an error.";
 
 pub(super) const HISTORY: &str = "\
 Read from the ReplicaSets and ControllerRevisions that Kubernetes keeps: the newest first.
@@ -129,10 +130,12 @@ As `kubectl rollout restart` does it, with the user's own rights, at once: it do
 rollout budget. It counts as a rollout while it goes on.";
 
 pub(super) const WHY: &str = "\
-Read from the cluster alone: the object, its source's ConfigMap and the rollout budget.
+Read from the cluster alone: the object, its source's ConfigMap and the rollout budget. With a
+SOURCE, read as `rhumb diff` does it, also where the object stands in it and what that asks for.
 
 Examples:
   rhumb why deploy/web
+  rhumb why deploy/web deploy/               with the file and the line
   rhumb why shop/configmap/env";
 
 pub(super) const HOLD: &str = "\

@@ -69,7 +69,7 @@ fn carry_out(line: &CommandLine, terminal: &Terminal) -> Result<Exit, CommandErr
             prune::carry_out(command, settings::connection(global), &name, terminal)
         }
         Command::Rollout { command } => rollout::carry_out(command, global, terminal),
-        Command::Why(args) => why::carry_out(&args.object, global, terminal),
+        Command::Why(args) => why::carry_out(args, global, terminal),
         Command::Hold(args) => rollout::hold(args, global, terminal),
         Command::Release(args) => rollout::release(&args.object, global, terminal),
         Command::Version(_) => {

@@ -1,5 +1,6 @@
 //! `rhumb rollout`, `rhumb hold` and `rhumb release`.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -119,9 +120,13 @@ async fn one(desk: &Desk, name: &ObjectName) -> Result<(String, Progress), Comma
     }
     let facts = Facts::read(desk, &target).await?;
     let (words, stand) = stand(&target.object);
-    let waits = facts.waits().into_iter().chain([facts.budget()]).map(|line| format!("\n  {line}"));
-    let text = format!("{words}{}\n", waits.collect::<Vec<_>>().concat());
+    let waits = facts.queued().is_some() && stand == Stand::Done;
+    // That the content before was rolled out is not what is asked.
+    let first = (!waits).then_some(words);
+    let lines: Vec<String> = first.into_iter().chain(facts.waits()).chain([facts.budget()]).collect();
+    let text = format!("{}\n", lines.join("\n  "));
     let progress = match stand {
+        Stand::Done if waits => Progress::GoesOn,
         Stand::Done => Progress::Over,
         Stand::GoesOn => Progress::GoesOn,
         Stand::Failed => Progress::Failed,
@@ -133,8 +138,10 @@ async fn one(desk: &Desk, name: &ObjectName) -> Result<(String, Progress), Comma
 async fn all(desk: &Desk) -> Result<(String, Progress), CommandError> {
     let mut lines = Vec::new();
     let mut stands = Vec::new();
+    let mut applysets = BTreeSet::new();
     for (source, _) in desk.cluster.parents(&desk.system).await? {
         let set = applyset_id(&desk.system, &source);
+        applysets.insert(set.clone());
         for kind in ["Deployment", "StatefulSet", "DaemonSet"] {
             let group_kind = GroupKind::new("apps", kind);
             let Lookup::Served(kind) = desk.kinds.preferred(&group_kind) else { continue };
@@ -152,10 +159,16 @@ async fn all(desk: &Desk) -> Result<(String, Progress), CommandError> {
             }
         }
     }
+    let book = facts::book(desk).await?;
+    let queue = facts::queue_lines(&book, &applysets);
     if lines.is_empty() {
         lines.push("no workload is being rolled out\n".to_owned());
     }
-    lines.push(format!("{}\n", facts::budget_words(&facts::book(desk).await?)));
+    if !queue.is_empty() {
+        stands.push(Stand::GoesOn);
+    }
+    lines.extend(queue.iter().map(|line| format!("{line}\n")));
+    lines.push(format!("{}\n", facts::budget_words(&book)));
     let progress = if stands.contains(&Stand::GoesOn) {
         Progress::GoesOn
     } else if stands.is_empty() {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::CommandError;
-use super::args::{ApplyArgs, DiffArgs, Global, PlaceArgs, RunArgs, SourceArgs};
+use super::args::{ApplyArgs, DiffArgs, Global, PlaceArgs, RunArgs, SourceArgs, WhyArgs};
 use super::exit::{Exit, plain};
 use super::terminal::Terminal;
 use crate::config::{self, Config, Environment, GitSpec, GitUrl, Mode, Name, SourceSpec};
@@ -51,6 +51,17 @@ pub(super) fn default_namespace(global: &Global) -> Name {
 /// The settings of `diff`, which shows what would be deleted too.
 pub(super) fn compared(global: &Global, args: &DiffArgs) -> Result<Config, CommandError> {
     once(global, &args.source, Prune::On)
+}
+
+/// The settings of `why`, where it names a source.
+pub(super) fn explained(global: &Global, args: &WhyArgs) -> Result<Option<Config>, CommandError> {
+    let Some(source) = args.source.clone() else {
+        if args.place.reference.is_none() && args.place.path.is_none() {
+            return Ok(None);
+        }
+        return Err(CommandError::usage("--ref and --path are of a SOURCE").hint("name it behind the object"));
+    };
+    once(global, &SourceArgs { source, place: args.place.clone() }, Prune::On).map(Some)
 }
 
 /// The settings of `apply`, which deletes only when it is told to.

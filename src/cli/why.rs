@@ -1,49 +1,112 @@
 //! `rhumb why`.
 
-use super::args::Global;
+use super::args::{Global, WhyArgs};
 use super::facts::Facts;
-use super::object_name::ObjectName;
-use super::target::Target;
+use super::settings;
+use super::target::{Desk, Target};
 use super::{CommandError, Exit, Terminal, rollout, session};
-use crate::engine::{STARTED, Started, changed_words, is_workload};
+use crate::config::Config;
+use crate::daemon;
+use crate::engine::{Plan, Planned, STARTED, Started, Verdict, changed_words, is_workload};
 use crate::graph;
 use crate::health;
 use crate::object::ObjectId;
+use crate::render;
 
-/// Carries the command out.
-pub(super) fn carry_out(
-    name: &ObjectName,
-    global: &Global,
-    terminal: &Terminal,
-) -> Result<Exit, CommandError> {
+/// So many fields that differ are named.
+const NAMED: usize = 3;
+
+/// A key and what it is.
+type Line = (&'static str, String);
+
+/// Carries the command out. Whatever is wrong with the source, the cluster's own answer is told.
+pub(super) fn carry_out(args: &WhyArgs, global: &Global, terminal: &Terminal) -> Result<Exit, CommandError> {
+    let config = settings::explained(global, args);
     session::runtime()?.block_on(async {
         let desk = rollout::desk(global).await?;
-        let target = desk.target(name).await?;
-        let facts = Facts::read(&desk, &target).await?;
-        let mut lines = vec![("source", target.source.clone())];
-        match target.release() {
-            Some(release) => {
-                lines
-                    .push(("content", format!("{}, brought by revision {}", release.hash, release.revision)));
-            }
-            None => lines.push(("content", "not from a source".to_owned())),
+        let target = desk.target(&args.object).await?;
+        let plan = match config {
+            Ok(Some(config)) => planned(&desk, &target, config).await.map(Some),
+            Ok(None) => Ok(None),
+            Err(error) => Err(error),
+        };
+        let mut lines = shown(&desk, &target).await?;
+        if let Ok(Some(plan)) = &plan {
+            lines.extend(asked(&target.id, plan));
         }
-        let health = health::of_kind(&target.id.group_kind(), &target.object);
-        let told = if health.message.is_empty() { String::new() } else { format!(": {}", health.message) };
-        lines.push(("health", format!("{}{told}", health.status)));
-        if is_workload(&target.id) {
-            lines.push(("rollout", super::rollout_words::stand(&target.object).0));
-            lines.push(("budget", facts.budget()));
-            lines.extend(restarted(&target).map(|words| ("restart", words)));
-        }
-        lines.push(("phase", facts.phase().to_owned()));
-        lines.extend(facts.waits().into_iter().map(|wait| ("because", wait)));
         terminal.print(&format!("{}\n", target.id))?;
         for (key, value) in lines {
             terminal.print(&format!("  {key:<8} {value}\n"))?;
         }
+        if let Some(plan) = plan? {
+            terminal.tell(&render::diagnostics(&plan.diagnostics, terminal.error_palette()));
+        }
         Ok(Exit::Done)
     })
+}
+
+/// What the cluster says of it.
+async fn shown(desk: &Desk, target: &Target) -> Result<Vec<Line>, CommandError> {
+    let facts = Facts::read(desk, target).await?;
+    let mut lines = vec![("source", target.source.clone())];
+    match target.release() {
+        Some(release) => {
+            lines.push(("content", format!("{}, brought by revision {}", release.hash, release.revision)));
+        }
+        None => lines.push(("content", "not from a source".to_owned())),
+    }
+    let health = health::of_kind(&target.id.group_kind(), &target.object);
+    let told = if health.message.is_empty() { String::new() } else { format!(": {}", health.message) };
+    lines.push(("health", format!("{}{told}", health.status)));
+    if is_workload(&target.id) {
+        lines.push(("rollout", super::rollout_words::stand(&target.object).0));
+        lines.push(("budget", facts.budget()));
+        lines.extend(restarted(target).map(|words| ("restart", words)));
+    }
+    lines.push(("phase", facts.phase().to_owned()));
+    lines.extend(facts.waits().into_iter().map(|wait| ("because", wait)));
+    Ok(lines)
+}
+
+/// What a source asks for, read as the one that manages the object.
+async fn planned(desk: &Desk, target: &Target, mut config: Config) -> Result<Plan, CommandError> {
+    for source in &mut config.sources {
+        source.name.clone_from(&target.source);
+    }
+    let state = session::state(&config, &desk.cluster).await?;
+    let setup = session::once(&session::only(&config)?, &state)?;
+    Ok(daemon::preview_of(&desk.cluster, &desk.system, setup, &target.id).await?)
+}
+
+/// Where the object stands in the source, and whether that asks for something else than there is.
+fn asked(id: &ObjectId, plan: &Plan) -> Vec<Line> {
+    let planned = plan.objects.iter().find(|planned| planned.id == *id);
+    let Some((planned, origin)) = planned.and_then(|planned| Some((planned, planned.origin.as_ref()?)))
+    else {
+        let unread = if plan.complete { "" } else { ", but it was not read whole" };
+        return vec![("file", format!("SOURCE does not name it{unread}"))];
+    };
+    vec![("file", format!("{}:{}", origin.file, origin.line)), ("asks", difference(planned))]
+}
+
+fn difference(planned: &Planned) -> String {
+    let because = planned.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+    match planned.verdict {
+        Verdict::Unchanged => format!("for what there is{because}"),
+        Verdict::Wait => format!("it cannot be told now{because}"),
+        Verdict::Refuse => format!("for what is refused{because}"),
+        Verdict::Recreate => format!("for it to be deleted and created again{because}"),
+        Verdict::Create | Verdict::Configure | Verdict::Delete => {
+            let mut paths: Vec<String> =
+                planned.fields.iter().take(NAMED).map(|field| field.path.clone()).collect();
+            match planned.fields.len().saturating_sub(NAMED) {
+                0 => {}
+                more => paths.push(format!("{more} more")),
+            }
+            let fields = if paths.is_empty() { String::new() } else { format!(" in {}", paths.join(", ")) };
+            format!("for something else{fields}{because}")
+        }
+    }
 }
 
 /// Which change of data its pods were last restarted for, where they were.
@@ -52,4 +115,63 @@ fn restarted(target: &Target) -> Option<String> {
     let uses: Vec<ObjectId> = graph::configuration(&target.id, &target.object).into_iter().collect();
     started.template()?;
     Some(format!("its pods were restarted, as the data of {} changed", changed_words(&uses, started)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::change::{FieldChange, Impact, ImpactKind};
+    use crate::object::{GroupKind, Gvk, Origin};
+
+    fn planned(verdict: Verdict, fields: &[&str], reason: Option<&str>) -> Planned {
+        Planned {
+            id: ObjectId::new(&GroupKind::new("apps", "Deployment"), Some("shop"), "web"),
+            gvk: Gvk::new("apps", "v1", "Deployment"),
+            origin: Some(Origin { file: "deploy/web.yaml".into(), line: 12, column: 1 }),
+            wave: 0,
+            verdict,
+            impact: Impact { kind: ImpactKind::None, pods: 0 },
+            fields: fields
+                .iter()
+                .map(|path| FieldChange { path: (*path).to_owned(), before: None, after: None })
+                .collect(),
+            reason: reason.map(str::to_owned),
+            before: None,
+            after: None,
+        }
+    }
+
+    #[test]
+    fn a_source_asks_for_what_there_is_or_for_something_else() {
+        let check = |planned: &Planned, expected: &str| assert_eq!(difference(planned), expected);
+        check(&planned(Verdict::Unchanged, &[], None), "for what there is");
+        let few = planned(Verdict::Configure, &[".spec.replicas"], Some("somebody changed it"));
+        check(&few, "for something else in .spec.replicas: somebody changed it");
+        let many = planned(Verdict::Configure, &[".a", ".b", ".c", ".d", ".e"], None);
+        check(&many, "for something else in .a, .b, .c, 2 more");
+        check(&planned(Verdict::Refuse, &[], Some("no")), "for what is refused: no");
+    }
+
+    #[test]
+    fn the_file_is_told_with_its_line_or_that_there_is_none() {
+        let mut plan = Plan {
+            source: "shop".to_owned(),
+            revision: String::new(),
+            complete: true,
+            guarded: false,
+            objects: vec![planned(Verdict::Unchanged, &[], None)],
+            units: Vec::new(),
+            diagnostics: Vec::new(),
+            notes: Vec::new(),
+        };
+        let id = plan.objects[0].id.clone();
+        assert_eq!(asked(&id, &plan)[0], ("file", "deploy/web.yaml:12".to_owned()));
+        // What would be pruned is in the plan too, without a place.
+        plan.objects[0].origin = None;
+        assert_eq!(asked(&id, &plan), [("file", "SOURCE does not name it".to_owned())]);
+        plan.objects.clear();
+        plan.complete = false;
+        let unread = "SOURCE does not name it, but it was not read whole";
+        assert_eq!(asked(&id, &plan), [("file", unread.to_owned())]);
+    }
 }

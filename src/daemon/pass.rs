@@ -27,6 +27,8 @@ pub struct Pass {
     pub told: BTreeMap<ObjectId, Told>,
     /// Objects that are as wanted but not healthy, with their health.
     pub unhealthy: BTreeMap<ObjectId, String>,
+    /// Workloads that a step of their rollout holds, and what each step waits for.
+    pub held: BTreeMap<ObjectId, String>,
     /// What reading found, of all sources.
     pub diagnostics: Vec<Diagnostic>,
     /// Why a source was not read whole, by name.
@@ -64,6 +66,8 @@ impl Pass {
                 Told::Waiting(reason) => (Verdict::Wait, Some(reason.to_string())),
                 Told::Refused(reason) => (Verdict::Refuse, Some(reason.to_string())),
             };
+            let held = || Some(format!("unfinished: {}", self.held.get(id)?));
+            let reason = reason.or_else(held);
             let told = foreseen.get(id).filter(|planned| planned.verdict == verdict);
             Some(Planned {
                 id: id.clone(),

@@ -41,6 +41,31 @@ const ONLY: SourceId = 0;
 ///
 /// Fails when the API server cannot be asked at all.
 pub async fn preview(cluster: &Cluster, namespace: &str, setup: SourceSetup) -> Result<Plan, PreviewError> {
+    let (preview, decisions) = decided(cluster, namespace, setup).await?;
+    Ok(preview.plan(decisions).await)
+}
+
+/// As [`preview`], of one object alone: the plan has no other.
+///
+/// # Errors
+///
+/// As [`preview`].
+pub async fn preview_of(
+    cluster: &Cluster,
+    namespace: &str,
+    setup: SourceSetup,
+    id: &ObjectId,
+) -> Result<Plan, PreviewError> {
+    let (preview, mut decisions) = decided(cluster, namespace, setup).await?;
+    decisions.retain(|other, _| other == id);
+    Ok(preview.plan(decisions).await)
+}
+
+async fn decided(
+    cluster: &Cluster,
+    namespace: &str,
+    setup: SourceSetup,
+) -> Result<(Preview, BTreeMap<ObjectId, Decision>), PreviewError> {
     let kinds = cluster.discover().await?;
     let bytes = match &setup.files {
         Files::Followed(source) => Bytes::Store(source.reader()),
@@ -53,8 +78,7 @@ pub async fn preview(cluster: &Cluster, namespace: &str, setup: SourceSetup) -> 
     preview.scalers().await;
     preview.configs(namespace).await?;
     let decisions = preview.decide().await?;
-    let plan = preview.plan(decisions).await;
-    Ok(plan)
+    Ok((preview, decisions))
 }
 
 /// Why there is no plan.

@@ -9,6 +9,7 @@ mod fleets;
 mod orders;
 mod parents;
 mod pods;
+mod reading;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,18 +24,19 @@ use self::configs::Configs;
 use self::dispatch::Batch;
 use self::fleets::NodeWatch;
 use self::pods::Followers;
+use self::reading::Pins;
 use super::act::Hands;
 use super::contents::{Bytes, Contents};
 use super::event::Event;
-use super::feed::{Feed, Order};
-use super::inventory::{Call, Ledger, Need};
+use super::feed::Order;
+use super::inventory::{Call, Ledger};
 use super::kinds::Watched;
 use super::pass::{Ending, Pass};
 use super::reading::{Dialect, Names};
 use super::setup::{Files, Setup};
 use super::tasks::{Fatal, Tasks};
 use crate::cluster::{InformerEvent, News, Scaler, applyset_id};
-use crate::engine::{Engine, Judgement, Live, Reading, Reason, Source, SourceId, Writes};
+use crate::engine::{Engine, Judgement, Live, Reason, Source, SourceId};
 use crate::object::{GroupKind, ObjectId};
 use crate::queue::Queue;
 use crate::report::Told;
@@ -75,6 +77,8 @@ pub struct Reconciler {
     pub(super) open: BTreeMap<ObjectId, Reason>,
     pub(super) told: BTreeMap<ObjectId, Told>,
     sick: BTreeMap<ObjectId, String>,
+    /// What was last told of an object that is refused: each try says so anew.
+    refused: BTreeMap<ObjectId, String>,
     hands: Hands,
     watched: Watched,
     namespace: String,
@@ -168,6 +172,7 @@ impl Reconciler {
             open: BTreeMap::new(),
             told: BTreeMap::new(),
             sick: BTreeMap::new(),
+            refused: BTreeMap::new(),
             watched,
             namespace: setup.namespace,
             places,
@@ -272,7 +277,8 @@ impl Reconciler {
             && self.keeper.is_quiet()
             && self.configs.is_quiet()
             && !self.engine.is_reading_data();
-        let healthy = !matches!(self.until, Until::Healthy(_)) || self.is_healthy();
+        let healthy = !matches!(self.until, Until::Healthy(_))
+            || (self.is_healthy() && !self.engine.is_anything_claimed());
         (started && quiet && healthy && !self.is_listing() && !self.is_moving()).then_some(Ending::Settled)
     }
 
@@ -296,7 +302,7 @@ impl Reconciler {
             self.watched.due(),
             self.timers.confirmation,
             rollouts,
-            self.keeper.due,
+            self.keeper.wakes(),
             self.configs.due,
         ];
         others.into_iter().flatten().fold(wake, Instant::min)
@@ -465,117 +471,4 @@ impl Reconciler {
         self.open.insert(id.clone(), Reason::Retrying(why.clone(), wait));
         self.queue.add_at(id.clone(), Instant::now() + wait);
     }
-
-    fn was_read(&mut self, source: SourceId, reading: Reading, unknown: BTreeSet<GroupKind>) {
-        let facts = || reading.files.iter().filter_map(|(_, facts)| facts.as_ref());
-        let gvks: BTreeSet<_> =
-            facts().flat_map(|facts| &facts.objects).map(|desired| desired.gvk.clone()).collect();
-        let held: BTreeSet<_> =
-            facts().flat_map(|facts| &facts.held).map(|held| held.id.group_kind()).collect();
-        let scalable = facts().flat_map(|facts| &facts.objects).any(|desired| desired.ceded.is_some());
-        let touched: BTreeSet<(GroupKind, Option<String>)> = facts()
-            .flat_map(|facts| facts.objects.iter().map(|d| &d.id).chain(facts.held.iter().map(|h| &h.id)))
-            .map(|id| (id.group_kind(), id.namespace().map(str::to_owned)))
-            .collect();
-        if let Some(revision) = &reading.revision {
-            tracing::info!(source = %self.engine.source(source).name, %revision, files = reading.files.len(), "read");
-        }
-        let known = &self.engine.source(source).refused;
-        let refused = reading.refused.iter().filter(|found| !known.contains(found));
-        let found = facts().flat_map(|facts| &facts.diagnostics).chain(refused);
-        let errors = found.filter(|found| found.is_error());
-        // One pass hands them to its caller, who shows them whole.
-        for diagnostic in errors.filter(|_| self.until == Until::Stopped) {
-            tracing::warn!(code = diagnostic.code, "{}: {}", diagnostic.origin, diagnostic.message);
-        }
-        let before = self.engine.dropped();
-        self.engine.read(source, reading);
-        self.read.insert(source);
-        let dropped = self.engine.dropped();
-        if dropped > before {
-            // What it no longer wants may have moved to another one, which is asked before anything is pruned.
-            let others = self.feeds.iter().enumerate().filter(|(other, _)| *other != source);
-            for feed in others.filter_map(|(_, feed)| feed.as_ref()) {
-                let _ = feed.try_send(Order::Look(dropped));
-            }
-        }
-        let ledger = &mut self.ledgers[source];
-        ledger.need = if ledger.tells(&touched) { Need::Tidying } else { Need::Growth };
-        self.unknown.extend(unknown);
-        self.watched.want(gvks, &mut self.engine);
-        self.watched.hold(held, &mut self.engine);
-        if scalable {
-            self.watched.watch_scalers(&mut self.engine);
-        }
-        if self.engine.source(source).writes == Writes::Observed {
-            self.show_inventory(source);
-        }
-        self.hands.contents.clear();
-        self.pins = Pins::Old;
-    }
-
-    /// Revisions that contents in force were brought by stay readable.
-    fn pin(&mut self) {
-        if !self.is_idle() {
-            return;
-        }
-        self.hands.contents.clear();
-        if std::mem::replace(&mut self.pins, Pins::New) == Pins::New {
-            return;
-        }
-        let revisions = self.engine.revisions();
-        for feed in self.feeds.iter().flatten() {
-            let _ = feed.try_send(Order::Pin(revisions.clone()));
-        }
-    }
-
-    fn discovered(&mut self, kinds: crate::cluster::Kinds) {
-        self.watched.discovered(kinds, &mut self.engine);
-        if self.until == Until::Stopped {
-            self.watched.watch_parents(&self.namespace);
-        }
-        let missing = self.watched.long_missing(Instant::now());
-        if !missing.is_empty() {
-            let cluster = self.hands.cluster.clone();
-            self.spawn(async move { Event::Absent(cluster.absent(&missing).await) });
-        }
-        let scopes = self.watched.scopes();
-        for (source, files, dialect) in std::mem::take(&mut self.pending_feeds) {
-            match files {
-                Files::Followed(followed) => {
-                    let (orders, from_loop) = mpsc::channel(BACKLOG);
-                    let events = self.channels.events.clone();
-                    let feed = Feed::new(followed, dialect, scopes.clone(), events);
-                    self.tasks.keep("the reader of a source", feed.run(from_loop));
-                    self.feeds[source] = Some(orders);
-                }
-                Files::Once(disk) => {
-                    self.spawn(super::feed::once(disk, dialect, scopes.clone()));
-                }
-            }
-            self.read_parent(source);
-        }
-        let known: Vec<GroupKind> =
-            self.unknown.iter().filter(|kind| scopes.get(kind).is_some()).cloned().collect();
-        if !known.is_empty() {
-            self.unknown.retain(|kind| !known.contains(kind));
-            for feed in self.feeds.iter().flatten() {
-                let _ = feed.try_send(Order::Scopes(Box::new(scopes.clone())));
-            }
-        }
-    }
-
-    /// A kind in the version in which it is watched.
-    pub(super) fn version(&self, kind: &GroupKind) -> Option<crate::object::Gvk> {
-        self.watched.kind(kind).map(|kind| kind.gvk.clone())
-    }
-}
-
-/// Whether the sources keep the revisions readable that the cluster names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Pins {
-    /// They were told.
-    New,
-    /// Something was read since.
-    Old,
 }

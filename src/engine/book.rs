@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Release;
 use super::authors::{Commit, CommitText};
+use super::waiting::{Queued, QueuedText};
 use crate::object::{GroupKind, Hash, ObjectId, Revision};
 
 /// What the budget object says.
@@ -24,6 +25,8 @@ pub struct Book {
     pub past: Vec<Unit>,
     /// Who made the newest revisions.
     pub commits: Vec<Commit>,
+    /// What waits to be rolled out, for people: nothing is decided by it.
+    pub queue: Vec<Queued>,
 }
 
 /// So many objects are remembered of units that were released: some 50 KB, in an object that is written twice for
@@ -124,6 +127,8 @@ struct BookText {
     past: Vec<UnitText>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     commits: Vec<CommitText>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    queue: Vec<QueuedText>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -191,6 +196,7 @@ impl Book {
             units: read.units.into_iter().map(UnitText::read).collect(),
             past: read.past.into_iter().map(UnitText::read).collect(),
             commits: read.commits.into_iter().map(CommitText::read).collect(),
+            queue: read.queue.into_iter().filter_map(QueuedText::read).collect(),
         })
     }
 
@@ -208,6 +214,7 @@ impl Book {
             units: self.units.iter().map(UnitText::of).collect(),
             past: self.past.iter().map(UnitText::of).collect(),
             commits: self.commits.iter().map(CommitText::of).collect(),
+            queue: self.queue.iter().map(QueuedText::of).collect(),
         };
         serde_json::to_string(&text).unwrap_or_default()
     }
@@ -320,6 +327,7 @@ mod tests {
                 revision: Revision::new("new"),
                 authored: Authored::of("Ann", "Bake a cake"),
             }],
+            queue: [Some((3, 17)), None].map(queued).into(),
         };
         assert_eq!(Book::parse(&book.text()).unwrap(), book);
         assert_eq!(Book::parse("{}").unwrap(), Book::default());
@@ -328,6 +336,10 @@ mod tests {
         for wrong in ["", "web", "Deployment.apps/web", "/shop/web", "Deployment.apps/shop/"] {
             assert_eq!(parse_object_word(wrong), None, "{wrong}");
         }
+    }
+
+    fn queued(place: Option<(u32, u32)>) -> Queued {
+        Queued { id: config("env"), applyset: "a-v1".into(), place, reason: "of this".into() }
     }
 
     fn config(name: &str) -> ObjectId {

@@ -52,6 +52,8 @@ pub enum Eviction {
     Going,
     /// It is not, or nobody knows, and why.
     Refused(Arc<str>),
+    /// The user may not evict there at all, and which right is missing.
+    Denied(Arc<str>),
 }
 
 /// What is remembered of one DaemonSet in steps. Nothing of it has to survive.
@@ -402,12 +404,18 @@ impl Engine {
                 }
                 fleet.refused = None;
             }
-            Eviction::Refused(why) => {
+            Eviction::Refused(_) | Eviction::Denied(_) => {
                 fleet.asked.remove(&pod.uid);
                 let before = fleet.refused.take();
                 let since = before.as_ref().map_or(now, |before| before.since);
                 let wait = before.map_or(FIRST, |before| (before.wait * 2).min(LONGEST));
-                let why = format!("pod {} on node {} cannot be evicted: {why}", pod.name, pod.node).into();
+                let why = match answer {
+                    Eviction::Denied(lacks) => format!("no pod of it can be evicted: {lacks}").into(),
+                    Eviction::Refused(why) => {
+                        format!("pod {} on node {} cannot be evicted: {why}", pod.name, pod.node).into()
+                    }
+                    Eviction::Going => return,
+                };
                 fleet.refused = Some(Refusal { why, since, until: Some(now + wait), wait });
             }
         }

@@ -224,6 +224,7 @@ impl Engine {
                 self.waits.insert(id.clone(), topic);
             }
         }
+        self.note_gate(id, decision);
         self.track_wave(id);
         self.track_move(id);
     }

@@ -145,6 +145,7 @@ impl Engine {
         if !std::mem::take(&mut self.rollouts.stale) {
             return;
         }
+        self.rollouts.untold = true;
         let permits = self.permits();
         let before = std::mem::replace(&mut self.rollouts.permits, permits);
         let kind = |shortage: &Option<Shortage>| shortage.as_ref().map(std::mem::discriminant);

@@ -62,6 +62,7 @@ mod switch;
 mod tokens;
 mod unit;
 mod unlisted;
+mod waiting;
 mod words;
 
 pub use crate::object::{PART_OF, RELEASE};
@@ -117,6 +118,7 @@ pub use steps::{
 };
 pub use strategy::Strategy;
 pub use unlisted::GROUP_DOWN;
+pub use waiting::{EVERY, Queued, TOLD, Telling};
 pub use words::misused;
 
 #[cfg(test)]

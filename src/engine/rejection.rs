@@ -72,6 +72,9 @@ pub struct Instead {
     pub content: Substitute,
     /// Why, in words.
     pub cause: Arc<str>,
+    /// Whether it is the content that the newest revision asks for: others of its unit go back, or its pods have
+    /// been restarted.
+    pub kept: bool,
 }
 
 /// A content that stands in for another one.
@@ -121,7 +124,8 @@ impl Instead {
             (Good::Absent, Way::Back) => Substitute::Later(Box::new(Substitute::Absent)),
             (Good::Release(release), Way::Back) => Substitute::Named(release.clone()),
         };
-        Self { content, cause: rejection.cause.clone() }
+        let kept = matches!(&member.good, Good::Release(good) if Some(good.hash) == member.content);
+        Self { content, cause: rejection.cause.clone(), kept }
     }
 
     /// Whether it means the same as another one, as far as that has been read.
@@ -153,7 +157,8 @@ impl Instead {
     pub(super) fn told(&self) -> Option<Reason> {
         match &self.content {
             Substitute::Known(_, release) => {
-                let why = format!("{}; it is back at revision {}", self.cause, release.revision.short());
+                let stays = if self.kept { "its content stays that of" } else { "it is back at" };
+                let why = format!("{}; {stays} revision {}", self.cause, release.revision.short());
                 Some(Reason::Rejected(why.into()))
             }
             _ => self.gate(),

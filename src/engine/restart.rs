@@ -412,7 +412,9 @@ impl Engine {
 
     /// Why a unit failed, in words.
     pub(super) fn cause(&self, id: &ObjectId, unit: &Unit, why: &str) -> String {
-        let restarted = unit.members.get(id).is_some_and(|member| self.stays(id, member));
+        let restarted = unit.members.get(id).is_some_and(|member| {
+            self.stays(id, member) || (member.restarted.is_some() && self.has_template_of_before(id))
+        });
         let started = self.shown(id).and_then(|live| live.started).filter(|_| restarted);
         let because = started
             .map(|started| format!(", restarted as the data of {} changed", self.changed_words(id, started)));
@@ -421,7 +423,24 @@ impl Engine {
             let hint = "rhumb cannot bring back what is not in git; another change of it is tried again";
             return format!("{id}{because}, failed: {why}; {hint}");
         }
-        format!("revision {} failed: {id}{because}: {why}", unit.revision.short())
+        let foreign = started.is_some_and(|started| self.is_restarted_by_others(id, started));
+        let hint = if foreign { "; rhumb cannot bring back what is not in git" } else { "" };
+        format!("revision {} failed: {id}{because}: {why}{hint}", unit.revision.short())
+    }
+
+    /// Whether the newest content of a workload has the pod template of the one before it.
+    fn has_template_of_before(&self, id: &ObjectId) -> bool {
+        let Some(entry) = self.entry(id) else { return false };
+        let Some((before, (_, want))) = entry.before.as_ref().zip(entry.want()) else { return false };
+        before.template == want.template
+    }
+
+    /// Whether all the data are somebody else's that a workload was restarted for.
+    fn is_restarted_by_others(&self, id: &ObjectId, started: Started) -> bool {
+        let uses = self.entry(id).and_then(|entry| entry.want()).and_then(|(_, desired)| desired.uses());
+        let uses = uses.unwrap_or_default();
+        let mut changed = started.positions().filter_map(|position| uses.get(position)).peekable();
+        changed.peek().is_some() && changed.all(|id| !self.is_from_git(id))
     }
 
     /// What a claim is for, where a workload is restarted with the content that it has.

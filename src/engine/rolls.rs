@@ -18,7 +18,7 @@ use super::others::Other;
 use super::pods::{WorkloadPods, failing, ripens};
 use super::state::Engine;
 use super::stepping::{Step, under};
-use super::{RollPhase, Rv, Uid};
+use super::{Reason, RollPhase, Rv, Uid};
 use crate::object::{Hash, ObjectId, duration_text};
 
 /// What is known of the budget, and of what uses it.
@@ -62,6 +62,10 @@ pub(super) struct Rollouts {
     /// What is known of the cluster's nodes, and of each `DaemonSet` whose pods are taken away one after another.
     pub(super) nodes: Nodes,
     pub(super) fleets: BTreeMap<ObjectId, Fleet>,
+    /// What else than the budget keeps objects from being rolled out.
+    pub(super) gates: BTreeMap<ObjectId, Reason>,
+    /// Whether the queue may be another one than was told.
+    pub(super) untold: bool,
 }
 
 /// One workload in flight.

@@ -427,6 +427,7 @@ impl Engine {
     pub fn forget(&mut self, id: &ObjectId) {
         if self.entries.get(id).is_some_and(|entry| entry.wants.is_empty()) {
             self.entries.remove(id);
+            self.forget_gate(id);
             if !self.live.contains_key(id) {
                 self.touch(&Topic::Object(id.clone()));
             } else if self.unwanted.contains(id) {

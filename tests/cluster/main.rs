@@ -36,5 +36,6 @@ mod state;
 mod steps;
 mod support;
 mod thread;
+mod told;
 mod twice;
 mod waits;

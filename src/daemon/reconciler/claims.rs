@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use super::super::event::Event;
 use super::super::inventory::Call;
-use super::Reconciler;
+use super::{Reconciler, Until};
 use crate::cluster::{self, BudgetObject, Error, Fault};
-use crate::engine::{Book, Looked};
+use crate::engine::{Book, Looked, Telling};
 use crate::object::{Class, ObjectId};
 
 /// The shortest wait before the budget object is asked for again.
@@ -26,11 +26,13 @@ pub(super) struct Keeper {
     pub(super) due: Option<Instant>,
     /// Whether it is to be read before anything is written.
     stale: bool,
+    /// What was told of the queue.
+    telling: Telling,
 }
 
 impl Default for Keeper {
     fn default() -> Self {
-        Self { object: None, call: Call::None, due: None, stale: true }
+        Self { object: None, call: Call::None, due: None, stale: true, telling: Telling::default() }
     }
 }
 
@@ -38,6 +40,11 @@ impl Keeper {
     /// Whether nothing about it is on its way.
     pub(super) fn is_quiet(&self) -> bool {
         self.call == Call::None
+    }
+
+    /// When the loop is to come back to it.
+    pub(super) fn wakes(&self) -> Option<Instant> {
+        self.due.or(self.telling.due.filter(|_| self.is_quiet()))
     }
 }
 
@@ -59,7 +66,7 @@ impl Reconciler {
         if self.keeper.stale || waited {
             self.keeper.call = Call::Busy;
             self.spawn(async move { Event::Budget(cluster.budget(&namespace).await) });
-        } else if let Some(next) = self.engine.next_book() {
+        } else if let Some(next) = self.book_to_write(now) {
             self.keeper.call = Call::Busy;
             let known = self.keeper.object.clone();
             self.spawn(async move {
@@ -70,6 +77,17 @@ impl Reconciler {
             let others = self.engine.others();
             self.keeper.due = (!others.is_empty()).then(|| now + OTHERS);
             self.look_at_others(others);
+        }
+    }
+
+    /// The claims as they should be, or else the queue as it is. Whoever does not stay leaves no queue behind.
+    fn book_to_write(&mut self, now: Instant) -> Option<Book> {
+        let (engine, telling) = (&mut self.engine, &mut self.keeper.telling);
+        match engine.next_book() {
+            Some(next) if self.until == Until::Stopped => Some(telling.beside(engine, next, now)),
+            Some(next) => Some(engine.without_queue(next)),
+            None if self.until == Until::Stopped => telling.book(engine, now),
+            None => None,
         }
     }
 
@@ -114,9 +132,13 @@ impl Reconciler {
                 (self.keeper.object, self.keeper.stale) = (object, false);
             }
             // Somebody else wrote first: decided again on what it says now.
-            Err(error) if *error.fault() == Fault::Stale => self.keeper.stale = true,
+            Err(error) if *error.fault() == Fault::Stale => {
+                self.keeper.stale = true;
+                self.keeper.telling.failed(&mut self.engine);
+            }
             Err(error) => {
                 tracing::warn!("the budget object: {error}");
+                self.keeper.telling.failed(&mut self.engine);
                 self.keeper.stale = true;
                 let wait =
                     if matches!(error.class(), Class::Config | Class::Forbidden) { PERSON } else { AGAIN };

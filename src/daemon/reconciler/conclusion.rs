@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::super::pass::{Ending, Pass};
 use super::Reconciler;
-use crate::engine::{Judgement, Reason, Source, Want};
+use crate::engine::{Judgement, Reason, Reconcile, Source, Want};
 use crate::health::Status;
 use crate::object::{Class, Gvk, ObjectId, Origin};
 use crate::report::Told;
@@ -99,6 +99,7 @@ impl Reconciler {
         Pass {
             ending,
             unhealthy: self.unhealthy(),
+            held: self.engine.held_steps(Instant::now()),
             diagnostics: sources.iter().flat_map(Source::diagnostics).collect(),
             incomplete: incomplete.collect(),
             notes: (0..sources.len()).filter_map(|source| self.engine.unlisted(source)).collect(),
@@ -140,6 +141,10 @@ impl Reconciler {
     pub(in crate::daemon) fn unhealthy(&self) -> BTreeMap<ObjectId, String> {
         let wanted = self.engine.entries().filter(|(_, entry)| entry.want().is_some());
         let sick = wanted.filter_map(|(id, entry)| {
+            // Nothing is done about its health, as it asks.
+            if matches!(self.open.get(id), Some(Reason::LeftAlone(Reconcile::Disabled))) {
+                return None;
+            }
             // What was just written is not as healthy as the view before it.
             let written = entry.candidate().is_none();
             let live = if written { self.engine.shown(id) } else { self.engine.live(id) }?;

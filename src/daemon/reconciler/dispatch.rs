@@ -180,7 +180,10 @@ impl Reconciler {
                 let fight = |reason: Option<&Reason>| matches!(reason, Some(Reason::Fight(..)));
                 let known_fight = fight(Some(&reason)) && fight(self.open.get(id));
                 if reason.is_refusal() {
-                    self.tell(id, Told::Refused(reason.clone()));
+                    let text = reason.to_string();
+                    if self.refused.insert(id.clone(), text.clone()) != Some(text) {
+                        self.tell(id, Told::Refused(reason.clone()));
+                    }
                 } else if !passing && !known_fight {
                     let _ = self.listener.send((id.clone(), Told::Waiting(reason.clone())));
                 }
@@ -188,6 +191,9 @@ impl Reconciler {
             }
         } else {
             self.open.remove(id);
+            if matches!(action, Action::Nothing | Action::Forget) {
+                self.refused.remove(id);
+            }
             if *action == Action::Nothing && wanted {
                 self.queue.forget(id);
                 if self.until != Until::Stopped && !self.told.contains_key(id) {
@@ -221,6 +227,7 @@ impl Reconciler {
                 // A question that is answered says nothing about the write.
                 if !matches!(action, Action::DryRun(_)) {
                     self.queue.forget(id);
+                    self.refused.remove(id);
                 }
                 carried_out
             }

@@ -1,26 +1,33 @@
 //! Taking the pods of a `DaemonSet` away in its steps, and looking at the nodes while that goes on.
 
+use std::collections::BTreeSet;
 use std::time::Instant;
 
 use tokio::sync::mpsc;
 
 use super::super::event::Event;
 use super::{BACKLOG, Reconciler};
-use crate::cluster::{Evicted, Informer, InformerEvent, News};
+use crate::cluster::{Denial, Error, Evicted, Fault, Informer, InformerEvent, News};
 use crate::engine::{DuePod, Eviction, NodeFacts, NodeNews};
-use crate::object::Class;
+use crate::object::{Class, ObjectId};
 
 /// The watch of the nodes.
 pub(super) struct NodeWatch {
     open: Option<Informer>,
     /// What it tells. Each watch has one of its own, so that nothing is heard of one that was closed.
     pub(super) told: mpsc::Receiver<InformerEvent<NodeFacts>>,
+    /// Workloads of which it was told that the user may not evict their pods.
+    denied: BTreeSet<ObjectId>,
+}
+
+fn lacks_rights(error: &Error) -> bool {
+    matches!(error.fault(), Fault::Denied { by: Denial::Rbac, .. })
 }
 
 impl NodeWatch {
     /// It is not open.
     pub(super) fn closed() -> Self {
-        Self { open: None, told: mpsc::channel(1).1 }
+        Self { open: None, told: mpsc::channel(1).1, denied: BTreeSet::new() }
     }
 }
 
@@ -34,6 +41,9 @@ impl Reconciler {
                 let answer = match cluster.evict(&namespace, &pod.name, &pod.uid).await {
                     Ok(Evicted::Accepted | Evicted::Gone) => Eviction::Going,
                     Ok(Evicted::Blocked(why)) => Eviction::Refused(why),
+                    Err(error) if lacks_rights(&error) => Eviction::Denied(
+                        format!("the user may not create pods/eviction in namespace {namespace}").into(),
+                    ),
                     // It may be gone all the same: its next view tells.
                     Err(error) => Eviction::Refused(error.reason().into()),
                 };
@@ -43,8 +53,16 @@ impl Reconciler {
     }
 
     pub(super) fn was_evicted(&mut self, pod: &DuePod, answer: &Eviction) {
-        if *answer == Eviction::Going {
-            tracing::info!(object = %pod.of, pod = %pod.name, node = %pod.node, "evicted, as its step asks");
+        match answer {
+            Eviction::Going => {
+                self.nodes.denied.remove(&pod.of);
+                tracing::info!(object = %pod.of, pod = %pod.name, node = %pod.node, "evicted, as its step asks");
+            }
+            // It is tried again and again, and told once.
+            Eviction::Denied(lacks) if self.nodes.denied.insert(pod.of.clone()) => {
+                tracing::warn!(object = %pod.of, "no pod of it can be evicted, and its step waits: {lacks}");
+            }
+            Eviction::Denied(_) | Eviction::Refused(_) => {}
         }
         self.engine.evicted(pod, answer, Instant::now());
     }
@@ -54,7 +72,8 @@ impl Reconciler {
         match (self.engine.needs_nodes(), &self.nodes.open) {
             (true, None) => {
                 let (sink, told) = mpsc::channel(BACKLOG);
-                self.nodes = NodeWatch { open: Some(self.hands.cluster.follow_nodes(sink)), told };
+                let open = Some(self.hands.cluster.follow_nodes(sink));
+                self.nodes = NodeWatch { open, told, ..NodeWatch::closed() };
             }
             (false, Some(_)) => {
                 self.nodes = NodeWatch::closed();

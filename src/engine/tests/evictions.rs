@@ -354,6 +354,27 @@ fn a_node_that_leaves_takes_its_part_of_the_step_along() {
 }
 
 #[test]
+fn whoever_may_not_evict_is_told_which_right_is_missing_in_the_same_words_each_time() {
+    let words = steps("2");
+    let mut fleet = Fleet::new(3, tight(), &content(1, &words));
+    fleet.disruption = Disruption::Denied;
+    fleet.commit("r2", &content(2, &words));
+    fleet.settle();
+    let told = "step 1 of 1: 0 of 2 new pods are ready; no pod of it can be evicted: the user may not create \
+                pods/eviction in namespace shop";
+    assert_eq!(fleet.reason(), told);
+    fleet.pass(Duration::from_mins(5));
+    assert_eq!(fleet.reason(), told);
+    // Whoever reads the cluster alone finds it in the budget object.
+    let queue = fleet.rig.engine.queue();
+    let words: Vec<String> = queue.iter().map(ToString::to_string).collect();
+    assert_eq!(words, [format!("waiting: {told}")]);
+    fleet.disruption = Disruption::Allowed;
+    fleet.pass(Duration::from_mins(5));
+    assert_eq!(fleet.log.len(), 3, "{:?}", fleet.log);
+}
+
+#[test]
 fn what_is_paused_evicts_nothing() {
     let words = manual("2");
     let mut fleet = Fleet::new(4, tight(), &content(1, &words));

@@ -31,6 +31,8 @@ pub(super) enum Disruption {
     /// One pod may go.
     Once,
     Forbidden,
+    /// The user lacks the right.
+    Denied,
 }
 
 /// A world with one DaemonSet.
@@ -321,7 +323,9 @@ impl Fleet {
             let content = self.rig.world.things[&agent()].release.as_ref().unwrap().hash;
             let node = self.nodes.get_mut(&pod.node).unwrap();
             assert_eq!(*pod.name, *format!("agent-{}-{}", pod.node, node.number));
-            let answer = if self.disruption == Disruption::Forbidden {
+            let answer = if self.disruption == Disruption::Denied {
+                Eviction::Denied("the user may not create pods/eviction in namespace shop".into())
+            } else if self.disruption == Disruption::Forbidden {
                 Eviction::Refused("it would violate the pod's disruption budget".into())
             } else {
                 if self.disruption == Disruption::Once {

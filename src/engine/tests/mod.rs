@@ -20,6 +20,7 @@ mod orders;
 mod overlay;
 mod pods;
 mod prune;
+mod queue;
 mod refused;
 mod restart;
 mod restart_faults;

@@ -132,6 +132,14 @@ fn what_no_way_back_mends_holds_no_token() {
     rig.settle();
     assert_eq!(rig.world.book.claims.len(), 0, "{:?}", rig.world.log);
     assert!(rig.engine.in_flight().is_empty());
+    let told =
+        |rig: &mut Rig, id| rig.decide(&id).reason.map(|reason| reason.to_string()).unwrap_or_default();
+    let named = "revision r2 failed: Deployment shop/web, restarted as the data of ConfigMap tls changed: ";
+    let ends = "; rhumb cannot bring back what is not in git; its content stays that of revision r1";
+    let web = told(&mut rig, workload("web"));
+    assert!(web.starts_with(named) && web.ends_with(ends), "{web}");
+    let env = told(&mut rig, config("env"));
+    assert!(env.ends_with("; it is back at revision r1"), "{env}");
     // Others go on.
     rig.read(reading("r3", &[("a", Some(desired(&workload("a"), 1, "a")))]));
     rig.settle();
@@ -142,6 +150,23 @@ fn what_no_way_back_mends_holds_no_token() {
     tell(&mut rig, 3);
     rig.settle();
     assert_eq!(rig.world.things[&workload("web")].phase, RollPhase::Settled);
+}
+
+#[test]
+fn data_of_somebody_else_are_blamed_where_a_commit_restarts_nothing() {
+    let mut labelled = (*web(2, &["tls"])).clone();
+    labelled.template = web(1, &["tls"]).template;
+    let labelled = Arc::new(labelled);
+    let mut rig = at_rest(1);
+    let bad = foreseen(&rig, &[("web", Some(labelled.clone()))], 2);
+    spoil(&mut rig, &labelled, bad);
+    rig.engine.config_data(&config("tls"), Known::Is(Some(data(&config("tls"), 2))));
+    rig.read(reading("r2", &[("web", Some(labelled))]));
+    rig.settle();
+    let told = rig.world.rejections.iter().map(|rejection| &*rejection.cause).collect::<Vec<_>>().concat();
+    let named = "revision r2 failed: Deployment shop/web, restarted as the data of ConfigMap tls changed: ";
+    assert!(told.starts_with(named), "{told}");
+    assert!(told.contains("rhumb cannot bring back what is not in git"), "{told}");
 }
 
 #[test]

@@ -1,0 +1,169 @@
+//! The rollout queue as it is told.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::rig::Rig;
+use super::world::{SET, config, desired, reading, workload};
+use crate::engine::*;
+
+fn files(content: u32) -> Vec<(&'static str, Option<Shared>)> {
+    let one = |name: &'static str| (name, Some(desired(&workload(name), content, name)));
+    let mut late = (*desired(&workload("late"), content, "late")).clone();
+    late.wave = 1;
+    vec![one("a"), one("b"), one("c"), ("late", Some(Arc::new(late)))]
+}
+
+/// One workload may roll, and a new revision changes four; the last is of a later wave.
+fn changed() -> Rig {
+    let mut rig = Rig::new(1);
+    rig.read(reading("r1", &files(1)));
+    rig.settle();
+    rig.read(reading("r2", &files(2)));
+    for name in ["a", "b", "c", "late"] {
+        rig.step(&workload(name));
+    }
+    rig
+}
+
+fn words(queue: &[Queued]) -> Vec<String> {
+    queue.iter().map(|queued| format!("{} is {queued}", queued.id.name())).collect()
+}
+
+const FULL: &str = "1 of 1 workloads are rolling: Deployment shop/a";
+
+fn expected() -> Vec<String> {
+    vec![
+        format!("b is waiting in the rollout queue: 1st of 2, as {FULL}"),
+        format!("c is waiting in the rollout queue: 2nd of 2, as {FULL}"),
+        "late is waiting: wave 0 is not finished: Deployment shop/a".to_owned(),
+    ]
+}
+
+#[test]
+fn each_that_waits_has_its_place_and_its_reason() {
+    let mut rig = changed();
+    assert_eq!(words(&rig.engine.queue()), expected());
+    // In the words in which the object itself is told of.
+    let told = rig.decide(&workload("b")).reason.map(|reason| reason.to_string());
+    assert_eq!(told.as_deref(), Some(FULL));
+    rig.finish_rollouts();
+    rig.settle();
+    assert!(rig.engine.queue().is_empty(), "{:?}", rig.engine.queue());
+}
+
+#[test]
+fn what_is_not_there_yet_waits_in_no_queue() {
+    let mut rig = Rig::new(1);
+    rig.read(reading("r1", &files(1)));
+    for name in ["late", "a"] {
+        rig.step(&workload(name));
+    }
+    assert!(rig.engine.queue().is_empty(), "{:?}", rig.engine.queue());
+}
+
+#[test]
+fn the_queue_is_told_when_it_changes_and_not_too_often() {
+    let mut rig = changed();
+    let foreign = Queued {
+        id: config("other"),
+        applyset: "other-v1".into(),
+        place: Some((1, 1)),
+        reason: "another daemon says so".into(),
+    };
+    let mut book = rig.world.book.clone();
+    book.queue = vec![foreign.clone()];
+    rig.engine.book(book);
+    rig.engine.settle();
+    let (mut telling, begun) = (Telling::default(), rig.now);
+    assert_eq!(telling.book(&mut rig.engine, begun), None);
+    assert_eq!(telling.due, Some(begun + EVERY));
+    let later = begun + EVERY;
+    let told = telling.book(&mut rig.engine, later).expect("it is told");
+    assert_eq!(told.queue[0], foreign);
+    assert_eq!(words(&told.queue[1..]), expected());
+    // What comes back from the budget object is not told again.
+    rig.engine.book(told.clone());
+    rig.engine.settle();
+    assert_eq!(telling.book(&mut rig.engine, later), None);
+    assert_eq!(telling.book(&mut rig.engine, later + EVERY), None);
+    assert_eq!(telling.book(&mut rig.engine, later + EVERY * 9), None);
+    assert_eq!(telling.due, None);
+    // The process died in the middle of the write, or it went wrong: it is told again.
+    telling.failed(&mut rig.engine);
+    rig.engine.book(Book { queue: vec![foreign.clone()], ..told });
+    let again = telling.book(&mut rig.engine, later + EVERY * 11).expect("it is told again");
+    assert_eq!(again.queue.len(), 4);
+    // Another process of the same source says otherwise: that alone is no reason to write.
+    rig.engine.book(Book { queue: vec![foreign.clone()], ..again });
+    rig.engine.settle();
+    assert_eq!(telling.book(&mut rig.engine, later + EVERY * 20), None);
+    rig.finish_rollouts();
+    rig.settle();
+    let empty = telling.book(&mut rig.engine, later + EVERY * 30).expect("that it is empty is told");
+    assert_eq!(empty.queue, [foreign]);
+    rig.engine.book(empty);
+    rig.engine.settle();
+    assert_eq!(telling.book(&mut rig.engine, later + Duration::from_hours(1)), None);
+}
+
+#[test]
+fn the_queue_goes_out_beside_the_claims() {
+    let mut rig = changed();
+    let (mut telling, now) = (Telling::default(), rig.now);
+    let book = rig.world.book.clone();
+    let told = telling.beside(&mut rig.engine, book, now);
+    assert_eq!(words(&told.queue), expected());
+    assert_eq!(Book::parse(&told.text()).unwrap(), told);
+    assert_eq!(telling.book(&mut rig.engine, now + EVERY), None);
+    assert_eq!(rig.engine.without_queue(told).queue, []);
+}
+
+#[test]
+fn of_a_long_queue_the_first_are_told_and_how_many_there_are() {
+    let names: Vec<Arc<str>> = (0..150).map(|number| format!("w{number:03}").into()).collect();
+    let files = |content| -> BTreeMap<Arc<str>, Option<Shared>> {
+        let one = |name: &Arc<str>| (name.clone(), Some(desired(&workload(name), content, name)));
+        names.iter().map(one).collect()
+    };
+    let mut rig = Rig::new(1);
+    let read = |rig: &mut Rig, revision: &str, content| {
+        let files = files(content);
+        let files: Vec<(&str, Option<Shared>)> =
+            files.iter().map(|(name, file)| (&**name, file.clone())).collect();
+        rig.read(reading(revision, &files));
+    };
+    read(&mut rig, "r1", 1);
+    rig.settle();
+    read(&mut rig, "r2", 2);
+    for name in &names {
+        rig.step(&workload(name));
+    }
+    let queue = rig.engine.queue();
+    assert_eq!(queue.len(), TOLD);
+    assert_eq!(queue[TOLD - 1].place, Some((100, 149)));
+    assert!(queue.iter().all(|queued| &*queued.applyset == SET));
+}
+
+#[test]
+fn places_are_counted_as_people_do() {
+    let check = |place: u32, expected: &str| {
+        let queued = Queued {
+            id: workload("web"),
+            applyset: SET.into(),
+            place: Some((place, 200)),
+            reason: "it is so".into(),
+        };
+        let words = format!("waiting in the rollout queue: {expected} of 200, as it is so");
+        assert_eq!(queued.to_string(), words);
+    };
+    for (place, words) in
+        [(1, "1st"), (2, "2nd"), (3, "3rd"), (4, "4th"), (11, "11th"), (12, "12th"), (13, "13th")]
+    {
+        check(place, words);
+    }
+    for (place, words) in [(21, "21st"), (102, "102nd"), (111, "111th"), (123, "123rd")] {
+        check(place, words);
+    }
+}

@@ -1,0 +1,241 @@
+//! The rollout queue in words: what waits to be rolled out, in which order, and why.
+//!
+//! Whoever asks a cluster where a workload stands has no way to ask the process that decides about it. So that process
+//! writes its queue beside its claims. Nothing is ever decided by what is written there.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use super::action::Decision;
+use super::budget::Token;
+use super::state::Engine;
+use super::stepping::under;
+use super::steps::{Move, next};
+use super::{Book, Reason, object_word, parse_object_word};
+use crate::object::ObjectId;
+
+/// So many objects of one process are told: some 20 KB, in an object that is written twice for each rollout.
+pub const TOLD: usize = 100;
+
+/// So many characters of a reason are told: a server's own words may be of any length.
+const LENGTH: usize = 300;
+
+/// A queue that changes while no claim does is told no more often.
+pub const EVERY: Duration = Duration::from_secs(2);
+
+/// One object that waits to be rolled out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Queued {
+    /// Which.
+    pub id: ObjectId,
+    /// The inventory that it is in.
+    pub applyset: Arc<str>,
+    /// Its place among so many that wait for the budget, from 1; none for one that waits for something else.
+    pub place: Option<(u32, u32)>,
+    /// Why it waits.
+    pub reason: Arc<str>,
+}
+
+/// As a predicate: "waiting in the rollout queue: 3rd of 17, as …".
+impl fmt::Display for Queued {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.place {
+            Some((place, of)) => {
+                write!(f, "waiting in the rollout queue: {} of {of}, as {}", ordinal(place), self.reason)
+            }
+            None => write!(f, "waiting: {}", self.reason),
+        }
+    }
+}
+
+fn ordinal(number: u32) -> String {
+    let ending = match (number % 100, number % 10) {
+        (11..=13, _) => "th",
+        (_, 1) => "st",
+        (_, 2) => "nd",
+        (_, 3) => "rd",
+        _ => "th",
+    };
+    format!("{number}{ending}")
+}
+
+/// The form of a [`Queued`] in JSON.
+#[derive(Serialize, Deserialize)]
+pub(super) struct QueuedText {
+    object: String,
+    source: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    place: Option<(u32, u32)>,
+    reason: String,
+}
+
+impl QueuedText {
+    /// The text of one.
+    pub(super) fn of(queued: &Queued) -> Self {
+        Self {
+            object: object_word(&queued.id),
+            source: queued.applyset.to_string(),
+            place: queued.place,
+            reason: queued.reason.to_string(),
+        }
+    }
+
+    /// What it says.
+    pub(super) fn read(self) -> Option<Queued> {
+        let id = parse_object_word(&self.object)?;
+        Some(Queued { id, applyset: self.source.into(), place: self.place, reason: self.reason.into() })
+    }
+}
+
+/// What this process has told of its queue, and when.
+#[derive(Debug, Default)]
+pub struct Telling {
+    /// None where nobody knows what the budget object says of it.
+    told: Option<Vec<Queued>>,
+    /// When the queue was last looked at.
+    looked: Option<Instant>,
+    /// When it is to be looked at again.
+    pub due: Option<Instant>,
+}
+
+impl Telling {
+    /// The budget object with the queue in it, where that has changed and nothing else is to be written. To be asked
+    /// in each turn: at most every [`EVERY`] it looks, and never while nothing has changed.
+    pub fn book(&mut self, engine: &mut Engine, now: Instant) -> Option<Book> {
+        if !engine.rollouts.untold {
+            self.due = None;
+            return None;
+        }
+        let due = *self.looked.get_or_insert(now) + EVERY;
+        if now < due {
+            self.due = Some(due);
+            return None;
+        }
+        self.due = None;
+        let book = engine.rollouts.book.as_ref()?.clone();
+        let queue = engine.queue();
+        (self.looked, engine.rollouts.untold) = (Some(now), false);
+        let told = self.told.clone().unwrap_or_else(|| engine.own_part(&book));
+        (queue != told).then(|| self.put(engine, book, queue))
+    }
+
+    /// Puts the queue into what is about to be written.
+    pub fn beside(&mut self, engine: &mut Engine, book: Book, now: Instant) -> Book {
+        (self.looked, self.due, engine.rollouts.untold) = (Some(now), None, false);
+        let queue = engine.queue();
+        self.put(engine, book, queue)
+    }
+
+    /// What was to be told may not have been.
+    pub fn failed(&mut self, engine: &mut Engine) {
+        (self.told, engine.rollouts.untold) = (None, true);
+    }
+
+    fn put(&mut self, engine: &Engine, book: Book, queue: Vec<Queued>) -> Book {
+        let book = engine.with_queue(book, &queue);
+        self.told = Some(queue);
+        book
+    }
+}
+
+impl Engine {
+    /// The queue: first those that want a token and have none, in the order in which they get one, then those that
+    /// something else keeps from being rolled out.
+    pub fn queue(&self) -> Vec<Queued> {
+        let permits = self.permits();
+        let asks = self.rollouts.asks.iter();
+        let short: Vec<_> = asks.filter_map(|ask| Some((ask, permits.get(&ask.id)?.as_ref()?))).collect();
+        let of = u32::try_from(short.len()).unwrap_or(u32::MAX);
+        let numbered = (1..).zip(&short).map(|(place, (ask, shortage))| Queued {
+            id: ask.id.clone(),
+            applyset: self.applysets[ask.source].clone(),
+            place: Some((place, of)),
+            reason: shortened(&shortage.to_string()),
+        });
+        let others = self.rollouts.gates.iter().filter_map(|(id, reason)| {
+            let applyset = self.applysets[self.wanting(id)?].clone();
+            Some(Queued { id: id.clone(), applyset, place: None, reason: shortened(&reason.to_string()) })
+        });
+        numbered.chain(others).take(TOLD).collect()
+    }
+
+    /// Without what the budget object says of the sources of this process.
+    pub fn without_queue(&self, book: Book) -> Book {
+        self.with_queue(book, &[])
+    }
+
+    fn with_queue(&self, mut book: Book, queue: &[Queued]) -> Book {
+        book.queue.retain(|queued| !self.applysets.contains(&queued.applyset));
+        book.queue.extend_from_slice(queue);
+        book
+    }
+
+    fn own_part(&self, book: &Book) -> Vec<Queued> {
+        book.queue.iter().filter(|queued| self.applysets.contains(&queued.applyset)).cloned().collect()
+    }
+
+    /// Remembers what keeps an object from being rolled out that is there.
+    pub(super) fn note_gate(&mut self, id: &ObjectId, decision: &Decision) {
+        let gate = decision.reason.as_ref().filter(|reason| self.is_gate(id, reason));
+        let known = self.rollouts.gates.get(id);
+        if gate == known {
+            return;
+        }
+        self.rollouts.untold = true;
+        match gate {
+            Some(reason) => drop(self.rollouts.gates.insert(id.clone(), reason.clone())),
+            None => drop(self.rollouts.gates.remove(id)),
+        }
+    }
+
+    /// Whether a reason is told with the queue: what is paused, rejected or on hold is written elsewhere, and what passes
+    /// within moments is not worth a write.
+    fn is_gate(&self, id: &ObjectId, reason: &Reason) -> bool {
+        let changes = || {
+            self.entry(id).is_some_and(|entry| entry.candidate().is_some()) || self.reconfigured(id).is_some()
+        };
+        match reason {
+            Reason::Step(_) => true,
+            Reason::Needs(..) | Reason::Wave(..) | Reason::Unit(_) => self.shown(id).is_some() && changes(),
+            _ => false,
+        }
+    }
+
+    /// Workloads of ours that a step holds, and what each step waits for.
+    pub fn held_steps(&self, now: Instant) -> BTreeMap<ObjectId, String> {
+        let stepping = self.rollouts.rolls.keys().filter_map(|id| {
+            let live = self.shown(id)?;
+            under(live).filter(|overlay| overlay.step().is_some())?;
+            let (_, desired) = self.entry(id)?.want()?;
+            let words = match next(self.steps_of(id, desired)?, &self.standing(id, desired, live, now)) {
+                Move::Stay(wait) => wait.to_string(),
+                Move::Enter(_) | Move::Finish => "its next step waits for the rollout budget".to_owned(),
+            };
+            Some((id.clone(), words))
+        });
+        stepping.collect()
+    }
+
+    /// Whether a rollout of ours is not over, its soak and its claim included, though all may be healthy.
+    pub fn is_anything_claimed(&self) -> bool {
+        let mut rolls = self.rollouts.rolls.values();
+        rolls.any(|roll| roll.claim.is_some() && roll.token == Token::Held && roll.failed.is_none())
+            || self.next_book().is_some()
+    }
+
+    /// Nothing is known of an object any more.
+    pub(super) fn forget_gate(&mut self, id: &ObjectId) {
+        self.rollouts.untold |= self.rollouts.gates.remove(id).is_some();
+    }
+}
+
+fn shortened(reason: &str) -> Arc<str> {
+    match reason.char_indices().nth(LENGTH) {
+        Some((end, _)) => format!("{}…", &reason[..end]).into(),
+        None => reason.into(),
+    }
+}

@@ -1,0 +1,201 @@
+//! What the commands and the log tell of what waits, is left unfinished, or is tried again and again.
+
+use serde_json::{Value, json};
+
+use crate::support::{Folder, Repo, SOON, Site, at, eventually, until, yaml};
+
+fn budget_object(site: &Site<'_>) -> Value {
+    site.api.value(&at("ConfigMap", &site.system(), "rollout-budget.rhumb.dev"), "/data/claims")
+}
+
+fn three(images: [&str; 3]) -> Vec<(String, String)> {
+    let one = |(n, image): (usize, &str)| {
+        let name = format!("d{n}");
+        let sick = if image == "nginx:sick" { "{controlplane/never-ready: \"true\"}" } else { "{}" };
+        (format!("{name}.yaml"), yaml::workload("Deployment", &name, 2, image, sick))
+    };
+    images.into_iter().enumerate().map(one).collect()
+}
+
+fn write(repo: &Repo, files: &[(String, String)]) {
+    for (name, text) in files {
+        repo.write(name, text);
+    }
+    repo.commit("Change all");
+}
+
+#[test]
+fn whoever_waits_is_told_its_place_and_why() {
+    let site = Site::new("told-queue");
+    let repo = Repo::new(&three(["nginx:1"; 3]));
+    let settings = "budget: {maxWorkloads: 1, soak: 0s, maxUnavailable: 100%}";
+    let _daemon = site.configured(&site.configuration(repo.path(), settings));
+    for name in ["d0", "d1", "d2"] {
+        site.await_rollout(name);
+    }
+    site.await_free_budget();
+    write(&repo, &three(["nginx:sick", "nginx:2", "nginx:2"]));
+    let rolling = "as 1 of 1 workloads are rolling: Deployment told-queue/d0";
+    let place = format!("waiting in the rollout queue: 2nd of 2, {rolling}");
+    eventually("d2 is told its place", SOON, || {
+        let why = site.rhumb(&["why", "deploy/d2"]).all();
+        if why.contains(&place) { Ok(()) } else { Err(why) }
+    });
+    site.rhumb(&["why", "deploy/d2"]).ends(0).says(&["phase", "Waiting"]);
+    let status = site.rhumb(&["rollout", "status", "deploy/d1"]).ends(1);
+    status.says(&["waiting in the rollout queue: 1st of 2", rolling]);
+    assert!(!status.all().contains("successfully rolled out"), "{status:#?}");
+    let all = site.rhumb(&["rollout", "status"]).ends(1);
+    all.says(&["told-queue/deployment.apps/d0: Waiting for deployment"]);
+    all.says(&["told-queue/deployment.apps/d1: waiting in the rollout queue: 1st of 2"]);
+    // When the last has gone the queue is empty.
+    write(&repo, &three(["nginx:2"; 3]));
+    for name in ["d0", "d1", "d2"] {
+        until("it runs the new image", || {
+            site.value("Deployment", name, "/spec/template/spec/containers/0/image") == json!("nginx:2")
+        });
+        site.await_rollout(name);
+    }
+    eventually("nobody waits", SOON, || match budget_object(&site) {
+        told if told.as_str().is_some_and(|told| !told.contains("\"queue\"")) => Ok(()),
+        told => Err(told),
+    });
+    site.rhumb(&["rollout", "status"]).ends(0).says(&["no workload is being rolled out"]);
+}
+
+#[test]
+fn an_object_that_waits_for_another_is_told_so() {
+    let site = Site::new("told-wave");
+    let late = |image: &str| {
+        yaml::deployment("late", 1, image)
+            .replace("  name: late\nspec", "  name: late\n  annotations: {rhumb.dev/wave: \"1\"}\nspec")
+    };
+    let first = |image: &str, pods: &str| yaml::workload("Deployment", "first", 1, image, pods);
+    let repo = Repo::new(&[("first.yaml", first("nginx:1", "{}")), ("late.yaml", late("nginx:1"))]);
+    let settings = "resync: 1s\nbudget: {soak: 0s}";
+    let _daemon = site.configured(&site.configuration(repo.path(), settings));
+    site.await_rollout("late");
+    site.await_free_budget();
+    repo.write("first.yaml", &first("nginx:2", "{controlplane/never-ready: \"true\"}"));
+    repo.change("late.yaml", &late("nginx:2"));
+    let told = "waiting: wave 0 is not finished: Deployment told-wave/first";
+    eventually("it is told what it waits for", SOON, || {
+        let why = site.rhumb(&["why", "deploy/late"]).all();
+        if why.contains(told) { Ok(()) } else { Err(why) }
+    });
+    // What stands is told once: several resyncs later nothing has been written.
+    let window = site.window();
+    eventually("two resyncs have passed", SOON, || {
+        let look = |event: &&controlplane::AuditEvent| event.verb == "get" && event.name == site.name;
+        let looks = window.calls().iter().filter(look).count();
+        if looks >= 3 { Ok(()) } else { Err(format!("{looks} looks at the inventory")) }
+    });
+    let writes: Vec<_> =
+        window.all_writes().into_iter().filter(|event| event.name == "rollout-budget.rhumb.dev").collect();
+    assert!(writes.is_empty(), "{writes:#?}");
+}
+
+#[test]
+fn why_tells_the_file_and_what_it_asks_for() {
+    let site = Site::new("told-file");
+    let both = yaml::documents(&[yaml::config_map("env", "a", "one"), yaml::deployment("web", 1, "nginx:1")]);
+    let repo = Repo::new(&[("deploy/web.yaml", both.clone())]);
+    site.apply(repo.path(), &["--wait"]).ends(0);
+    let path = repo.path().to_str().unwrap();
+    let why = site.rhumb(&["why", "deploy/web", path]).ends(0);
+    let line = both.lines().position(|line| line == "---").unwrap() + 2;
+    why.says(&["file", &format!(" deploy/web.yaml:{line}")]);
+    why.says(&["asks", "for what there is"]);
+    // Not committed, as `rhumb diff` reads it, or in a folder of its own.
+    repo.write("deploy/web.yaml", &both.replace("nginx:1", "nginx:2"));
+    let why = site.rhumb(&["why", "deploy/web", path]).ends(0);
+    why.says(&["asks", "for something else in .spec.template.spec.containers"]);
+    let why = site.rhumb(&["why", "cm/env", path, "--path", "deploy"]).ends(0);
+    why.says(&["file", " web.yaml:1"]);
+    why.says(&["asks", "for what there is"]);
+    let why = site.rhumb(&["why", "deploy/web", path, "--ref", "HEAD"]).ends(0);
+    why.says(&["asks", "for what there is"]);
+    // What is wrong with the source is told, and the cluster answers all the same.
+    let why = site.rhumb(&["why", "deploy/web", "/nowhere/at/all"]).ends(2);
+    why.says(&["phase", "Settled"]);
+    why.says(&["error: /nowhere/at/all: no such file or directory"]);
+    repo.write("deploy/web.yaml", &yaml::config_map("other", "a", "one"));
+    let why = site.rhumb(&["why", "deploy/web", path]).ends(0);
+    why.says(&["file", "SOURCE does not name it"]);
+    site.rhumb(&["why", "deploy/web", "--path", "deploy"])
+        .ends(2)
+        .says(&["--ref and --path are of a SOURCE"]);
+}
+
+#[test]
+fn apply_tells_which_steps_it_leaves_unfinished() {
+    let site = Site::new("told-steps");
+    let stepped = |image: &str| {
+        let words = "rhumb.dev/steps: \"1\", rhumb.dev/step-promote: manual";
+        yaml::deployment("web", 3, image)
+            .replace("  name: web\nspec", &format!("  name: web\n  annotations: {{{words}}}\nspec"))
+    };
+    let folder = Folder::new(&[("web.yaml", stepped("nginx:1"))]);
+    site.apply(folder.path(), &["--wait"]).ends(0);
+    folder.write("web.yaml", &stepped("nginx:2"));
+    let told = site.apply(folder.path(), &[]).ends(0);
+    told.says(&["unfinished: told-steps/deployment.apps/web: step 1 of 1"]);
+    told.says(&["hint: `rhumb run`", "`rhumb rollout promote told-steps/deployment.apps/web`"]);
+    until("its new pod is there", || site.value("Deployment", "web", "/status/updatedReplicas") == json!(1));
+    let plan = site.apply(folder.path(), &["-o", "json"]).ends(0).json();
+    let reason = plan["objects"][0]["reason"].as_str().unwrap_or_default().to_owned();
+    assert!(reason.starts_with("unfinished: step 1 of 1: "), "{plan:#}");
+}
+
+#[test]
+fn apply_that_waits_leaves_no_claim_behind() {
+    let site = Site::new("told-claims");
+    let folder = Folder::new(&[("web.yaml", yaml::deployment("web", 2, "nginx:1"))]);
+    site.apply(folder.path(), &["--wait"]).ends(0);
+    folder.write("web.yaml", &yaml::deployment("web", 2, "nginx:2"));
+    site.apply(folder.path(), &["--wait"]).ends(0);
+    let told = budget_object(&site);
+    let free = told.as_str().is_some_and(|told| told.starts_with(r#"{"claims":[],"units":[]"#));
+    assert!(free, "{told}");
+}
+
+#[test]
+fn what_is_disabled_holds_no_waiting_apply_up() {
+    let site = Site::new("told-disabled");
+    let folder = Folder::new(&[("web.yaml", yaml::deployment("web", 1, "nginx:1"))]);
+    site.apply(folder.path(), &["--wait"]).ends(0);
+    let annotations = json!({"kustomize.toolkit.fluxcd.io/reconcile": "disabled"});
+    let containers = json!([{"name": "main", "image": "nginx:broken"}]);
+    let change = json!({
+        "metadata": {"annotations": annotations},
+        "spec": {"strategy": {"type": "Recreate", "rollingUpdate": null},
+                 "template": {"spec": {"containers": containers}}},
+    });
+    site.api.merge(&site.at("Deployment", "web"), "somebody", &change);
+    until("it is not healthy", || site.value("Deployment", "web", "/status/unavailableReplicas") == json!(1));
+    site.apply(folder.path(), &["--wait=20s"])
+        .ends(0)
+        .says(&["deployment.apps/web", "asks not to reconcile it"]);
+}
+
+#[test]
+fn a_namespace_that_is_missing_is_told_once() {
+    let site = Site::new("told-namespace");
+    let text = yaml::config_map("env", "a", "b")
+        .replace("  name: env\n", "  name: env\n  namespace: told-nowhere\n");
+    let repo = Repo::new(&[("env.yaml", text)]);
+    let daemon = site.daemon(repo.path());
+    let window = site.window();
+    let tries = || {
+        let to = |event: &&controlplane::AuditEvent| event.namespace == "told-nowhere" && event.is_write();
+        window.calls().iter().filter(to).count()
+    };
+    eventually("it was tried several times", SOON * 2, || {
+        let tries = tries();
+        if tries >= 3 { Ok(()) } else { Err(format!("{tries} times")) }
+    });
+    let log = daemon.log();
+    let told: Vec<&str> = log.lines().filter(|line| line.contains("refused: ")).collect();
+    assert_eq!(told.len(), 1, "{told:#?}");
+    assert!(told[0].contains("told-nowhere"), "{told:#?}");
+}
