@@ -8,7 +8,7 @@ use super::book::Member;
 use super::budget::Token;
 use super::entry::SourceId;
 use super::rejection::{Rejection, Substitute, Way};
-use super::state::Engine;
+use super::state::{Engine, Foresight};
 use super::{Release, Shared};
 use crate::object::ObjectId;
 
@@ -25,6 +25,10 @@ enum Known {
 impl Engine {
     /// The content that an object goes back to was read, or cannot be.
     pub(super) fn resolved_instead(&mut self, id: &ObjectId, release: &Release, content: Option<&Shared>) {
+        let is_back = self
+            .shown(id)
+            .and_then(|live| live.release.as_ref())
+            .is_some_and(|shown| shown.hash == release.hash);
         let Some(entry) = self.entries.get_mut(id) else { return };
         let Some(instead) =
             entry.instead.as_mut().filter(|i| i.content == Substitute::Named(release.clone()))
@@ -33,9 +37,18 @@ impl Engine {
         };
         let read = match content.filter(|desired| desired.is_release(release.hash)) {
             Some(desired) => Substitute::Known(desired.clone(), release.clone()),
+            // A dry run reads the newest revision alone, and that the other one is lost nobody has said.
+            None if self.foresight == Foresight::AllDone => {
+                let goes = if is_back { "it is back at" } else { "it goes back to" };
+                let revision = release.revision.short();
+                instead.cause =
+                    format!("{}; {goes} revision {revision}, which a dry run does not read", instead.cause)
+                        .into();
+                Substitute::Stay
+            }
             None => Substitute::Lost(release.clone()),
         };
-        instead.content = Substitute::Later(Box::new(read));
+        instead.content = if read == Substitute::Stay { read } else { Substitute::Later(Box::new(read)) };
         if let Some(source) = self.returns_in(id) {
             self.instead_changed(source, id);
         }

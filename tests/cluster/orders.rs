@@ -71,6 +71,8 @@ fn an_undo_takes_back_what_came_together_and_stays_until_the_content_changes() {
     why.says(&["phase", "RolledBack"]);
     why.says(&["undone by hand; it stays at the content before until the content changes in git"]);
     why.says(&["brought by revision", &old]);
+    let back = format!("it is back at revision {}, which a dry run does not read", short(&old));
+    site.diff(repo.path(), &[]).says(&["undone by hand", &back]);
     let author = repo.git(&["log", "-1", "--format=%an"]);
     let history = site.rhumb(&["rollout", "history", "deploy/web"]).ends(0).all();
     let line = history.lines().find(|line| line.contains(short(&new))).unwrap_or(&history);
