@@ -19,6 +19,7 @@ mod outages;
 mod processes;
 mod refused;
 mod replay;
+mod restarts;
 mod rollbacks;
 mod sets;
 #[path = "../cluster/support/mod.rs"]

@@ -48,3 +48,44 @@ fn the_budget_holds_over_evictions_and_whatever_dies_between_them() {
         window.writes().into_iter().filter(|event| event.resource.starts_with("pods") && event.code == 201);
     assert_eq!(evicted.count(), nodes.names.len());
 }
+
+/// The same daemon twice, as by mistake or while one replaces the other: both step one DaemonSet.
+#[test]
+fn two_daemons_step_one_daemon_set_within_the_budgets() {
+    let site = Site::new("rollouts-nodes-two");
+    let _nodes = Nodes::new(&site, 4);
+    let words = "rhumb.dev/steps: \"1, 50%\"";
+    let agent = |image: &str| {
+        let text = Nodes::daemon_set(&site, "agent", image, words, "{controlplane/ready-delay: 300ms}");
+        let wide = "  updateStrategy: {rollingUpdate: {maxUnavailable: 100%}}\n  selector:";
+        vec![("agent.yaml".to_owned(), text.replace("  selector:", wide))]
+    };
+    let status = |key: &str| site.value("DaemonSet", "agent", &format!("/status/{key}"));
+    let limit = json!({
+        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "agent"},
+        "spec": {"minAvailable": 3, "selector": {"matchLabels": {"app": "agent"}}},
+    });
+    let repo = Repo::new(&agent("app:1"));
+    let (configuration, other) = (site.configuration(repo.path(), BUDGET), site.with_empty_state());
+    let _both = (site.configured(&configuration), other.configured(&configuration));
+    until("all are there", || status("numberAvailable") == json!(4));
+    site.api.create(&site.at("PodDisruptionBudget", ""), "setup", &limit);
+    let allowed = || site.value("PodDisruptionBudget", "agent", "/status/disruptionsAllowed") == json!(1);
+    until("the disruption budget counts", allowed);
+    site.await_free_budget();
+    let (observer, window) = (Observer::new(&site), site.window());
+    push(&repo, &agent("app:2"), "Change it");
+    let overlay = || site.value("DaemonSet", "agent", "/metadata/annotations/rhumb.dev~1overlay");
+    until("it is under way", || overlay().is_string());
+    until("it is let go", || {
+        status("updatedNumberScheduled") == json!(4)
+            && status("numberAvailable") == json!(4)
+            && overlay() == Value::Null
+    });
+    site.await_free_budget();
+    // The budget alone would allow two at a time.
+    assert_eq!(observer.judge(Bounds { workloads: 1, pods: 1 }).pods, 1);
+    let evicted =
+        window.writes().into_iter().filter(|event| event.resource.starts_with("pods") && event.code == 201);
+    assert!(evicted.count() >= 4, "each pod is evicted");
+}
