@@ -18,7 +18,7 @@ mod yaml;
 
 pub use diff::fields;
 pub use immutable::{Rule, immutable};
-pub use pods::{impact, touches_template};
+pub use pods::{impact, lets_go, touches_template};
 pub use present::{laid_over, presentable, presentable_pair, unified};
 pub use yaml::yaml;
 

@@ -134,6 +134,17 @@ pub fn touches_template(kind: &GroupKind, uncovered: &[Path]) -> bool {
     uncovered.iter().any(|path| path.meets(place) || ordinals(path))
 }
 
+/// Whether setting paths that an object has lost may let go of pods that keep an older template: who pauses a workload, or
+/// holds its pods by a partition or by `OnDelete`, takes these away from the manifest.
+pub fn lets_go(kind: &GroupKind, uncovered: &[Path]) -> bool {
+    let place: &[&str] = match Roll::of(kind) {
+        Roll::Never => return false,
+        _ if kind.is("apps", "Deployment") => &["spec", "paused"],
+        _ => &["spec", "updateStrategy"],
+    };
+    uncovered.iter().any(|path| path.meets(place))
+}
+
 /// Pods that a change between two live trees restarts.
 fn restarts(kind: &GroupKind, before: &Value, after: &Value) -> u32 {
     if kind.is("", "Pod") {

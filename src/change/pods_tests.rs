@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Impact, ImpactKind, impact, touches_template};
+use super::{Impact, ImpactKind, impact, lets_go, touches_template};
 use crate::fields::Path;
 use crate::object::GroupKind;
 
@@ -234,4 +234,21 @@ fn lost_paths_of_a_template_cost_pods_to_repair() {
     check("ConfigMap", &["data", "a"], false);
     check("Pod", &["spec", "containers"], true);
     assert!(!touches_template(&kind("Deployment"), &[]));
+}
+
+#[test]
+fn lost_paths_that_hold_pods_back_let_them_go_when_they_are_set() {
+    fn check(name: &str, path: &[&str], expected: bool) {
+        let paths = [Path::of_keys(&["metadata", "labels", "a"]), Path::of_keys(path)];
+        assert_eq!(lets_go(&kind(name), &paths), expected, "{name} {path:?}");
+    }
+    check("Deployment", &["spec", "paused"], true);
+    check("Deployment", &["spec", "strategy", "type"], false);
+    check("Deployment", &["spec", "replicas"], false);
+    check("StatefulSet", &["spec", "updateStrategy", "rollingUpdate", "partition"], true);
+    check("StatefulSet", &["spec", "updateStrategy", "type"], true);
+    check("DaemonSet", &["spec", "updateStrategy", "type"], true);
+    check("DaemonSet", &["spec", "paused"], false);
+    check("ReplicaSet", &["spec", "updateStrategy"], false);
+    check("ConfigMap", &["spec", "paused"], false);
 }

@@ -225,7 +225,10 @@ impl Question {
     }
 
     fn lost(&self, paths: &[Path]) -> Cover {
-        let template = change::touches_template(&self.id.group_kind(), paths);
+        let kind = self.id.group_kind();
+        // What is laid over a content holds pods, and must be back at once.
+        let lets_go = self.form.overlay.is_none() && change::lets_go(&kind, paths);
+        let template = lets_go || change::touches_template(&kind, paths);
         Cover::Lost(if template { Lost::Template } else { Lost::InPlace })
     }
 

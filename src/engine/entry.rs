@@ -68,7 +68,7 @@ pub enum Cover {
 pub enum Lost {
     /// No pod is restarted.
     InPlace,
-    /// The pod template is touched.
+    /// The pod template is touched, or what keeps pods from following it.
     Template,
 }
 

@@ -38,6 +38,7 @@ mod orders;
 mod others;
 mod outcome;
 mod overlay;
+mod pausing;
 mod plan;
 mod pods;
 mod policy;

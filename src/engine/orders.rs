@@ -98,8 +98,18 @@ impl Engine {
         self.live(id)?.asked.as_deref()
     }
 
-    /// Why no new content of an object is released. What goes back goes on.
+    /// Why no new content of an object is released. What goes back goes on, and so does what is released together
+    /// with something that is out already.
     pub(super) fn paused(&self, id: &ObjectId) -> Option<Reason> {
+        let own = self.own_pause(id);
+        match self.recorded(id) {
+            Some(unit) if self.is_out(unit) => None,
+            Some(unit) => own.or_else(|| self.pause_within(unit)),
+            None => own,
+        }
+    }
+
+    pub(super) fn own_pause(&self, id: &ObjectId) -> Option<Reason> {
         if self.entry(id).is_some_and(|entry| entry.instead.is_some()) {
             return None;
         }

@@ -18,6 +18,7 @@ mod model;
 mod node_steps;
 mod orders;
 mod overlay;
+mod pausing;
 mod pods;
 mod prune;
 mod queue;
