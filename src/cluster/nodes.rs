@@ -12,6 +12,7 @@ use super::call::Cluster;
 use super::informer::{Informer, InformerEvent};
 use super::kinds::{Kind, Scope};
 use super::path::Selector;
+use super::pods::{Condition, condition};
 use super::wire::{Project, Projected, Text, lax, version};
 use crate::engine::{NodeFacts, Readiness};
 use crate::object::{GroupKind, Gvk, ObjectId};
@@ -69,23 +70,13 @@ struct Status<'a> {
     conditions: Vec<Condition<'a>>,
 }
 
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Condition<'a> {
-    #[serde(borrow, rename = "type", deserialize_with = "lax")]
-    what: Text<'a>,
-    #[serde(borrow, deserialize_with = "lax")]
-    status: Text<'a>,
-}
-
 impl Project for NodeLens {
     type Record = NodeFacts;
 
     fn project(&self, text: &str) -> Option<Projected<NodeFacts>> {
         let node: Node<'_> = serde_json::from_str(text).ok()?;
         let name = Some(&*node.metadata.name.0).filter(|name| !name.is_empty())?;
-        let holds = |condition: &Condition<'_>| condition.what.0 == "Ready" && condition.status.0 == "True";
-        let is_ready = node.status.conditions.iter().any(holds);
+        let is_ready = condition(&node.status.conditions, "Ready", "True").is_some();
         let labels =
             node.metadata.labels.iter().map(|(key, value)| (key.as_str().into(), value.as_str().into()));
         let record = NodeFacts {

@@ -127,9 +127,10 @@ impl Head<'_> {
     }
 }
 
+/// A condition of a status, of whatever kind.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Condition<'a> {
+pub(in crate::cluster) struct Condition<'a> {
     #[serde(borrow, rename = "type", deserialize_with = "lax")]
     what: Text<'a>,
     #[serde(borrow, deserialize_with = "lax")]
@@ -142,7 +143,12 @@ struct Condition<'a> {
     since: Text<'a>,
 }
 
-fn condition<'a>(all: &'a [Condition<'_>], what: &str, status: &str) -> Option<&'a Condition<'a>> {
+/// The condition that has this status.
+pub(in crate::cluster) fn condition<'a>(
+    all: &'a [Condition<'_>],
+    what: &str,
+    status: &str,
+) -> Option<&'a Condition<'a>> {
     all.iter().find(|one| one.what.0 == what && one.status.0 == status)
 }
 

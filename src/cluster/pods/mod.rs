@@ -27,6 +27,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 pub use evict::Evicted;
+pub(super) use lens::{Condition, condition};
 pub use warnings::Warned;
 
 use self::follow::Follow;

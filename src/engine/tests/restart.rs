@@ -68,6 +68,14 @@ fn reason(rig: &mut Rig, name: &ObjectId) -> String {
     rig.decide(name).reason.map(|reason| reason.to_string()).unwrap_or_default()
 }
 
+/// A new process takes over, and has read this revision and the data.
+pub(super) fn begin_anew(rig: &mut Rig, revision: &str, env: Shared, tls: u32) {
+    rig.engine = rig.fresh(3);
+    rig.read(reading(revision, &both(env, web(1, &["tls"]))));
+    tell(rig, tls);
+    rig.engine.config_key(key(&[1; 16]));
+}
+
 pub(super) fn wrote(names: &[ObjectId]) -> Vec<Wrote> {
     names.iter().cloned().map(Wrote::Changed).collect()
 }
@@ -183,10 +191,7 @@ fn a_configuration_that_breaks_pods_goes_back_with_its_workload() {
     // It is not tried again, by whatever process.
     rig.engine.mark_all();
     rig.settle();
-    rig.engine = rig.fresh(3);
-    rig.read(reading("r2", &both(env(2), web(1, &["tls"]))));
-    tell(&mut rig, 1);
-    rig.engine.config_key(key(&[1; 16]));
+    begin_anew(&mut rig, "r2", env(2), 1);
     rig.settle();
     assert_eq!(rig.world.log, there_and_back);
     // Another one is.
@@ -226,10 +231,7 @@ fn bad_data_of_somebody_else_are_told_and_held_until_they_change() {
     rig.engine.mark_all();
     rig.settle();
     // A process that starts now knows it too.
-    rig.engine = rig.fresh(3);
-    rig.read(reading("r1", &both(env(1), web(1, &["tls"]))));
-    tell(&mut rig, 2);
-    rig.engine.config_key(key(&[1; 16]));
+    begin_anew(&mut rig, "r1", env(1), 2);
     rig.settle();
     assert_eq!(rig.world.log.len(), 1, "{:?}", rig.world.log);
     assert_eq!(rig.world.rejections.len(), 1);
@@ -386,10 +388,7 @@ fn a_process_that_ends_anywhere_restarts_once() {
             rig.turn();
         }
         rig.world.events.clear();
-        rig.engine = rig.fresh(3);
-        rig.read(reading("r2", &both(env(2), web(1, &["tls"]))));
-        tell(&mut rig, 1);
-        rig.engine.config_key(key(&[1; 16]));
+        begin_anew(&mut rig, "r2", env(2), 1);
         rig.engine.mark_all();
         rig.settle();
         assert_eq!(rig.world.log, wrote(&[config("env"), workload("web")]), "after {turns} turns");

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::restart::{at_rest, both, carried, data, env, foreseen, key, spoil, tell, web, wrote};
+use super::restart::{at_rest, begin_anew, both, carried, data, env, foreseen, key, spoil, tell, web, wrote};
 use super::rig::Rig;
 use super::world::{World, config, desired, reading, workload};
 use crate::engine::*;
@@ -18,10 +18,7 @@ fn a_bad_configuration_is_gone_back_from_wherever_the_process_ends() {
             rig.turn();
         }
         rig.world.events.clear();
-        rig.engine = rig.fresh(3);
-        rig.read(reading("r2", &both(env(2), web(1, &["tls"]))));
-        tell(&mut rig, 1);
-        rig.engine.config_key(key(&[1; 16]));
+        begin_anew(&mut rig, "r2", env(2), 1);
         rig.engine.mark_all();
         rig.settle();
         let there_and_back = [config("env"), workload("web"), config("env"), workload("web")];
