@@ -37,7 +37,7 @@ use super::setup::{Files, Setup};
 use super::tasks::{Fatal, Tasks};
 use crate::cluster::{InformerEvent, News, Scaler, applyset_id};
 use crate::engine::{Engine, Judgement, Live, Reason, Source, SourceId};
-use crate::object::{GroupKind, ObjectId};
+use crate::object::{GroupKind, Hash, ObjectId};
 use crate::queue::Queue;
 use crate::report::Told;
 
@@ -77,8 +77,8 @@ pub struct Reconciler {
     pub(super) open: BTreeMap<ObjectId, Reason>,
     pub(super) told: BTreeMap<ObjectId, Told>,
     sick: BTreeMap<ObjectId, String>,
-    /// What was last told of an object that is refused: each try says so anew.
-    refused: BTreeMap<ObjectId, String>,
+    /// What was last told of an object that is refused, and of which content: each try says so anew.
+    refused: BTreeMap<ObjectId, (Option<Hash>, String)>,
     hands: Hands,
     watched: Watched,
     namespace: String,

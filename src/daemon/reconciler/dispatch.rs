@@ -180,8 +180,10 @@ impl Reconciler {
                 let fight = |reason: Option<&Reason>| matches!(reason, Some(Reason::Fight(..)));
                 let known_fight = fight(Some(&reason)) && fight(self.open.get(id));
                 if reason.is_refusal() {
-                    let text = reason.to_string();
-                    if self.refused.insert(id.clone(), text.clone()) != Some(text) {
+                    let content =
+                        self.engine.entry(id).and_then(|entry| entry.want()).map(|(_, want)| want.hash);
+                    let told = (content, reason.to_string());
+                    if self.refused.insert(id.clone(), told.clone()) != Some(told) {
                         self.tell(id, Told::Refused(reason.clone()));
                     }
                 } else if !passing && !known_fight {
