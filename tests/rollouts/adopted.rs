@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::failures::{BOUNDS, BUDGET, IMAGE, at_rest, await_image, await_rejection, push};
+use crate::failures::{BOUNDS, IMAGE, at_rest, await_image, await_rejection, push};
 use crate::manifests::{Web, config};
 use crate::support::{Repo, Site, until};
 
