@@ -31,6 +31,16 @@ pub fn of(kind: &GroupKind, object: &Value) -> Option<Rolling> {
     Some(Rolling { may_lose, ..rolling })
 }
 
+/// Whether the controller gave up a rollout before this time, RFC 3339: it leaves that condition of a Deployment as it
+/// is until the next template has got somewhere. Within one second nobody can tell, and no deadline is that short.
+pub(super) fn failed_before(kind: &GroupKind, object: &Value, time: &str) -> bool {
+    let progressing = condition(object, "Progressing").filter(|_| kind.is("apps", "Deployment"));
+    let told = progressing
+        .filter(|progressing| text_at(progressing, &["reason"]) == "ProgressDeadlineExceeded")
+        .and_then(|progressing| seconds(text_at(progressing, &["lastUpdateTime"])));
+    told.zip(seconds(time)).is_some_and(|(told, written)| told <= written)
+}
+
 /// What is laid over the content of a workload. A rollout that is held though nobody says by what was held by us, and
 /// somebody took our annotation away: it must not pass for one that is let go.
 pub(super) fn shown(kind: &GroupKind, object: &Value, annotation: Option<&str>) -> Shown {

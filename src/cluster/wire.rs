@@ -16,7 +16,9 @@ use serde_json::{Map, Value, json};
 use super::interner::Interner;
 use super::kinds::Kind;
 use super::{FIELD_MANAGER, owner, rolling};
-use crate::engine::{Asked, HOLD, Live, Manager, ORDER, OVERLAY, PAUSED, Release, Rv, STARTED, Shown, Uid};
+use crate::engine::{
+    Asked, HOLD, Live, Manager, ORDER, OVERLAY, PAUSED, Release, Rolling, Rv, STARTED, Shown, Uid,
+};
 use crate::fields;
 use crate::health::{self, Health, Status};
 use crate::object::{GroupKind, Hash, ObjectId, RELEASE};
@@ -113,7 +115,12 @@ impl Lens {
             others: self.others(meta),
             replicas_ceded: meta.managed_fields.iter().any(Entry::cedes_replicas),
             health: Health { status: health.status, message: self.interner.text(&health.message) },
-            rolling: tree.as_ref().and_then(|tree| rolling::of(&self.group_kind, tree)),
+            rolling: tree.as_ref().and_then(|tree| {
+                let rolling = rolling::of(&self.group_kind, tree)?;
+                let failed_before =
+                    ours.is_some_and(|entry| rolling::failed_before(&self.group_kind, tree, &entry.time.0));
+                Some(Rolling { failed_before, ..rolling })
+            }),
             shown: tree.as_ref().map_or(Shown::Plain, |tree| {
                 rolling::shown(&self.group_kind, tree, meta.annotations.get(OVERLAY))
             }),
@@ -341,6 +348,8 @@ pub(super) struct Entry<'a> {
     operation: Text<'a>,
     #[serde(borrow, deserialize_with = "lax")]
     subresource: Text<'a>,
+    #[serde(borrow, deserialize_with = "lax")]
+    time: Text<'a>,
     #[serde(borrow)]
     fields_v1: Option<&'a RawValue>,
 }

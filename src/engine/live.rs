@@ -96,6 +96,8 @@ pub struct Rolling {
     pub partition: u32,
     /// Where its controller stands.
     pub phase: RollPhase,
+    /// Whether the failure that its controller tells of is no news since we last wrote it.
+    pub failed_before: bool,
 }
 
 /// Where a workload's controller stands with its newest template.

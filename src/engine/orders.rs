@@ -103,7 +103,11 @@ impl Engine {
     pub(super) fn paused(&self, id: &ObjectId) -> Option<Reason> {
         let own = self.own_pause(id);
         match self.recorded(id) {
-            Some(unit) if self.is_out(unit) => None,
+            // What shows its content already is kept from going on with it, step by step.
+            Some(unit) if self.is_out(unit) => own.filter(|_| {
+                let want = self.entry(id).and_then(|entry| entry.want());
+                want.is_some_and(|(_, want)| self.shows(id, want.hash))
+            }),
             Some(unit) => own.or_else(|| self.pause_within(unit)),
             None => own,
         }

@@ -18,7 +18,8 @@ use super::others::Other;
 use super::pods::{WorkloadPods, failing, ripens};
 use super::state::Engine;
 use super::stepping::{Step, under};
-use super::{Reason, RollPhase, Rv, Uid};
+use super::{Live, Reason, RollPhase, Rv, Uid};
+use crate::health::Status;
 use crate::object::{Hash, ObjectId, duration_text};
 
 /// What is known of the budget, and of what uses it.
@@ -382,9 +383,7 @@ impl Engine {
             let tellers = pod.map(|pod| pod.uid.clone()).into_iter().chain([live.uid.clone()]);
             return Stand::Failed(failing.to_string().into(), tellers.collect());
         }
-        if live.health.status == crate::health::Status::Failed
-            && !self.is_told(id, roll, &live.health.message)
-        {
+        if live.health.status == Status::Failed && !self.is_told(id, roll, live) {
             return Stand::Failed(live.health.message.clone(), vec![live.uid.clone()]);
         }
         if let Some(Step::Held(_) | Step::Over) = step {
@@ -427,9 +426,11 @@ impl Engine {
 
     /// Whether a failure was told before the write that this is the rollout of: the controller of a Deployment leaves
     /// the condition as it is until the way back has got somewhere.
-    fn is_told(&self, id: &ObjectId, roll: &Roll, words: &str) -> bool {
+    fn is_told(&self, id: &ObjectId, roll: &Roll, live: &Live) -> bool {
+        let words = &*live.health.message;
         let rejected = self.entry(id).and_then(|entry| entry.instead.as_ref());
         roll.blamed.as_deref() == Some(words)
+            || live.rolling.is_some_and(|rolling| rolling.failed_before)
             || rejected.is_some_and(|instead| self.goes_back(id) && instead.cause.contains(words))
     }
 

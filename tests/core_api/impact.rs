@@ -79,7 +79,6 @@ impl std::fmt::Display for Trial<'_> {
     }
 }
 
-/// By what tells them apart.
 type Pods = BTreeSet<String>;
 
 impl Trial<'_> {
@@ -127,6 +126,9 @@ impl Trial<'_> {
         }
         if self.kind == "StatefulSet" {
             object["spec"]["serviceName"] = json!(self.name);
+            // So the API server itself ends them. KWOK ends what terminates by its name alone, and now and then a second
+            // time, when the next pod has that name already.
+            object["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = json!(0);
         }
         object
     }
@@ -146,7 +148,7 @@ impl Trial<'_> {
             if let Some(count) = asked_for(&live) {
                 let pods = server.pods("shop", &format!("app={}", self.name)).await;
                 if pods.iter().all(is_ready) && pods.len() as u64 == count {
-                    return Ok((live, pods.iter().map(told).collect()));
+                    return Ok((live, pods.iter().map(uid).collect()));
                 }
             }
             if Instant::now() > deadline {
@@ -159,7 +161,7 @@ impl Trial<'_> {
     /// Waits for the first pod that comes or goes.
     async fn begun(&self, server: &Server, before: &Pods) -> Result<(), String> {
         let deadline = Instant::now() + Duration::from_mins(1);
-        while server.pods("shop", &format!("app={}", self.name)).await.iter().map(told).collect::<Pods>()
+        while server.pods("shop", &format!("app={}", self.name)).await.iter().map(uid).collect::<Pods>()
             == *before
         {
             if Instant::now() > deadline {
@@ -252,17 +254,8 @@ fn is_ready(pod: &Value) -> bool {
         && pod["metadata"]["deletionTimestamp"].is_null()
 }
 
-/// What tells a pod from others: those of a `StatefulSet` keep their names, so there it is the template that they were
-/// made from. Not the uid: KWOK ends what is terminating by its name alone, and now and then a second time, when the
-/// next pod has that name already. That one is made again from the same template, whatever was changed.
-fn told(pod: &Value) -> String {
-    let metadata = &pod["metadata"];
-    match metadata["ownerReferences"][0]["kind"].as_str() {
-        Some("StatefulSet") => {
-            format!("{} {}", metadata["name"], metadata["labels"]["controller-revision-hash"])
-        }
-        _ => metadata["uid"].as_str().unwrap().to_owned(),
-    }
+fn uid(pod: &Value) -> String {
+    pod["metadata"]["uid"].as_str().unwrap().to_owned()
 }
 
 fn words(impact: Impact) -> String {

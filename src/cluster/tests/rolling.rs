@@ -1,6 +1,7 @@
 use serde_json::{Value, json};
 
 use crate::cluster::rolling;
+use crate::cluster::rolling::failed_before;
 use crate::engine::RollPhase::{self, FirstStart, Recovering, Replacing, Settled};
 use crate::object::GroupKind;
 
@@ -168,4 +169,24 @@ fn other_kinds_and_hostile_shapes() {
     }
     let huge = json!({ "spec": { "replicas": u64::MAX }, "status": { "observedGeneration": 1 } });
     assert_eq!(rolling(&GroupKind::new("apps", "Deployment"), &huge).unwrap().replicas, u32::MAX);
+}
+
+#[test]
+fn a_failure_from_before_our_last_write_is_no_news() {
+    let check = |kind: &str, reason: &str, told: &str, written: &str, expected: bool| {
+        let condition = json!({ "type": "Progressing", "reason": reason, "lastUpdateTime": told });
+        let object = json!({ "status": { "conditions": [condition] } });
+        let found = failed_before(&GroupKind::new("apps", kind), &object, written);
+        assert_eq!(found, expected, "{kind} {reason} {told} {written}");
+    };
+    let (early, late) = ("2026-01-01T10:00:00Z", "2026-01-01T10:00:01Z");
+    let exceeded = "ProgressDeadlineExceeded";
+    check("Deployment", exceeded, early, late, true);
+    check("Deployment", exceeded, early, early, true);
+    check("Deployment", exceeded, late, early, false);
+    check("Deployment", "ReplicaSetUpdated", early, late, false);
+    check("StatefulSet", exceeded, early, late, false);
+    // What cannot be read says nothing.
+    check("Deployment", exceeded, "soon", late, false);
+    check("Deployment", exceeded, early, "", false);
 }

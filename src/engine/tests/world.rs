@@ -175,7 +175,8 @@ impl World {
             }),
             rolling: is_workload(id).then(|| {
                 let all = Rolling { replicas: 3, updated: 3, ready: 3, available: 3, ..Rolling::default() };
-                Rolling { phase: thing.phase, ..thing.numbers.unwrap_or(all) }
+                let failed_before = thing.failed.is_some() && thing.failed != thing.runs();
+                Rolling { phase: thing.phase, failed_before, ..thing.numbers.unwrap_or(all) }
             }),
             shown: thing.shown,
             started: thing.started,
