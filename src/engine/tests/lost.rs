@@ -40,12 +40,41 @@ fn at_rest() -> Rig {
     rig
 }
 
+/// The files of a source, with this content.
+pub(super) type Files = fn(u32) -> Vec<(&'static str, Option<Shared>)>;
+
 #[track_caller]
-fn assert_all_show(rig: &Rig, content: u32) {
-    for id in ids() {
-        let shown = rig.world.things[&id].release.as_ref().map(|release| release.hash);
-        assert_eq!(shown, Some(hash(&id, content)), "{id}: {:#?}", rig.world.log);
+pub(super) fn assert_all_show(rig: &Rig, ids: &[ObjectId], content: u32) {
+    for id in ids {
+        let shown = rig.world.things[id].release.as_ref().map(|release| release.hash);
+        assert_eq!(shown, Some(hash(id, content)), "{id}: {:#?}", rig.world.log);
     }
+}
+
+/// All of a unit that failed with its second content is held at that, for a reason that begins and ends so, until there
+/// is a third one.
+#[track_caller]
+pub(super) fn assert_held(rig: &mut Rig, ids: &[ObjectId], files: Files, told: [&str; 2]) {
+    assert_all_show(rig, ids, 2);
+    assert_eq!(rig.world.rejections[0].way, Way::Held);
+    assert!(rig.engine.in_flight().is_empty(), "it holds a token for ever");
+    assert!(rig.world.is_free());
+    for id in ids {
+        let reason = reason(rig, id);
+        assert!(reason.starts_with(told[0]) && reason.ends_with(told[1]), "{id}: {reason}");
+    }
+    // It does not loop, and neither does the next process.
+    let count = rig.world.log.len();
+    rig.engine = rig.fresh(4);
+    rig.read(reading("r2", &files(2)));
+    rig.engine.mark_all();
+    rig.settle();
+    assert_eq!(rig.world.log.len(), count, "{:#?}", rig.world.log);
+    // A new content ends it.
+    rig.read(reading("r3", &files(3)));
+    rig.settle();
+    assert_all_show(rig, ids, 3);
+    assert!(rig.world.rejections.is_empty());
 }
 
 fn reason(rig: &mut Rig, id: &ObjectId) -> String {
@@ -60,28 +89,8 @@ fn where_one_of_a_unit_cannot_be_read_any_more_all_of_it_stays() {
         rig.history.remove(&hash(&lost, 1));
         rig.read(reading("r2", &files(2)));
         rig.settle();
-        assert_all_show(&rig, 2);
-        assert_eq!(rig.world.rejections[0].way, Way::Held);
-        assert!(rig.engine.in_flight().is_empty(), "it holds a token for ever");
-        assert!(rig.world.is_free());
-        for id in ids() {
-            let told = reason(&mut rig, &id);
-            assert!(told.starts_with("revision r2 failed: Deployment shop/web: "), "{id}: {told}");
-            let why = format!("; it cannot go back, as revision r1 of {lost} cannot be read any more");
-            assert!(told.ends_with(&why), "{id}: {told}");
-        }
-        // It does not loop, and neither does the next process.
-        let (count, all) = (rig.world.log.len(), files(2));
-        rig.engine = rig.fresh(4);
-        rig.read(reading("r2", &all));
-        rig.engine.mark_all();
-        rig.settle();
-        assert_eq!(rig.world.log.len(), count, "{:#?}", rig.world.log);
-        // A new content ends it.
-        rig.read(reading("r3", &files(3)));
-        rig.settle();
-        assert_all_show(&rig, 3);
-        assert!(rig.world.rejections.is_empty());
+        let why = format!("; it cannot go back, as revision r1 of {lost} cannot be read any more");
+        assert_held(&mut rig, &ids(), files, ["revision r2 failed: Deployment shop/web: ", &why]);
     }
 }
 
@@ -100,7 +109,7 @@ fn at_no_point_a_unit_goes_back_in_part() {
             rig.read(reading("r2", &files(2)));
             rig.engine.mark_all();
             rig.settle();
-            assert_all_show(&rig, 2);
+            assert_all_show(&rig, &ids(), 2);
             let changed =
                 |id: ObjectId| rig.world.log.iter().filter(|w| **w == Wrote::Changed(id.clone())).count();
             for id in ids() {
@@ -130,7 +139,7 @@ fn what_is_back_already_does_not_keep_the_rest_of_its_unit() {
     rig.engine = rig.fresh(4);
     rig.read(reading("r2", &files(2)));
     rig.settle();
-    assert_all_show(&rig, 1);
+    assert_all_show(&rig, &ids(), 1);
     let told = reason(&mut rig, &config("env"));
     assert!(told.ends_with("; it is back at revision r1, which cannot be read any more"), "{told}");
     assert_eq!(rig.world.rejections[0].way, Way::Back);
@@ -158,7 +167,7 @@ fn nothing_goes_back_before_all_of_it_has_been_read() {
         }
     }
     rig.settle();
-    assert_all_show(&rig, 1);
+    assert_all_show(&rig, &ids(), 1);
 }
 
 /// A process that has just started does not know yet what is there, and must not take it for added by the newest
@@ -195,7 +204,7 @@ fn where_a_unit_goes_back_to_is_written_down_when_all_of_it_is_listed() {
         rig.deliver(usize::MAX);
         rig.engine.informer(&maps, KindState::Synced);
         rig.settle();
-        assert_all_show(&rig, 1);
+        assert_all_show(&rig, &ids(), 1);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::lost::{assert_all_show, assert_held};
 use super::rig::Rig;
 use super::world::{Thing, World, Wrote, config, desired, reading, workload};
 use crate::engine::*;
@@ -57,13 +58,6 @@ fn shown(rig: &Rig, id: &ObjectId) -> Option<Hash> {
     Some(rig.world.things.get(id)?.release.as_ref()?.hash)
 }
 
-#[track_caller]
-fn assert_all_show(rig: &Rig, content: u32) {
-    for id in ids() {
-        assert_eq!(shown(rig, &id), Some(hash(&id, content)), "{id}: {:#?}", rig.world.log);
-    }
-}
-
 #[test]
 fn where_nobody_knows_what_one_of_a_unit_was_before_all_of_it_stays() {
     for change in [disown, strip] {
@@ -73,25 +67,8 @@ fn where_nobody_knows_what_one_of_a_unit_was_before_all_of_it_stays() {
             rig.read(reading("r2", &files(2)));
             rig.engine.rollouts.window = 4;
             rig.settle();
-            assert_all_show(&rig, 2);
-            assert_eq!(rig.world.rejections[0].way, Way::Held);
-            assert!(rig.engine.in_flight().is_empty(), "it holds a token for ever");
-            assert!(rig.world.is_free());
-            for id in ids() {
-                let told = rig.decide(&id).reason.map(|reason| reason.to_string()).unwrap_or_default();
-                let why = format!("; it cannot go back, as nobody knows what {unknown} was before");
-                assert!(told.contains("revision r2 failed") && told.contains(&why), "{id}: {told}");
-            }
-            let count = rig.world.log.len();
-            rig.engine = rig.fresh(4);
-            rig.read(reading("r2", &files(2)));
-            rig.engine.mark_all();
-            rig.settle();
-            assert_eq!(rig.world.log.len(), count, "{:#?}", rig.world.log);
-            rig.read(reading("r3", &files(3)));
-            rig.settle();
-            assert_all_show(&rig, 3);
-            assert!(rig.world.rejections.is_empty());
+            let why = format!("; it cannot go back, as nobody knows what {unknown} was before");
+            assert_held(&mut rig, &ids(), files, ["revision r2 failed: Deployment shop/zone: ", &why]);
         }
     }
 }
@@ -174,7 +151,7 @@ fn what_is_being_written_is_waited_for() {
     let outcome = rig.world.perform(&zone, &action);
     rig.engine.outcome(&zone, &action, outcome, rig.now);
     rig.settle();
-    assert_all_show(&rig, 2);
+    assert_all_show(&rig, &ids(), 2);
     assert_eq!(rig.world.rejections[0].way, Way::Held);
 }
 
@@ -194,7 +171,7 @@ fn what_is_adopted_is_never_taken_for_added() {
     }
     rig.settle();
     assert!(rig.world.things.contains_key(&env), "{:#?}", rig.world.log);
-    assert_all_show(&rig, 2);
+    assert_all_show(&rig, &ids(), 2);
     let live = World::live(&env, &rig.world.things[&env]);
     assert_eq!(live.owner, Owner::Ours(super::world::SET.into()));
 }
