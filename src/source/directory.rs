@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use git2::{Odb, Oid};
 
@@ -39,10 +39,13 @@ pub(super) struct Directory {
     memory: Arc<Mutex<Memory>>,
 }
 
+/// Device, number and birth of a store's folder: numbers are used again, at once by some file systems.
+type Identity = (u64, u64, Option<SystemTime>);
+
 #[derive(Debug, Default)]
 struct Memory {
     /// Which repository this is about; made anew it knows none of the contents.
-    store: Option<(u64, u64)>,
+    store: Option<Identity>,
     files: HashMap<String, Known>,
     absences: Absences,
     shown: Option<Shown>,
@@ -212,8 +215,12 @@ impl Work {
             doing: "cannot read",
             error,
         })?;
-        let identity = Some((metadata.dev(), metadata.ino()));
-        if memory.store != identity {
+        let identity = Some((metadata.dev(), metadata.ino(), metadata.created().ok()));
+        let kept = match &memory.shown {
+            Some(shown) => self.store.has(&shown.revision)?,
+            None => true,
+        };
+        if memory.store != identity || !kept {
             *memory = Memory { store: identity, shown: self.remembered()?, ..Memory::default() };
         }
         Ok(())

@@ -244,6 +244,22 @@ async fn a_folders_snapshots_are_made_anew() {
     .await;
 }
 
+/// File systems use a folder's number again, so a store made anew may look like the old one.
+#[tokio::test]
+async fn a_store_made_anew_in_the_same_folder_is_filled_anew() {
+    let dir = folder(&[("a.yaml", "1"), ("b.yaml", "2")]);
+    let state = tempfile::tempdir().unwrap();
+    let location = Location::Directory(dir.path().to_owned());
+    let mut source = Source::open("test", &location, state.path()).unwrap();
+    let first = source.observe().await.unwrap().revision;
+    for inside in ["objects", "refs"] {
+        fs::remove_dir_all(state.path().join("store.git").join(inside)).unwrap();
+    }
+    git(state.path(), &["init", "--quiet", "--bare", "--template=", "store.git"]);
+    assert_eq!(source.observe().await.unwrap().revision, first);
+    read_all(&source, &first);
+}
+
 #[tokio::test]
 async fn copies_of_a_local_repository_outlast_it_and_are_mended() {
     let (repo, first) = Repo::with(&[("deploy/a.yaml", "1"), ("deploy/b.yaml", "2")]);
