@@ -30,6 +30,7 @@ mod proxy;
 mod read;
 mod reclaim;
 mod rolling;
+mod strategy;
 mod watch;
 mod wire;
 mod write;

@@ -17,7 +17,7 @@ use super::reading::{Dialect, Names};
 use super::setup::{Files, SourceSetup};
 use crate::change::{self, Impact, ImpactKind};
 use crate::cluster::{
-    Cluster, Error, Fault, Force, Kind, Kinds, Looked as Found, Lookup, News, Selector, applyset_id,
+    Cluster, Error, Fault, Kind, Kinds, Looked as Found, Lookup, News, Selector, applyset_id,
 };
 use crate::engine::{
     Action, Apply, Budget, Cover, Decision, Engine, Form, GROUP_DOWN, Guard, Inventory, KindState, Known,
@@ -458,7 +458,6 @@ impl Preview {
         let Some(kind) = self.exactly(&apply.want.gvk) else { return base };
         let release = Release { hash: apply.form.hash(&apply.want), revision: apply.revision.clone() };
         let (contents, want, form) = (self.contents.clone(), apply.want.clone(), apply.form);
-        let force = if apply.guard == Guard::Absent { Force::No } else { Force::Yes };
         let before = match apply.guard {
             Guard::Absent => Ok(None),
             Guard::Uid(_) | Guard::Exact(..) => self.cluster.get(&kind, &base.id).await,
@@ -474,7 +473,13 @@ impl Preview {
                 return Planned { verdict: Verdict::Refuse, reason: Some(error.to_string()), ..base };
             }
         };
-        let after = self.cluster.dry_run(&kind, &base.id, &body, &apply.guard, force).await;
+        // Nothing is written, so what changes meanwhile is no conflict.
+        let guard = match &apply.guard {
+            Guard::Exact(uid, _) => Guard::Uid(uid.clone()),
+            guard => guard.clone(),
+        };
+        let shown_now = before.as_ref().ok().and_then(Option::as_ref);
+        let after = self.cluster.dry_run(&kind, &base.id, &body, shown_now, &guard).await;
         match (before, after) {
             (Ok(before), Ok(after)) => shown(base, before, Some(after), note(&self.engine, apply, reason)),
             (_, Err(error)) if self.makes_namespace(&base.id, &error) => {

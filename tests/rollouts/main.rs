@@ -22,6 +22,7 @@ mod replay;
 mod restarts;
 mod rollbacks;
 mod sets;
+mod strategies;
 #[path = "../cluster/support/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "the other tests of the program use the rest")]
 mod support;
