@@ -18,8 +18,9 @@
 //! | [`source`] | git and directories → revisions and bytes |
 //! | [`cluster`] | the API server: discovery, informers, apply, delete, the parent object |
 //! | [`queue`] | the workqueue |
-//! | [`report`] | what is told to the outside: log lines of each outcome |
+//! | [`report`] | what is told to the outside: log lines of each outcome, where everything stands |
 //! | [`daemon`] | the loop over one closed set of events |
+//! | [`serve`] | answers over HTTP: where things stand |
 //! | [`cli`] | subcommands and exit codes |
 //!
 //! The first eight are the pure core: no I/O, no clock, no randomness.
@@ -38,4 +39,5 @@ pub mod object;
 pub mod queue;
 pub mod render;
 pub mod report;
+pub mod serve;
 pub mod source;

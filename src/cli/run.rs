@@ -8,11 +8,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::args::RunArgs;
 use super::exit::plain;
-use super::{CommandError, Exit, Terminal, session};
+use super::{CommandError, Exit, Terminal, session, settings};
 use crate::config::Config;
 use crate::daemon::{Reconciler, Until};
 use crate::object::Class;
-use crate::report;
+use crate::{report, serve};
 
 /// How long the end waits for what still runs.
 const SHUTDOWN: Duration = Duration::from_secs(1);
@@ -47,11 +47,26 @@ async fn run(args: &RunArgs, config: &Config) -> Result<Exit, CommandError> {
             report::log(&id, &told);
         }
     });
-    let ended = Reconciler::new(setup, Until::Stopped, listener).run(stop).await;
+    let reconciler = Reconciler::new(setup, Until::Stopped, listener);
+    serve_socket(&reconciler, &stop).await;
+    let ended = reconciler.run(stop).await;
     // The loop has ended and with it the only sender: what is left is written down.
     let _ = log.await;
     ended?;
     Ok(Exit::Done)
+}
+
+/// Answers on the socket in the service's runtime directory; without one there is none. What keeps it from opening
+/// keeps nothing else from running.
+async fn serve_socket(reconciler: &Reconciler, stop: &CancellationToken) {
+    let Some(path) = settings::socket() else { return };
+    match serve::bind(&path).await {
+        Ok(listener) => {
+            let router = serve::router(reconciler.inquiries());
+            tokio::spawn(serve::serve(listener, router, stop.clone()));
+        }
+        Err(error) => tracing::warn!("nothing is answered about the status: {error}"),
+    }
 }
 
 /// SIGTERM and Ctrl-C end the loop once the writes on their way are answered.

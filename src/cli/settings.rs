@@ -23,6 +23,13 @@ pub(super) fn environment(directory: PathBuf) -> Environment {
     }
 }
 
+/// The socket of a service: in its runtime directory, of which systemd may name several.
+pub(super) fn socket() -> Option<PathBuf> {
+    let directories = std::env::var_os("RUNTIME_DIRECTORY").filter(|value| !value.is_empty())?;
+    let first = std::env::split_paths(&directories).next()?;
+    Some(first.join(crate::serve::SOCKET))
+}
+
 /// The environment with the working directory.
 fn here() -> Result<Environment, CommandError> {
     let directory = std::env::current_dir().map_err(|error| {

@@ -1,5 +1,6 @@
 //! The loop.
 
+mod answers;
 mod channels;
 mod claims;
 mod conclusion;
@@ -18,6 +19,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+pub use self::answers::Inquiries;
 use self::channels::Channels;
 use self::claims::Keeper;
 use self::configs::Configs;
@@ -106,6 +108,7 @@ pub struct Reconciler {
     pins: Pins,
     listener: mpsc::UnboundedSender<(ObjectId, Told)>,
     until: Until,
+    since: jiff::Timestamp,
     channels: Channels,
     tasks: Tasks,
     fatal: Option<Fatal>,
@@ -191,6 +194,7 @@ impl Reconciler {
             pins: Pins::New,
             listener,
             until,
+            since: jiff::Timestamp::now(),
             channels,
             tasks: Tasks::default(),
             fatal: None,
@@ -227,6 +231,7 @@ impl Reconciler {
                 Some(event) = self.channels.from_pods.recv() => self.pods_told(event),
                 Some(event) = self.nodes.told.recv() => self.node_told(event),
                 Some(event) = self.channels.from_data.recv() => self.data_told(event),
+                Some(question) = self.channels.asked.recv() => self.answer(question),
                 () = stop.cancelled(), if !stopped => {}
                 () = tokio::time::sleep_until(wake.into()) => {}
             }
@@ -254,6 +259,8 @@ impl Reconciler {
                 self.node_told(event);
             } else if let Ok(event) = self.channels.from_data.try_recv() {
                 self.data_told(event);
+            } else if let Ok(question) = self.channels.asked.try_recv() {
+                self.answer(question);
             } else {
                 return;
             }

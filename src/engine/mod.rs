@@ -63,6 +63,7 @@ mod switch;
 mod tokens;
 mod unit;
 mod unlisted;
+mod usage;
 mod waiting;
 mod words;
 
@@ -119,6 +120,7 @@ pub use steps::{
 };
 pub use strategy::Strategy;
 pub use unlisted::GROUP_DOWN;
+pub use usage::Usage;
 pub use waiting::{EVERY, Queued, TOLD, Telling};
 pub use words::misused;
 

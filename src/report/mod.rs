@@ -1,10 +1,20 @@
 //! What is told to the outside about objects.
 //!
-//! Owns [`Told`], the past tense of every decision, and its log line.
+//! Owns [`Told`], the past tense of every decision, and its log line; [`Phase`], where an object stands, in one word;
+//! and [`Status`], where everything stands.
 //!
 //! **Invariant:** decides nothing.
 
+mod phase;
+mod status;
+
 use std::fmt;
+
+pub use phase::{PHASES, Phase};
+pub use status::{
+    Beside, Filter, Named, ObjectStatus, ProcessStatus, QueueStatus, RollStatus, RolloutStatus, Share,
+    SourceStatus, Status, VERSION, object_of, objects, status,
+};
 
 use crate::engine::Reason;
 use crate::object::ObjectId;

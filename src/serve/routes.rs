@@ -1,0 +1,145 @@
+//! The routes, and what an answer looks like.
+
+use std::time::Duration;
+
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Path, Query, Request, State};
+use axum::http::{HeaderValue, Method, StatusCode, header};
+use axum::middleware::{Next, from_fn};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use serde::Serialize;
+use serde_json::json;
+
+use crate::daemon::Inquiries;
+use crate::object::{GroupKind, ObjectId};
+use crate::report::{Filter, ObjectStatus, Status, VERSION};
+
+/// The loop answers within milliseconds: one that takes longer is stuck.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What stands for the namespace of a cluster-scoped object.
+const NO_NAMESPACE: &str = "-";
+
+/// What each answer says about itself: it is never kept, and runs nothing.
+const HEADERS: [(header::HeaderName, HeaderValue); 4] = [
+    (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+    (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+    (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'")),
+    (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
+];
+
+/// All routes.
+pub fn router(inquiries: Inquiries) -> Router {
+    Router::new()
+        .route("/livez", get(live))
+        .route("/readyz", get(ready))
+        .route("/v1/status", get(status))
+        .route("/v1/objects", get(objects))
+        .route("/v1/objects/{kind}/{namespace}/{name}", get(object))
+        .fallback(async || Failed(StatusCode::NOT_FOUND, "there is no such page".to_owned()))
+        .layer(from_fn(answered))
+        .with_state(inquiries)
+}
+
+/// Refuses all that is no question, whatever it is about.
+async fn answered(request: Request, next: Next) -> Response {
+    let mut response = if matches!(*request.method(), Method::GET | Method::HEAD) {
+        next.run(request).await
+    } else {
+        let only = [(header::ALLOW, HeaderValue::from_static("GET, HEAD"))];
+        (only, Failed(StatusCode::METHOD_NOT_ALLOWED, "nothing is changed here".to_owned())).into_response()
+    };
+    response.headers_mut().extend(HEADERS);
+    response
+}
+
+/// An answer that tells why there is none.
+struct Failed(StatusCode, String);
+
+impl IntoResponse for Failed {
+    fn into_response(self) -> Response {
+        (self.0, Json(json!({ "apiVersion": VERSION, "kind": "Error", "message": self.1 }))).into_response()
+    }
+}
+
+/// A list of objects.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Objects {
+    api_version: &'static str,
+    kind: &'static str,
+    items: Vec<ObjectStatus>,
+}
+
+/// One object.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct OneObject {
+    api_version: &'static str,
+    // `kind` is that of the object.
+    #[serde(flatten)]
+    object: ObjectStatus,
+}
+
+async fn asked<T>(answer: impl Future<Output = Option<T>>) -> Result<T, Failed> {
+    match tokio::time::timeout(PATIENCE, answer).await {
+        Ok(Some(answer)) => Ok(answer),
+        Ok(None) => Err(Failed(StatusCode::SERVICE_UNAVAILABLE, "the loop has ended".to_owned())),
+        Err(_) => {
+            let why = format!("the loop has not answered for {} s", PATIENCE.as_secs());
+            Err(Failed(StatusCode::SERVICE_UNAVAILABLE, why))
+        }
+    }
+}
+
+/// Alive is what makes progress: the loop itself has to answer.
+async fn live(State(inquiries): State<Inquiries>) -> Result<&'static str, Failed> {
+    asked(inquiries.status()).await.map(|_| "ok\n")
+}
+
+/// Ready is what has read all its sources once, and knows what rolls.
+async fn ready(State(inquiries): State<Inquiries>) -> Result<&'static str, Failed> {
+    let status = asked(inquiries.status()).await?;
+    match not_ready(&status) {
+        None => Ok("ok\n"),
+        Some(why) => Err(Failed(StatusCode::SERVICE_UNAVAILABLE, why)),
+    }
+}
+
+fn not_ready(status: &Status) -> Option<String> {
+    let unread = status.sources.iter().find(|source| source.revision.is_none());
+    match unread {
+        Some(source) => {
+            let why = source.incomplete.as_deref().unwrap_or("it has not been read yet");
+            Some(format!("source {}: {why}", source.name))
+        }
+        None if !status.rollout.known => Some("the rollout budget has not been read yet".to_owned()),
+        None => None,
+    }
+}
+
+async fn status(State(inquiries): State<Inquiries>) -> Result<Json<Status>, Failed> {
+    asked(inquiries.status()).await.map(Json)
+}
+
+async fn objects(
+    State(inquiries): State<Inquiries>,
+    filter: Result<Query<Filter>, QueryRejection>,
+) -> Result<Json<Objects>, Failed> {
+    let Query(filter) = filter.map_err(|rejection| Failed(StatusCode::BAD_REQUEST, rejection.body_text()))?;
+    let items = asked(inquiries.objects(filter)).await?;
+    Ok(Json(Objects { api_version: VERSION, kind: "ObjectList", items }))
+}
+
+async fn object(
+    State(inquiries): State<Inquiries>,
+    Path((kind, namespace, name)): Path<(String, String, String)>,
+) -> Result<Json<OneObject>, Failed> {
+    let namespace = (namespace != NO_NAMESPACE).then_some(namespace);
+    let id = ObjectId::new(&GroupKind::parse(&kind), namespace.as_deref(), &name);
+    let found = asked(inquiries.object(id.clone())).await?;
+    let none = || Failed(StatusCode::NOT_FOUND, format!("no source of this process knows {id}"));
+    Ok(Json(OneObject { api_version: VERSION, object: found.ok_or_else(none)? }))
+}
