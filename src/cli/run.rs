@@ -62,7 +62,7 @@ async fn serve_socket(reconciler: &Reconciler, stop: &CancellationToken) {
     let Some(path) = settings::socket() else { return };
     match serve::bind(&path).await {
         Ok(listener) => {
-            let router = serve::router(reconciler.inquiries());
+            let router = serve::router(reconciler.inquiries(), reconciler.metrics());
             tokio::spawn(serve::serve(listener, router, stop.clone()));
         }
         Err(error) => tracing::warn!("nothing is answered about the status: {error}"),

@@ -41,7 +41,7 @@ use crate::cluster::{InformerEvent, News, Scaler, applyset_id};
 use crate::engine::{Engine, Judgement, Live, Reason, Source, SourceId};
 use crate::object::{GroupKind, Hash, ObjectId};
 use crate::queue::Queue;
-use crate::report::Told;
+use crate::report::{Metrics, Told};
 
 /// Events wait here while the loop is busy; a full channel slows the informers down, nothing is lost.
 const BACKLOG: usize = 1024;
@@ -109,6 +109,7 @@ pub struct Reconciler {
     listener: mpsc::UnboundedSender<(ObjectId, Told)>,
     until: Until,
     since: jiff::Timestamp,
+    metrics: Metrics,
     channels: Channels,
     tasks: Tasks,
     fatal: Option<Fatal>,
@@ -162,6 +163,8 @@ impl Reconciler {
         }
         let watched =
             Watched::new(setup.cluster.clone(), applysets, sinks.informers, sinks.scalers, sinks.parents);
+        let queue = Queue::default();
+        let metrics = Metrics::new(setup.cluster.measures().clone(), queue.measures().clone());
         Self {
             ledgers: places.iter().map(|_| Ledger::default()).collect(),
             feeds: places.iter().map(|_| None).collect(),
@@ -171,7 +174,7 @@ impl Reconciler {
             configs: Configs::new(sinks.data),
             hands: Hands { cluster: setup.cluster, contents: Contents::new(shelves) },
             engine,
-            queue: Queue::default(),
+            queue,
             open: BTreeMap::new(),
             told: BTreeMap::new(),
             sick: BTreeMap::new(),
@@ -195,6 +198,7 @@ impl Reconciler {
             listener,
             until,
             since: jiff::Timestamp::now(),
+            metrics,
             channels,
             tasks: Tasks::default(),
             fatal: None,

@@ -5,11 +5,13 @@
 //!
 //! **Invariant:** decides nothing.
 
+mod metrics;
 mod phase;
 mod status;
 
 use std::fmt;
 
+pub use metrics::{MEDIA_TYPE, Metrics};
 pub use phase::{PHASES, Phase};
 pub use status::{
     Beside, Filter, Named, ObjectStatus, ProcessStatus, QueueStatus, RollStatus, RolloutStatus, Share,

@@ -4,6 +4,7 @@
 //! [`VERSION`]; fields may come, and none goes or changes its meaning within a version.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -45,6 +46,10 @@ pub struct ProcessStatus {
     pub next_resync: Timestamp,
     /// Objects with which something is to be done in this moment.
     pub queue: usize,
+    /// Seconds that what is being processed has been, in sum.
+    pub unfinished_seconds: f64,
+    /// Seconds that the longest of it has been.
+    pub longest_seconds: f64,
 }
 
 /// One source.
@@ -215,6 +220,8 @@ pub struct Beside<'a> {
     pub next_resync: Timestamp,
     /// Objects in the workqueue.
     pub queue: usize,
+    /// How long what is being processed has been: in sum, and the longest.
+    pub unfinished: (Duration, Duration),
     /// Now.
     pub now: (std::time::Instant, Timestamp),
 }
@@ -237,6 +244,8 @@ pub fn status(engine: &Engine, beside: &Beside<'_>) -> Status {
             since: beside.since,
             next_resync: beside.next_resync,
             queue: beside.queue,
+            unfinished_seconds: beside.unfinished.0.as_secs_f64(),
+            longest_seconds: beside.unfinished.1.as_secs_f64(),
         },
         sources: sources.map(|(number, counts)| source(engine, beside, number, counts)).collect(),
         rollout: rollout(engine, beside),

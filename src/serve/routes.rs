@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{Path, Query, Request, State};
+use axum::extract::{FromRef, Path, Query, Request, State};
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::daemon::Inquiries;
 use crate::object::{GroupKind, ObjectId};
-use crate::report::{Filter, ObjectStatus, Status, VERSION};
+use crate::report::{Filter, MEDIA_TYPE, Metrics, ObjectStatus, Status, VERSION};
 
 /// The loop answers within milliseconds: one that takes longer is stuck.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -31,16 +31,30 @@ const HEADERS: [(header::HeaderName, HeaderValue); 4] = [
 ];
 
 /// All routes.
-pub fn router(inquiries: Inquiries) -> Router {
+pub fn router(inquiries: Inquiries, metrics: Metrics) -> Router {
     Router::new()
         .route("/livez", get(live))
         .route("/readyz", get(ready))
+        .route("/metrics", get(counted))
         .route("/v1/status", get(status))
         .route("/v1/objects", get(objects))
         .route("/v1/objects/{kind}/{namespace}/{name}", get(object))
         .fallback(async || Failed(StatusCode::NOT_FOUND, "there is no such page".to_owned()))
         .layer(from_fn(answered))
-        .with_state(inquiries)
+        .with_state(Asked { inquiries, metrics })
+}
+
+/// Whom the routes ask.
+#[derive(Clone)]
+struct Asked {
+    inquiries: Inquiries,
+    metrics: Metrics,
+}
+
+impl FromRef<Asked> for Inquiries {
+    fn from_ref(asked: &Asked) -> Self {
+        asked.inquiries.clone()
+    }
 }
 
 /// Refuses all that is no question, whatever it is about.
@@ -122,6 +136,11 @@ fn not_ready(status: &Status) -> Option<String> {
 
 async fn status(State(inquiries): State<Inquiries>) -> Result<Json<Status>, Failed> {
     asked(inquiries.status()).await.map(Json)
+}
+
+async fn counted(State(Asked { inquiries, metrics }): State<Asked>) -> Result<Response, Failed> {
+    let text = metrics.text(&asked(inquiries.status()).await?);
+    Ok(([(header::CONTENT_TYPE, MEDIA_TYPE)], text).into_response())
 }
 
 async fn objects(

@@ -93,6 +93,9 @@ fn the_status_tells_what_runs_and_what_is_not_as_it_should_be() {
         (&json!(true), &json!(true), &json!(0))
     );
     assert_eq!(status["rollout"]["workloads"], json!({"used": 0, "of": 1}));
+    let change = json!({"data": {"a": "drift"}});
+    site.api.merge(&site.at("ConfigMap", "env"), "somebody", &change);
+    site.await_data("env", "a", "one");
     // A change that cannot be finished, one that waits for it, a file that is none, and one that goes.
     for (name, text) in files("app:2", "{controlplane/ready: \"false\"}") {
         repo.write(name, &text);
@@ -131,8 +134,35 @@ fn the_status_tells_what_runs_and_what_is_not_as_it_should_be() {
     let (code, env) = served.get(&format!("/v1/objects/ConfigMap/{}/env", site.name));
     assert_eq!((code, &env["kind"], &env["phase"]), (200, &json!("ConfigMap"), &json!("Refused")), "{env}");
     assert!(env["reason"].as_str().unwrap().contains("env.yaml is not understood"), "{env}");
+    let metrics = ask(&served.socket(), "GET", "/metrics");
+    assert!(
+        metrics.head.contains("content-type: application/openmetrics-text; version=1.0.0"),
+        "{}",
+        metrics.head
+    );
+    let name = &site.name;
+    for line in [
+        format!("rhumb_objects{{source=\"{name}\",phase=\"Refused\"}} 1"),
+        format!("rhumb_source_revision_info{{source=\"{name}\",revision=\"{}\"}} 1", repo.head()),
+        format!("rhumb_source_complete{{source=\"{name}\"}} 0"),
+        "rhumb_apply_total{action=\"create\",class=\"none\"} 4".to_owned(),
+        format!("rhumb_drift_repaired_total{{source=\"{name}\"}} 1"),
+        "rhumb_rollout_in_flight 1".to_owned(),
+        "rhumb_rollout_queue 1".to_owned(),
+    ] {
+        assert!(metrics.body.lines().any(|found| *found == line), "{line} is not in\n{}", metrics.body);
+    }
+    for begin in ["rhumb_api_requests_total{verb=\"PATCH\",code=\"201\"} ", "workqueue_adds_total ", "# EOF"]
+    {
+        assert!(
+            metrics.body.lines().any(|found| found.starts_with(begin)),
+            "{begin} is not in\n{}",
+            metrics.body
+        );
+    }
     // Nothing of a Secret's values is in any answer.
-    for path in ["/v1/status", "/v1/objects", &format!("/v1/objects/Secret/{}/token", site.name)] {
+    for path in ["/metrics", "/v1/status", "/v1/objects", &format!("/v1/objects/Secret/{}/token", site.name)]
+    {
         let answer = ask(&served.socket(), "GET", path);
         assert_eq!(answer.code, 200);
         for canary in ["canary-in-a-secret", "Y2FuYXJ5"] {

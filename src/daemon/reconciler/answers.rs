@@ -7,7 +7,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::Reconciler;
 use crate::object::ObjectId;
-use crate::report::{self, Beside, Filter, ObjectStatus, Status};
+use crate::report::{self, Beside, Filter, Metrics, ObjectStatus, Status};
 
 /// A question, with where its answer goes.
 pub(super) enum Question {
@@ -50,6 +50,11 @@ impl Reconciler {
         Inquiries(self.channels.questions.clone())
     }
 
+    /// What is counted.
+    pub fn metrics(&self) -> Metrics {
+        self.metrics.clone()
+    }
+
     /// Whoever has gone away meanwhile gets no answer.
     pub(super) fn answer(&mut self, question: Question) {
         let (now, at) = (Instant::now(), Timestamp::now());
@@ -61,6 +66,7 @@ impl Reconciler {
             since: self.since,
             next_resync: rest.map_or(at, |rest| at.saturating_add(rest).unwrap_or(at)),
             queue: depth.ready + depth.processing,
+            unfinished: self.queue.unfinished(now),
             now: (now, at),
         };
         match question {
