@@ -50,6 +50,7 @@ mod resolve;
 mod restart;
 mod returning;
 mod rolls;
+mod seal;
 mod selector;
 mod shown;
 mod sources;
@@ -108,8 +109,11 @@ pub use pods::{
 pub use policy::{Adopt, BlastRadius, NotABlastRadius, Prune};
 pub use prune::{Guard as PruneGuard, Judgement, Keep, Pending, judge, precious};
 pub use reason::Reason;
-pub use rejection::{Instead, Rejection, Substitute, Way, parse_rejections, rejections_text};
+pub use rejection::{
+    Instead, Rejection, Substitute, Way, parse_rejections, rejections_sealing, rejections_text,
+};
 pub use restart::{KEY_SECRET, Known, changed_words};
+pub use seal::{Sealing, Seals};
 pub use selector::LabelSelector;
 pub use sources::{Inventory, Reading, Source, Writes};
 pub use started::{NotStarted, Pinned, STARTED, Started};

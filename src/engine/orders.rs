@@ -384,7 +384,10 @@ impl Engine {
         let past = &self.rollouts.book.as_ref()?.past;
         let brought = |unit: &&Unit| {
             let member = unit.members.get(id).filter(|member| member.content.is_some());
-            unit.applyset == self.applysets[source] && member.is_some_and(|member| shows(id, member))
+            let readable = !unit.members.values().any(Member::is_unreadable);
+            unit.applyset == self.applysets[source]
+                && readable
+                && member.is_some_and(|member| shows(id, member))
         };
         let mut unit = past.iter().rev().find(brought)?.clone();
         unit.members.retain(|id, member| shows(id, member));

@@ -253,6 +253,7 @@ impl Engine {
         let claims: Vec<(ObjectId, Claim)> = claims.map(|(id, claim)| (id.clone(), claim.clone())).collect();
         self.rollouts.recording.clear();
         self.rollouts.book = Some(book);
+        self.book_opened();
         self.forget_authors();
         self.rollouts.stale = true;
         for (id, claim) in &claims {

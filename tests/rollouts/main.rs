@@ -21,6 +21,7 @@ mod refused;
 mod replay;
 mod restarts;
 mod rollbacks;
+mod seals;
 mod sets;
 #[path = "../cluster/support/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "the other tests of the program use the rest")]
