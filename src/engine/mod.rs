@@ -48,6 +48,7 @@ mod refused;
 mod rejection;
 mod resolve;
 mod restart;
+mod retried;
 mod returning;
 mod rolls;
 mod seal;

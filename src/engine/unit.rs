@@ -94,6 +94,9 @@ impl Engine {
         if self.sources[source].inventory.is_none() || self.sources[source].head.is_none() {
             return false;
         }
+        if self.is_kept_for_retry(unit) {
+            return false;
+        }
         if self.is_rejected(unit) {
             return true;
         }
