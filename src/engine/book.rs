@@ -210,6 +210,9 @@ impl Book {
     ///
     /// As [`Book::parse`].
     pub fn sealing(text: &str, seals: &Seals) -> Result<Sealing, NotABook> {
+        if !Seals::may_be_in(text) {
+            return Ok(Sealing::Fine);
+        }
         let read: BookText = serde_json::from_str(text)?;
         let units = read.units.iter().chain(&read.past);
         Ok(units.map(|unit| unit.sealing(seals)).max().unwrap_or_default())

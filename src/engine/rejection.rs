@@ -69,7 +69,12 @@ pub fn parse_rejections(text: &str, seals: &Seals) -> Vec<Rejection> {
 /// How the hashes of Secrets stand in a text that [`rejections_text`] has written.
 pub fn rejections_sealing(text: &str, seals: &Seals) -> Sealing {
     let read = |line| serde_json::from_str::<RejectionText>(line).ok();
-    text.lines().filter_map(read).map(|read| read.unit.sealing(seals)).max().unwrap_or_default()
+    text.lines()
+        .filter(|line| Seals::may_be_in(line))
+        .filter_map(read)
+        .map(|read| read.unit.sealing(seals))
+        .max()
+        .unwrap_or_default()
 }
 
 /// What stands in for the content that the newest revision asks for.

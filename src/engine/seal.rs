@@ -108,6 +108,11 @@ impl Seals {
         Some(Hash::from_bytes(block.into()))
     }
 
+    /// Whether a text may name a Secret: most do not, and need not be looked at.
+    pub(super) fn may_be_in(text: &str) -> bool {
+        text.contains("\"Secret/")
+    }
+
     /// How one word about an object stands: a hash, or `<hash>@<revision>`.
     pub(super) fn standing(&self, id: &ObjectId, word: &str) -> Sealing {
         let word = word.split_once('@').map_or(word, |(hash, _)| hash);
@@ -181,9 +186,10 @@ impl Engine {
         (self.configs.sealed.wanted, self.configs.sealed.locked) = (true, true);
     }
 
-    /// A source's parent cannot be read without a key.
+    /// A source's parent cannot be read without a key: what it said before may not be so any more.
     pub fn lock_inventory(&mut self, source: SourceId) {
         self.configs.sealed.wanted = true;
+        (self.sources[source].inventory, self.sources[source].to_judge) = (None, true);
         self.touch(&Topic::Inventory(source));
     }
 

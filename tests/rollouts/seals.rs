@@ -56,6 +56,12 @@ fn key_at(site: &Site<'_>) -> String {
     format!("/api/v1/namespaces/{}/secrets/{KEY}", site.system())
 }
 
+/// The user may not read the key.
+fn without_key() -> Rule {
+    let key = Requests::any().path_suffix(&format!("/secrets/{KEY}"));
+    Rule::new(key, Fault::Replace(Answer::error(403, "Forbidden")))
+}
+
 /// Somebody who may read workloads and ConfigMaps, and no Secret.
 fn viewer(site: &Site<'static>) -> Site<'static> {
     let mut viewer = site.with_empty_state();
@@ -164,11 +170,7 @@ fn what_an_older_version_wrote_in_plain_is_sealed_and_still_known() {
 fn without_the_right_to_the_key_a_secret_and_its_workload_wait_with_a_reason() {
     let mut site = Site::new("seals-rights");
     let proxy: FaultProxy = site.cluster.fault_proxy(1).unwrap();
-    let rule = Rule::new(
-        Requests::any().path_suffix(&format!("/secrets/{KEY}")),
-        Fault::Replace(Answer::error(403, "Forbidden")),
-    );
-    let rule = proxy.add(rule);
+    let rule = proxy.add(without_key());
     site.through(&proxy);
     let alone = |image: &str| Web::new("alone", image).file();
     let repo = Repo::new(&[files(&Web::new("web", "app:1"), "one"), vec![alone("app:1")]].concat());
@@ -186,6 +188,33 @@ fn without_the_right_to_the_key_a_secret_and_its_workload_wait_with_a_reason() {
     proxy.remove(rule);
     await_image(&site, "web", "app:2");
     site.await_free_budget();
+}
+
+#[test]
+fn commands_without_the_right_to_the_key_touch_nothing_that_they_cannot_read() {
+    let mut site = Site::new("seals-commands");
+    let repo = Repo::new(&files(&Web::new("web", "app:1"), "one"));
+    let (mut daemon, _observer) = at_rest(&site, &repo, &["web"]);
+    push(&repo, &files(&bad(), "two"), "Change both");
+    await_rejection(&site, &["web", "password"]);
+    await_image(&site, "web", "app:1");
+    site.await_free_budget();
+    daemon.stop();
+    let proxy: FaultProxy = site.cluster.fault_proxy(1).unwrap();
+    let rule = proxy.add(without_key());
+    site.through(&proxy);
+    let window = site.window();
+    let diff = site.diff(repo.path(), &[]);
+    assert!(diff.all().contains("is sealed by a key that is not known here"), "{diff:?}");
+    let apply = site.apply(repo.path(), &[]).all();
+    assert!(apply.contains("what is recorded of Secrets is sealed, and the key"), "{apply}");
+    assert!(window.to("deployments", "web").is_empty() && window.to("secrets", "password").is_empty());
+    // With it they see what the daemon sees.
+    proxy.remove(rule);
+    let diff = site.diff(repo.path(), &[]).all();
+    assert!(diff.contains("failed") && !diff.contains("sealed"), "{diff}");
+    let apply = site.apply(repo.path(), &[]).all();
+    assert!(apply.contains("it is back at revision") && !apply.contains("sealed"), "{apply}");
 }
 
 #[test]

@@ -106,13 +106,17 @@ impl Reconciler {
     fn take_book(&mut self, text: &str) -> Result<(), NotABook> {
         self.keeper.sealing = Book::sealing(text, self.engine.seals())?;
         // Whoever writes nothing can go on with what can be read.
-        if self.keeper.sealing == Sealing::Locked && !self.is_only_observing() {
-            self.engine.lock_book();
-            self.rest_without_key();
-            return Ok(());
+        if self.is_only_observing() {
+            self.keeper.sealing = Sealing::Fine;
         }
-        if self.keeper.sealing == Sealing::Stale {
-            self.engine.want_seal();
+        match self.keeper.sealing {
+            Sealing::Locked => {
+                self.engine.lock_book();
+                self.rest_without_key();
+                return Ok(());
+            }
+            Sealing::Stale => self.engine.want_seal(),
+            Sealing::Fine => {}
         }
         self.engine.book(Book::parse(text, self.engine.seals())?);
         Ok(())

@@ -102,13 +102,12 @@ impl Reconciler {
             let seals = self.engine.seals();
             ledger.sealing = inventory::sealing(ledger.parent.parent(), seals);
             let mut inventory = inventory::read(ledger.parent.parent(), &self.places[source], seals);
+            // Whoever writes nothing can go on with what can be read.
             match ledger.sealing {
-                // Not read, as far as decisions go.
-                Sealing::Locked if self.engine.source(source).writes == Writes::Allowed => {
-                    return self.engine.lock_inventory(source);
-                }
+                _ if self.engine.source(source).writes == Writes::Observed => {}
+                Sealing::Locked => return self.engine.lock_inventory(source),
                 Sealing::Stale => self.engine.want_seal(),
-                Sealing::Fine | Sealing::Locked => {}
+                Sealing::Fine => {}
             }
             match inventory.other_place.as_deref() {
                 None => ledger.origin = Provenance::Here,

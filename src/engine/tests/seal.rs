@@ -231,6 +231,26 @@ fn an_inventory_that_is_locked_is_not_read() {
     rig.settle();
 }
 
+#[test]
+fn an_inventory_that_is_locked_later_counts_no_more() {
+    let mut rig = at_rest();
+    let inventory = rig.engine.source(0).inventory.clone().unwrap();
+    rig.engine.config_key(Known::Blind("forbidden".into()));
+    rig.engine.lock_inventory(0);
+    rig.read(reading("r2", &files(2)));
+    rig.settle();
+    assert_shows(&rig, [1, 1, 1]);
+    assert_eq!(rig.decide(&workload("alone")).reason, Some(Reason::Sealed("forbidden".into())));
+    rig.read(reading("r3", &[("alone", None)]));
+    rig.settle();
+    assert_shows(&rig, [1, 1, 1]);
+    rig.engine.config_key(Known::Is(key(1)));
+    rig.engine.inventory(0, inventory);
+    rig.read(reading("r4", &files(4)));
+    rig.settle();
+    assert_shows(&rig, [4, 4, 4]);
+}
+
 /// The second revision of web is bad. What is written down after so many turns is read under another key.
 fn another_key(point: usize) -> Rig {
     let mut rig = at_rest();
