@@ -21,8 +21,8 @@ use crate::cluster::{
 };
 use crate::engine::{
     Action, Apply, Budget, Cover, Decision, Engine, Form, GROUP_DOWN, Guard, Inventory, KindState, Known,
-    Looked, Lost, Plan, Planned, Purpose, Reason, Recreate, Release, Removal, Served, Shared, Source,
-    SourceId, Verdict, Verified, replaceable, units, without_ignored,
+    Looked, Lost, Plan, Planned, Purpose, Reason, Recreate, Release, Removal, Sealing, Served, Shared,
+    Source, SourceId, Verdict, Verified, replaceable, units, without_ignored,
 };
 use crate::fields::{self, Coverage};
 use crate::object::{Class, GroupKind, Gvk, ObjectId, Revision};
@@ -141,7 +141,10 @@ impl Preview {
     async fn list(&mut self, namespace: &str, name: &str) -> Result<(), Error> {
         let parent = self.cluster.parent(namespace, name).await?;
         let mut kinds: BTreeMap<GroupKind, Arc<Kind>> = BTreeMap::new();
-        let known = inventory::read(parent.as_ref(), &self.place);
+        if inventory::sealing(parent.as_ref(), self.engine.seals()) == Sealing::Locked {
+            self.read_key(namespace).await?;
+        }
+        let known = inventory::read(parent.as_ref(), &self.place, self.engine.seals());
         for held in &known.kinds {
             match self.kinds.preferred(held) {
                 Lookup::Served(kind) => drop(kinds.insert(held.clone(), kind)),
@@ -220,13 +223,7 @@ impl Preview {
         if !self.engine.needs_key() {
             return Ok(());
         }
-        let key = match self.cluster.config_key(namespace).await {
-            Ok(key) => key.and_then(|key| key.key()),
-            Err(error) if error.is_unreachable() => return Err(error),
-            Err(_) => None,
-        };
-        let key = key.map_or_else(|| Known::Blind("there is none".into()), Known::Is);
-        self.engine.config_key(key);
+        self.read_key(namespace).await?;
         for id in self.engine.data_to_follow() {
             let data = match self.cluster.data(&id).await {
                 Ok(data) => Known::Is(data),
@@ -235,6 +232,17 @@ impl Preview {
             };
             self.engine.config_data(&id, data);
         }
+        Ok(())
+    }
+
+    async fn read_key(&mut self, namespace: &str) -> Result<(), Error> {
+        let key = match self.cluster.config_key(namespace).await {
+            Ok(key) => key.and_then(|key| key.key()),
+            Err(error) if error.is_unreachable() => return Err(error),
+            Err(_) => None,
+        };
+        let key = key.map_or_else(|| Known::Blind("there is none".into()), Known::Is);
+        self.engine.config_key(key);
         Ok(())
     }
 

@@ -209,7 +209,9 @@ impl Engine {
         };
         match reason {
             Reason::Step(_) => true,
-            Reason::Needs(..) | Reason::Wave(..) | Reason::Unit(_) => self.shown(id).is_some() && changes(),
+            Reason::Needs(..) | Reason::Wave(..) | Reason::Unit(_) | Reason::Sealed(_) => {
+                self.shown(id).is_some() && changes()
+            }
             _ => false,
         }
     }

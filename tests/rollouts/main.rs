@@ -21,6 +21,7 @@ mod refused;
 mod replay;
 mod restarts;
 mod rollbacks;
+mod seals;
 mod sets;
 mod strategies;
 #[path = "../cluster/support/mod.rs"]

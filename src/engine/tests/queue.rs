@@ -115,7 +115,8 @@ fn the_queue_goes_out_beside_the_claims() {
     let book = rig.world.book.clone();
     let told = telling.beside(&mut rig.engine, book, now);
     assert_eq!(words(&told.queue), expected());
-    assert_eq!(Book::parse(&told.text()).unwrap(), told);
+    let seals = Seals::default();
+    assert_eq!(Book::parse(&told.text(&seals).unwrap(), &seals).unwrap(), told);
     assert_eq!(telling.book(&mut rig.engine, now + EVERY), None);
     assert_eq!(rig.engine.without_queue(told.clone()).queue, []);
     // A moment later what is claimed goes out, and the rest stays as it was told until the queue is told again.
