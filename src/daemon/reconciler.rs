@@ -10,6 +10,7 @@ mod orders;
 mod parents;
 mod pods;
 mod reading;
+mod summary;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -25,6 +26,7 @@ use self::dispatch::Batch;
 use self::fleets::NodeWatch;
 use self::pods::Followers;
 use self::reading::Pins;
+use self::summary::Telling;
 use super::act::Hands;
 use super::contents::{Bytes, Contents};
 use super::event::Event;
@@ -38,6 +40,7 @@ use super::tasks::{Fatal, Tasks};
 use crate::cluster::{InformerEvent, News, Scaler, applyset_id};
 use crate::engine::{Engine, Judgement, Live, Reason, Source, SourceId};
 use crate::object::{GroupKind, Hash, ObjectId};
+use crate::pulse::Pulse;
 use crate::queue::Queue;
 use crate::report::Told;
 
@@ -58,6 +61,12 @@ const CONFIRMATION: Duration = Duration::from_secs(2);
 /// The longest rest after a call whose fate is not known: when the API server is back, all is soon tried
 /// again. What keeps this from being a storm is the number of writes in flight, which falls to one.
 const OUTAGE: Duration = Duration::from_secs(15);
+
+/// The longest time that one turn of the loop may take, or a wait last longer than it should.
+const TURN: Duration = Duration::from_mins(1);
+
+/// How often the thread that drives everything shows that nothing blocks it.
+const TICK: Duration = Duration::from_secs(10);
 
 /// How long the loop runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,6 +115,7 @@ pub struct Reconciler {
     pins: Pins,
     listener: mpsc::UnboundedSender<(ObjectId, Told)>,
     until: Until,
+    telling: Telling,
     channels: Channels,
     tasks: Tasks,
     fatal: Option<Fatal>,
@@ -191,6 +201,7 @@ impl Reconciler {
             pins: Pins::New,
             listener,
             until,
+            telling: Telling::default(),
             channels,
             tasks: Tasks::default(),
             fatal: None,
@@ -203,6 +214,8 @@ impl Reconciler {
     /// program ended that must not.
     pub async fn run(mut self, stop: CancellationToken) -> Result<Pass, Fatal> {
         let cluster = self.hands.cluster.clone();
+        let pulse = cluster.pulses().expect("the loop", TURN);
+        self.tasks.keep("the clock", tick(cluster.pulses().expect("the thread of all tasks", TURN)));
         let mut astray = std::pin::pin!(cluster.gone_astray());
         loop {
             if stop.is_cancelled() {
@@ -216,6 +229,7 @@ impl Reconciler {
             // Once stopped, only the answers of what was begun are waited for.
             let stopped = stop.is_cancelled();
             let wake = self.timers.stop.unwrap_or_else(|| self.wake());
+            pulse.beat(wake.saturating_duration_since(Instant::now()) + TURN);
             tokio::select! {
                 biased;
                 error = &mut astray => return Err(Fatal::Astray(error)),
@@ -230,6 +244,7 @@ impl Reconciler {
                 () = stop.cancelled(), if !stopped => {}
                 () = tokio::time::sleep_until(wake.into()) => {}
             }
+            pulse.beat(TURN);
             self.absorb();
             if let Some(fatal) = self.fatal.take() {
                 return Err(fatal);
@@ -304,6 +319,7 @@ impl Reconciler {
             rollouts,
             self.keeper.wakes(),
             self.configs.due,
+            self.telling.due,
         ];
         others.into_iter().flatten().fold(wake, Instant::min)
     }
@@ -340,6 +356,7 @@ impl Reconciler {
         self.follow_nodes();
         self.keep_configs();
         self.pin();
+        self.tell_summary(now);
         if let Some(objects) = looked {
             let ms = format_args!("{:.1}", now.elapsed().as_secs_f64() * 1e3);
             tracing::debug!(objects, ms, "looked at everything");
@@ -470,5 +487,13 @@ impl Reconciler {
         let wait = self.queue.backoff(id, super::random()).min(OUTAGE);
         self.open.insert(id.clone(), Reason::Retrying(why.clone(), wait));
         self.queue.add_at(id.clone(), Instant::now() + wait);
+    }
+}
+
+/// Shows that tasks get their turn.
+async fn tick(pulse: Pulse) {
+    loop {
+        pulse.beat(TICK + TURN);
+        tokio::time::sleep(TICK).await;
     }
 }

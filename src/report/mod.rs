@@ -1,13 +1,22 @@
-//! What is told to the outside about objects.
+//! What is told to the outside.
 //!
-//! Owns [`Told`], the past tense of every decision, and its log line.
+//! Owns [`Told`], the past tense of every decision, and its log line; what the service manager is told
+//! ([`Service`]), with one line of where everything stands ([`Summary`]); and the [`watchdog`].
 //!
 //! **Invariant:** decides nothing.
+
+mod notify;
+mod summary;
+mod watchdog;
 
 use std::fmt;
 
 use crate::engine::Reason;
 use crate::object::ObjectId;
+
+pub use notify::{Notifier, Reload, Reloads, Service, Topic};
+pub use summary::{Following, Summary};
+pub use watchdog::{NotWatched, watchdog};
 
 /// What is told of one object.
 #[derive(Clone, Debug, PartialEq)]

@@ -32,6 +32,7 @@ mod remotes;
 mod restarts;
 mod samples;
 mod secrets;
+mod service;
 mod state;
 mod steps;
 mod support;
