@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use rustix::process::{Resource, Rlimit};
 use tokio::sync::{mpsc, watch};
 use tokio_util::task::AbortOnDropHandle;
 
@@ -54,6 +55,9 @@ pub(super) fn carry_out(args: &RunArgs, global: &Global, terminal: &Terminal) ->
     let typed = Typed { args, global, terminal };
     let config = typed.settings()?;
     let (service, interval) = settings::service();
+    // A core dump would hold credentials. Only fails where less is not allowed either.
+    let none = Rlimit { current: Some(0), maximum: Some(0) };
+    let _ = rustix::process::setrlimit(Resource::Core, none);
     let runtime = session::runtime()?;
     let ended = runtime.block_on(async {
         let hangup = Hangup::of_a_service_with(args.config.as_deref());

@@ -85,6 +85,10 @@ fn the_manager_hears_when_the_service_is_up_what_it_does_and_when_it_ends() {
     });
     manager.hears(&["READY=1\n", "STATUS="]);
     manager.hears(&["WATCHDOG=1"]);
+    // No crash leaves credentials on the disk.
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", daemon.pid())).unwrap();
+    let core = limits.lines().find(|line| line.starts_with("Max core file size")).unwrap();
+    assert_eq!(core.split_whitespace().skip(4).take(2).collect::<Vec<_>>(), ["0", "0"]);
     let revision = shop.head();
     manager.hears(&["STATUS=notify at ", &revision[..12], ": 1 objects; next resync ", " UTC"]);
     shop.write("env.yaml", &yaml::config_map("env", "a", "2"));
