@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use controlplane::{Ending, Fault, Requests, Rule};
 use tempfile::TempDir;
 
-use crate::support::{Daemon, Repo, SOON, Site, at, source, yaml};
+use crate::support::{Daemon, Repo, SOON, Site, at, eventually, source, yaml};
 
 /// A service manager's socket.
 struct Manager {
@@ -234,6 +234,50 @@ fn a_reload_in_the_middle_of_many_writes_loses_none() {
 }
 
 #[test]
+fn reloads_in_the_middle_of_rollouts_begin_none_anew_and_leave_no_claim() {
+    let site = Site::new("reload-roll");
+    let manager = Manager::new();
+    let names = ["a", "b", "c", "d"];
+    let files = |image: &str| names.map(|name| (format!("{name}.yaml"), yaml::deployment(name, 2, image)));
+    let shop = Repo::new(&files("app:1"));
+    let text = |resync: u32| {
+        let settings =
+            format!("resync: {resync}m\nbudget: {{maxWorkloads: 1, maxUnavailable: 100%, soak: 1s}}");
+        site.configuration(shop.path(), &settings)
+    };
+    let mut daemon = manager.start(&site, &text(1));
+    names.iter().for_each(|name| site.await_rollout(name));
+    for (file, text) in files("app:2") {
+        shop.write(&file, &text);
+    }
+    shop.commit("Change all");
+    let image = "/spec/template/spec/containers/0/image";
+    for (turn, name) in (2..).zip(names) {
+        eventually(&format!("{name} begins to roll"), SOON, || {
+            let began = names.iter().filter(|name| site.value("Deployment", name, image) == "app:2").count();
+            if began + 1 >= turn as usize { Ok(()) } else { Err(format!("{began} have")) }
+        });
+        write(&site, &text(turn));
+        daemon.signal("HUP");
+        manager.hears(&["RELOADING=1"]);
+        manager.hears(&["READY=1"]);
+    }
+    for name in names {
+        eventually(&format!("{name} has its new image"), SOON, || {
+            match site.value("Deployment", name, image) {
+                found if found == "app:2" => Ok(()),
+                other => Err(other.to_string()),
+            }
+        });
+        site.await_rollout(name);
+    }
+    site.await_free_budget();
+    // The old pods' and the new ones'.
+    assert_eq!(site.api.list(&site.at("ReplicaSet", "")).len(), 2 * names.len());
+    assert_eq!(daemon.stop().code(), Some(0));
+}
+
+#[test]
 fn a_second_signal_ends_it_at_once() {
     let mut site = Site::new("stop-twice");
     let manager = Manager::new();
@@ -242,7 +286,7 @@ fn a_second_signal_ends_it_at_once() {
     let rule = proxy.add(Rule::new(Requests::any().method("PATCH"), Fault::Refuse(Ending::Silence)));
     let shop = repo("env");
     let mut daemon = manager.start(&site, &site.configuration(shop.path(), ""));
-    crate::support::eventually("a write is on its way", SOON, || {
+    eventually("a write is on its way", SOON, || {
         if proxy.hits(rule).fired > 0 { Ok(()) } else { Err("none is") }
     });
     daemon.signal("TERM");
