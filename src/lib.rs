@@ -15,10 +15,11 @@
 //! | [`engine`] | entries and every decision: apply, wait, repair, prune, release |
 //! | [`render`] | plans and differences as text and JSON |
 //! | [`config`] | flags and file → one checked configuration |
+//! | [`pulse`] | signs of life of all that must make progress |
 //! | [`source`] | git and directories → revisions and bytes |
 //! | [`cluster`] | the API server: discovery, informers, apply, delete, the parent object |
 //! | [`queue`] | the workqueue |
-//! | [`report`] | what is told to the outside: log lines of each outcome, where everything stands |
+//! | [`report`] | what is told to the outside: log lines of each outcome, where everything stands, the service manager |
 //! | [`daemon`] | the loop over one closed set of events |
 //! | [`serve`] | answers over HTTP: where things stand |
 //! | [`cli`] | subcommands and exit codes |
@@ -36,6 +37,7 @@ pub mod graph;
 pub mod health;
 pub mod manifest;
 pub mod object;
+pub mod pulse;
 pub mod queue;
 pub mod render;
 pub mod report;

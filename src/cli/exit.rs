@@ -23,6 +23,8 @@ pub enum Exit {
     TimedOut = 5,
     /// The configuration is wrong; systemd is told not to start again (sysexits' `EX_CONFIG`).
     BadConfiguration = 78,
+    /// A second signal ended it at once, whatever was on its way (as a shell tells of Ctrl-C).
+    Aborted = 130,
 }
 
 impl From<Exit> for ExitCode {

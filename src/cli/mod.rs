@@ -17,12 +17,14 @@ mod object_name;
 mod orders;
 mod prune;
 mod reading;
+mod reload;
 mod render;
 mod rollout;
 mod rollout_words;
 mod run;
 mod session;
 mod settings;
+mod signals;
 mod steps;
 mod target;
 mod terminal;
@@ -59,7 +61,7 @@ fn carry_out(line: &CommandLine, terminal: &Terminal) -> Result<Exit, CommandErr
     let talk = if matches!(line.command, Command::Run(_)) { Talk::Steady } else { Talk::Quiet };
     log::start(global, talk, terminal)?;
     match &line.command {
-        Command::Run(args) => run::carry_out(args, settings::followed(global, args, terminal)?, terminal),
+        Command::Run(args) => run::carry_out(args, global, terminal),
         Command::Diff(args) => diff::carry_out(args, settings::compared(global, args)?, terminal),
         Command::Apply(args) => apply::carry_out(args, settings::applied(global, args)?, terminal),
         Command::Validate(args) => validate::carry_out(args, global, terminal),

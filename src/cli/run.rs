@@ -1,86 +1,215 @@
 //! `rhumb run`.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
-use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::mpsc;
+use rustix::process::{Resource, Rlimit};
+use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
-use super::args::RunArgs;
-use super::exit::plain;
+use super::args::{Global, RunArgs};
+use super::reload::{Reloaded, reload};
+use super::signals::{Hangup, Signals};
 use super::{CommandError, Exit, Terminal, session, settings};
+use crate::cluster::Cluster;
 use crate::config::Config;
-use crate::daemon::{Reconciler, Until};
-use crate::object::Class;
-use crate::{report, serve};
+use crate::daemon::{Inquiries, Reconciler, SourceSetup, Until};
+use crate::object::{Class, ObjectId};
+use crate::report::{self, Service, Summary, Told, Topic};
+use crate::serve;
 
 /// How long the end waits for what still runs.
 const SHUTDOWN: Duration = Duration::from_secs(1);
 
+/// How long a credential plugin may take at the start, and then some.
+const LOGIN: Duration = Duration::from_secs(90);
+
+/// A cluster that has not answered for so long is one that is waited for.
+const ANSWER: Duration = Duration::from_secs(2);
+
+/// What was typed.
+#[derive(Clone, Copy)]
+pub(super) struct Typed<'a> {
+    /// The arguments of the command.
+    pub(super) args: &'a RunArgs,
+    /// Those of every command.
+    pub(super) global: &'a Global,
+    /// Where faults of the configuration are shown.
+    pub(super) terminal: &'a Terminal,
+}
+
+impl Typed<'_> {
+    /// The settings as they are now: the file may be another one than before.
+    pub(super) fn settings(&self) -> Result<Config, CommandError> {
+        settings::followed(self.global, self.args, self.terminal)
+    }
+
+    /// A fault of what a file configures takes a person, and no new start mends it.
+    fn judged(&self, error: CommandError) -> CommandError {
+        let configured = self.args.config.is_some() && error.class == Class::Config;
+        if configured { error.exit(Exit::BadConfiguration) } else { error }
+    }
+}
+
 /// Carries the command out.
-pub(super) fn carry_out(args: &RunArgs, config: Config, _terminal: &Terminal) -> Result<Exit, CommandError> {
+pub(super) fn carry_out(args: &RunArgs, global: &Global, terminal: &Terminal) -> Result<Exit, CommandError> {
+    let typed = Typed { args, global, terminal };
+    let config = typed.settings()?;
+    let (service, interval) = settings::service();
+    // A core dump would hold credentials. Only fails where less is not allowed either.
+    let none = Rlimit { current: Some(0), maximum: Some(0) };
+    let _ = rustix::process::setrlimit(Resource::Core, none);
     let runtime = session::runtime()?;
-    let ended = runtime.block_on(run(args, &config));
+    let ended = runtime.block_on(async {
+        let hangup = Hangup::of_a_service_with(args.config.as_deref());
+        let signals = Signals::listen(hangup, service.clone())?;
+        let told = tokio::spawn(service.clone().keep_told());
+        let ended = tokio::select! {
+            biased;
+            () = signals.aborted() => Ok(Exit::Aborted),
+            ended = serve(typed, config, &signals, &service, interval) => ended,
+        };
+        told.abort();
+        ended
+    });
     // Ends git's processes. A thread that waits for a dead disk or a credential plugin is not waited for.
-    runtime.shutdown_timeout(SHUTDOWN);
+    runtime.shutdown_timeout(if matches!(ended, Ok(Exit::Aborted)) { Duration::ZERO } else { SHUTDOWN });
     ended
 }
 
-async fn run(args: &RunArgs, config: &Config) -> Result<Exit, CommandError> {
-    let stop = CancellationToken::new();
-    stop_on_signals(&stop)?;
-    let Some(cluster) = stop.run_until_cancelled(session::connect(config)).await else {
+/// The daemon from its start to its end, over all its configurations.
+async fn serve(
+    typed: Typed<'_>,
+    mut config: Config,
+    signals: &Signals,
+    service: &Service,
+    interval: Option<Duration>,
+) -> Result<Exit, CommandError> {
+    let stop = signals.stop();
+    service.extend(LOGIN);
+    let Some(cluster) = stop.run_until_cancelled(session::connect(&config)).await else {
         return Ok(Exit::Done);
     };
-    let cluster = cluster?;
-    let Some(state) = stop.run_until_cancelled(session::patient_state(config, &cluster)).await else {
+    let cluster = cluster.map_err(|error| typed.judged(error))?;
+    let _watchdog = report::watchdog(service.clone(), cluster.pulses().clone(), interval)
+        .map_err(|error| CommandError::new(Class::Internal, format!("no thread can be started: {error}")))?;
+    let (running, seen) = watch::channel(None);
+    serve_socket(&cluster, seen, stop).await;
+    let Some(state) = stop.run_until_cancelled(patient_state(&config, &cluster, service)).await else {
         return Ok(Exit::Done);
     };
-    let state = state?;
-    // What a file configures says what it is, a path on the command line shows it.
-    let open = if args.config.is_some() { session::followed } else { session::awaited };
-    let sources = config.sources.iter().map(|source| open(source, &state));
-    let setup = session::daemon(config, cluster, sources.collect::<Result<_, _>>()?);
     let (listener, mut told) = mpsc::unbounded_channel();
     let log = tokio::spawn(async move {
         while let Some((id, told)) = told.recv().await {
             report::log(&id, &told);
         }
     });
-    let reconciler = Reconciler::new(setup, Until::Stopped, listener);
-    serve_socket(&reconciler, &stop).await;
-    let ended = reconciler.run(stop).await;
+    let daemon = Daemon { typed, cluster, state: state?, signals, service, listener, running };
+    let ended = loop {
+        match daemon.follow(&config).await {
+            Ok(Some(newer)) => config = *newer,
+            Ok(None) => break Ok(Exit::Done),
+            Err(error) => break Err(error),
+        }
+    };
     // The loop has ended and with it the only sender: what is left is written down.
+    drop(daemon);
     let _ = log.await;
-    ended?;
-    Ok(Exit::Done)
+    ended
 }
 
 /// Answers on the socket in the service's runtime directory; without one there is none. What keeps it from opening
 /// keeps nothing else from running.
-async fn serve_socket(reconciler: &Reconciler, stop: &CancellationToken) {
+async fn serve_socket(
+    cluster: &Cluster,
+    running: watch::Receiver<Option<Inquiries>>,
+    stop: &CancellationToken,
+) {
     let Some(path) = settings::socket() else { return };
     match serve::bind(&path).await {
         Ok(listener) => {
-            let router = serve::router(reconciler.inquiries(), reconciler.metrics());
+            let (pulses, calls) = (cluster.pulses().clone(), cluster.measures().clone());
+            let router = serve::router(serve::Process { running, pulses, calls });
             tokio::spawn(serve::serve(listener, router, stop.clone()));
         }
         Err(error) => tracing::warn!("nothing is answered about the status: {error}"),
     }
 }
 
-/// SIGTERM and Ctrl-C end the loop once the writes on their way are answered.
-fn stop_on_signals(stop: &CancellationToken) -> Result<(), CommandError> {
-    for kind in [SignalKind::terminate(), SignalKind::interrupt()] {
-        let mut signals = signal(kind).map_err(|error| {
-            CommandError::new(Class::Internal, format!("signals cannot be received: {}", plain(&error)))
-        })?;
-        let stop = stop.clone();
-        tokio::spawn(async move {
-            signals.recv().await;
-            tracing::info!("stopping");
-            stop.cancel();
-        });
+/// What stays the same over all configurations.
+struct Daemon<'a> {
+    typed: Typed<'a>,
+    cluster: Cluster,
+    state: PathBuf,
+    signals: &'a Signals,
+    service: &'a Service,
+    listener: mpsc::UnboundedSender<(ObjectId, Told)>,
+    /// Who answers now.
+    running: watch::Sender<Option<Inquiries>>,
+}
+
+impl Daemon<'_> {
+    /// Follows one configuration to the end, or to the next one.
+    async fn follow(&self, config: &Config) -> Result<Option<Box<Config>>, CommandError> {
+        let sources = self.sources(config).map_err(|error| self.typed.judged(error))?;
+        let setup = session::daemon(config, self.cluster.clone(), sources);
+        let (summary, summaries) = watch::channel(Summary::default());
+        let teller = AbortOnDropHandle::new(tokio::spawn(tell(self.service.clone(), summaries)));
+        let stop = self.signals.stop().child_token();
+        let reconciler = Reconciler::new(setup, Until::Stopped, self.listener.clone()).summed_up(summary);
+        self.running.send_replace(Some(reconciler.inquiries()));
+        let mut running = std::pin::pin!(reconciler.run(stop.clone()));
+        let mut next = None;
+        let ended = loop {
+            tokio::select! {
+                ended = &mut running => break ended,
+                () = self.signals.reload(), if next.is_none() => {
+                    let open = |config: &Config| self.sources(config);
+                    if let Reloaded::Changed(newer) = reload(self.typed, config, self.service, open) {
+                        next = Some(newer);
+                        // Its writes on their way are answered first, as at the end.
+                        stop.cancel();
+                    }
+                }
+            }
+        };
+        drop(teller);
+        ended?;
+        Ok(next.filter(|_| !self.signals.stop().is_cancelled()))
     }
-    Ok(())
+
+    /// The sources, ready to be followed.
+    fn sources(&self, config: &Config) -> Result<Vec<SourceSetup>, CommandError> {
+        // What a file configures says what it is, a path on the command line shows it.
+        let open = if self.typed.args.config.is_some() { session::followed } else { session::awaited };
+        config.sources.iter().map(|source| open(source, &self.state)).collect()
+    }
+}
+
+/// Waits for the cluster that the state is of. While it does not answer, the service is up all the same.
+async fn patient_state(
+    config: &Config,
+    cluster: &Cluster,
+    service: &Service,
+) -> Result<PathBuf, CommandError> {
+    let mut answer = std::pin::pin!(session::patient_state(config, cluster));
+    if let Ok(answered) = tokio::time::timeout(ANSWER, &mut answer).await {
+        return answered;
+    }
+    service.tell(Topic::State, "waiting for the API server");
+    service.ready();
+    answer.await
+}
+
+/// Keeps the status line current; the first summary shows that the loop runs.
+async fn tell(service: Service, mut summaries: watch::Receiver<Summary>) {
+    let mut is_first = true;
+    while summaries.changed().await.is_ok() {
+        let text = summaries.borrow_and_update().to_string();
+        service.tell(Topic::State, text);
+        if std::mem::take(&mut is_first) {
+            service.ready();
+        }
+    }
 }

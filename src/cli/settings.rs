@@ -1,6 +1,7 @@
 //! From what was typed to what it means: one checked [`Config`] for each command.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::CommandError;
 use super::args::{ApplyArgs, DiffArgs, Global, PlaceArgs, RunArgs, SourceArgs, WhyArgs};
@@ -10,6 +11,7 @@ use crate::config::{self, Config, Environment, GitSpec, GitUrl, Mode, Name, Sour
 use crate::engine::Prune;
 use crate::object::{Class, Diagnostic};
 use crate::render;
+use crate::report::{Notifier, Service};
 use crate::source::{self, Place};
 
 /// The environment of this process; relative paths start at `directory`.
@@ -28,6 +30,28 @@ pub(super) fn socket() -> Option<PathBuf> {
     let directories = std::env::var_os("RUNTIME_DIRECTORY").filter(|value| !value.is_empty())?;
     let first = std::env::split_paths(&directories).next()?;
     Some(first.join(crate::serve::SOCKET))
+}
+
+/// The service as its manager knows it, and how often that expects a sign of life. Outside of a service nobody
+/// is told anything.
+pub(super) fn service() -> (Service, Option<Duration>) {
+    let address = std::env::var_os("NOTIFY_SOCKET").filter(|address| !address.is_empty());
+    let notifier = address.and_then(|address| match Notifier::to(&address) {
+        Ok(notifier) => Some(notifier),
+        Err(error) => {
+            tracing::warn!("NOTIFY_SOCKET cannot be used: {}", plain(&error));
+            None
+        }
+    });
+    let number = |name| std::env::var(name).ok().and_then(|text| text.parse().ok());
+    let interval = watchdog_interval(number("WATCHDOG_USEC"), number("WATCHDOG_PID"), std::process::id());
+    (Service::new(notifier.unwrap_or_default()), interval)
+}
+
+/// Signs of life are expected of the process that is named, where one is.
+fn watchdog_interval(micros: Option<u64>, named: Option<u64>, own: u32) -> Option<Duration> {
+    let meant = named.is_none_or(|named| named == u64::from(own));
+    micros.filter(|micros| meant && *micros > 0).map(Duration::from_micros)
 }
 
 /// The environment with the working directory.

@@ -19,6 +19,7 @@ use super::gate::{Gate, Traffic};
 use super::interner::Interner;
 use super::measures::Measures;
 use crate::engine::Uid;
+use crate::pulse::Pulses;
 
 /// The server that shows this header queues fairly by itself.
 const FAIR_QUEUES: &str = "x-kubernetes-pf-flowschema-uid";
@@ -48,6 +49,7 @@ struct Inner {
     uid: OnceCell<Uid>,
     patience: Patience,
     measures: Measures,
+    pulses: Pulses,
 }
 
 /// A client, and host and port of the server that it talks to.
@@ -156,6 +158,7 @@ impl Cluster {
                 uid: OnceCell::new(),
                 patience,
                 measures: Measures::default(),
+                pulses: Pulses::default(),
             }),
         })
     }
@@ -193,6 +196,17 @@ impl Cluster {
         let answer = self.ask(Ask::read("/version".to_owned(), on.clone())).await?;
         let version: Info = answer.decode(&on)?;
         Ok(version.git_version)
+    }
+
+    /// The parts that must make progress: each watch, and what else whoever works with this cluster adds.
+    pub fn pulses(&self) -> &Pulses {
+        &self.inner.pulses
+    }
+
+    /// How long the answer to one call may take, with all that it may wait for before.
+    pub(super) fn longest_call(&self) -> Duration {
+        // Both the call and the one that judges renewed credentials.
+        self.timeout() * 2 + LOGIN + super::informer::SLACK
     }
 
     /// The texts that all records share.

@@ -22,6 +22,7 @@ use super::watch::{Event, Start, Watch};
 use super::wire::{Form, Lens, Project, Scaler, ScalerLens, VersionLens};
 use crate::engine::{Live, Rv};
 use crate::object::{GroupKind, ObjectId};
+use crate::pulse::Pulse;
 
 /// After so many failed watches in a row the kind is listed again, whatever the failures were.
 const PATIENCE: u32 = 5;
@@ -29,6 +30,9 @@ const PATIENCE: u32 = 5;
 const STREAM_FAULTS: u32 = 2;
 /// A watch that lived so long was sound, however it ended.
 const STEADY: Duration = Duration::from_secs(30);
+/// So much later than it should be, an informer still counts as alive: its calls wait for their turn, and its
+/// news until the loop takes them.
+pub(super) const SLACK: Duration = Duration::from_mins(1);
 
 /// What an informer tells about its kind.
 #[derive(Debug)]
@@ -135,6 +139,7 @@ impl Cluster {
             stream_faults: 0,
             broken: 0,
             failing: false,
+            pulse: self.pulses().expect(&format!("the watch over {}", kind.gvk.group_kind()), SLACK),
         };
         let (bug, sink) =
             (Error::new(On::Kind(follower.group_kind.clone()), Fault::Bug), follower.sink.clone());
@@ -182,6 +187,7 @@ struct Follower<P: Project> {
     broken: u32,
     /// Whether the last news was a failure.
     failing: bool,
+    pulse: Pulse,
 }
 
 impl<P: Project> Follower<P> {
@@ -231,11 +237,13 @@ impl<P: Project> Follower<P> {
     }
 
     async fn list_by_stream(&mut self) -> Result<Result<Listed, Error>, Closed> {
+        self.pulse.beat(self.cluster.longest_call());
         let mut watch = match self.cluster.watch(&self.kind, &self.selector, &Start::All).await {
             Ok(watch) => watch,
             Err(error) => return Ok(Err(error)),
         };
         loop {
+            self.pulse.beat(watch.limit() + SLACK);
             match watch.next(|text| self.lens.project(text)).await {
                 Ok(Some(Event::Bookmark { version, ends_list: true })) => {
                     return Ok(Ok(Listed { version, watch: Some(watch) }));
@@ -254,6 +262,7 @@ impl<P: Project> Follower<P> {
     async fn list_by_pages(&mut self) -> Result<Result<Listed, Error>, Closed> {
         let mut next: Option<String> = None;
         loop {
+            self.pulse.beat(self.cluster.longest_call());
             let page = self.cluster.page(&self.kind, &self.selector, next.as_deref(), &self.lens).await;
             let (items, meta) = match page {
                 Ok(page) => page,
@@ -277,13 +286,13 @@ impl<P: Project> Follower<P> {
 
     /// Follows one watch to its end.
     async fn follow(&mut self, version: &mut String, running: Option<Watch>) -> Result<End, Closed> {
-        let mut watch = match running {
-            Some(watch) => watch,
-            None => {
-                match self.cluster.watch(&self.kind, &self.selector, &Start::After(version.clone())).await {
-                    Ok(watch) => watch,
-                    Err(error) => return self.lost(error).await,
-                }
+        let mut watch = if let Some(watch) = running {
+            watch
+        } else {
+            self.pulse.beat(self.cluster.longest_call());
+            match self.cluster.watch(&self.kind, &self.selector, &Start::After(version.clone())).await {
+                Ok(watch) => watch,
+                Err(error) => return self.lost(error).await,
             }
         };
         if self.failing {
@@ -293,6 +302,7 @@ impl<P: Project> Follower<P> {
         let since = Instant::now();
         let relist = self.relist.clone();
         loop {
+            self.pulse.beat(watch.limit() + SLACK);
             let event = tokio::select! {
                 biased;
                 () = relist.notified() => return Ok(End::Relist),
@@ -310,7 +320,9 @@ impl<P: Project> Follower<P> {
                 Ok(Some(Event::Bookmark { version: newer, .. })) => *version = newer,
                 Ok(None) => {
                     self.broken = 0;
-                    tokio::time::sleep(self.backoff.ended(since.elapsed())).await;
+                    let wait = self.backoff.ended(since.elapsed());
+                    self.pulse.beat(wait + SLACK);
+                    tokio::time::sleep(wait).await;
                     return Ok(End::Resume);
                 }
                 Err(error) => {
@@ -340,11 +352,13 @@ impl<P: Project> Follower<P> {
         let wait = self.backoff.failed(reach).max(error.retry_after().unwrap_or_default());
         self.failing = true;
         self.tell(News::Failed(error, wait)).await?;
+        self.pulse.beat(wait + SLACK);
         tokio::time::sleep(wait).await;
         Ok(())
     }
 
     async fn tell(&self, news: News<P::Record>) -> Result<(), Closed> {
+        self.pulse.beat(SLACK);
         let event = InformerEvent { kind: self.group_kind.clone(), news };
         self.sink.send(event).await.map_err(|_| Closed)
     }

@@ -158,6 +158,11 @@ impl Watch {
         }
     }
 
+    /// How long it may be silent now.
+    pub(super) fn limit(&self) -> Duration {
+        self.limit
+    }
+
     fn heard_bookmark(&mut self, ends_list: bool) {
         // The bookmark that ends the list proves nothing about later ones.
         self.heard_bookmark |= !ends_list;

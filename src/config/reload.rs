@@ -1,5 +1,7 @@
 //! What differs between the configuration in force and a newer one, and what that takes.
 
+use std::fmt;
+
 use super::Config;
 
 /// One difference.
@@ -22,7 +24,31 @@ pub enum Change {
 impl Change {
     /// Whether a new process is needed for it.
     pub const fn needs_restart(&self) -> bool {
-        matches!(self, Self::Restart(_))
+        self.key().is_some()
+    }
+
+    /// The key that a new process is needed for.
+    pub const fn key(&self) -> Option<&'static str> {
+        match self {
+            Self::Restart(key) => Some(key),
+            _ => None,
+        }
+    }
+}
+
+/// `the source shop is new`.
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::SourceAdded(name) => write!(f, "the source {name} is new"),
+            Self::SourceRemoved(name) => {
+                write!(f, "the source {name} is gone; its objects stay as they are")
+            }
+            Self::SourceChanged(name) => write!(f, "the source {name} has changed"),
+            Self::Resync => f.write_str("resync has changed"),
+            Self::Budget => f.write_str("the budget has changed"),
+            Self::Restart(key) => write!(f, "{key} takes a new process"),
+        }
     }
 }
 

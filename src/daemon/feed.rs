@@ -5,6 +5,7 @@ mod past;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
@@ -20,7 +21,15 @@ use super::reading::{Dialect, Read};
 use crate::engine::{Authored, FileFacts, Reading, Undo};
 use crate::manifest::Scopes;
 use crate::object::{GroupKind, Hash, ObjectId, Revision};
+use crate::pulse::Pulse;
 use crate::source::{Blob, Commit, Disk, Error, File, Reader, Snapshot, Source};
+
+/// So much later than it should be, a feed still counts as alive: its news wait until the loop takes them.
+const SLACK: Duration = Duration::from_mins(1);
+
+/// The longest time that one deed may take: a fetch ends by its own deadline, and a deed takes two of them at most
+/// beside what it waits for.
+const DEED: Duration = Duration::from_mins(25);
 
 /// What the loop asks of a feed.
 #[derive(Debug)]
@@ -43,6 +52,7 @@ pub(super) struct Feed {
     pub(super) dialect: Dialect,
     pub(super) scopes: Scopes,
     pub(super) events: mpsc::Sender<Event>,
+    pulse: Pulse,
     told: Option<Snapshot>,
     place: String,
     /// Why the last look failed, if it did.
@@ -66,11 +76,30 @@ enum Extent {
 
 impl Feed {
     /// A feed that has told nothing yet.
-    pub(super) fn new(source: Source, dialect: Dialect, scopes: Scopes, events: mpsc::Sender<Event>) -> Self {
+    pub(super) fn new(
+        source: Source,
+        dialect: Dialect,
+        scopes: Scopes,
+        (events, pulse): (mpsc::Sender<Event>, Pulse),
+    ) -> Self {
         let place = source.identity().to_owned();
         let (told, trouble, extent, pins) = (None, None, Extent::Changes, Pins::default());
         let (missing, asked, answered) = (Missing::default(), 0, 0);
-        Self { source, dialect, scopes, events, told, place, trouble, extent, pins, missing, asked, answered }
+        Self {
+            source,
+            dialect,
+            scopes,
+            events,
+            pulse,
+            told,
+            place,
+            trouble,
+            extent,
+            pins,
+            missing,
+            asked,
+            answered,
+        }
     }
 
     /// Runs until nobody listens any more.
@@ -83,6 +112,7 @@ impl Feed {
             let deed = if let Some(deed) = desk.later.pop_front() {
                 deed
             } else {
+                self.pulse.beat(next.saturating_duration_since(Instant::now()) + SLACK);
                 tokio::select! {
                     biased;
                     order = desk.orders.recv() => {
@@ -107,6 +137,7 @@ impl Feed {
                 next = Instant::now() + self.source.next_poll(super::random());
             }
             for event in told {
+                self.pulse.beat(SLACK);
                 if self.events.send(event).await.is_err() {
                     return;
                 }
@@ -135,6 +166,7 @@ impl Feed {
     }
 
     async fn carry_out(&mut self, deed: Deed) -> Vec<Event> {
+        self.pulse.beat(DEED);
         match deed {
             Deed::Look | Deed::Poll => {
                 let mut told = self.look().await;

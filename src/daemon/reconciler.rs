@@ -11,6 +11,7 @@ mod orders;
 mod parents;
 mod pods;
 mod reading;
+mod summary;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -27,6 +28,7 @@ use self::dispatch::Batch;
 use self::fleets::NodeWatch;
 use self::pods::Followers;
 use self::reading::Pins;
+use self::summary::Telling;
 use super::act::Hands;
 use super::contents::{Bytes, Contents};
 use super::event::Event;
@@ -40,6 +42,7 @@ use super::tasks::{Fatal, Tasks};
 use crate::cluster::{InformerEvent, News, Scaler, applyset_id};
 use crate::engine::{Engine, Judgement, Live, Reason, Source, SourceId};
 use crate::object::{GroupKind, Hash, ObjectId};
+use crate::pulse::Pulse;
 use crate::queue::Queue;
 use crate::report::{Metrics, Told};
 
@@ -60,6 +63,12 @@ const CONFIRMATION: Duration = Duration::from_secs(2);
 /// The longest rest after a call whose fate is not known: when the API server is back, all is soon tried
 /// again. What keeps this from being a storm is the number of writes in flight, which falls to one.
 const OUTAGE: Duration = Duration::from_secs(15);
+
+/// The longest time that one turn of the loop may take, or a wait last longer than it should.
+const TURN: Duration = Duration::from_mins(1);
+
+/// How often the thread that drives everything shows that nothing blocks it.
+const TICK: Duration = Duration::from_secs(10);
 
 /// How long the loop runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,6 +119,7 @@ pub struct Reconciler {
     until: Until,
     since: jiff::Timestamp,
     metrics: Metrics,
+    telling: Telling,
     channels: Channels,
     tasks: Tasks,
     fatal: Option<Fatal>,
@@ -199,6 +209,7 @@ impl Reconciler {
             until,
             since: jiff::Timestamp::now(),
             metrics,
+            telling: Telling::default(),
             channels,
             tasks: Tasks::default(),
             fatal: None,
@@ -211,6 +222,8 @@ impl Reconciler {
     /// program ended that must not.
     pub async fn run(mut self, stop: CancellationToken) -> Result<Pass, Fatal> {
         let cluster = self.hands.cluster.clone();
+        let pulse = cluster.pulses().expect("the loop", TURN);
+        self.tasks.keep("the clock", tick(cluster.pulses().expect("the thread of all tasks", TURN)));
         let mut astray = std::pin::pin!(cluster.gone_astray());
         loop {
             if stop.is_cancelled() {
@@ -224,6 +237,7 @@ impl Reconciler {
             // Once stopped, only the answers of what was begun are waited for.
             let stopped = stop.is_cancelled();
             let wake = self.timers.stop.unwrap_or_else(|| self.wake());
+            pulse.beat(wake.saturating_duration_since(Instant::now()) + TURN);
             tokio::select! {
                 biased;
                 error = &mut astray => return Err(Fatal::Astray(error)),
@@ -239,6 +253,7 @@ impl Reconciler {
                 () = stop.cancelled(), if !stopped => {}
                 () = tokio::time::sleep_until(wake.into()) => {}
             }
+            pulse.beat(TURN);
             self.absorb();
             if let Some(fatal) = self.fatal.take() {
                 return Err(fatal);
@@ -315,6 +330,7 @@ impl Reconciler {
             rollouts,
             self.keeper.wakes(),
             self.configs.due,
+            self.telling.due,
         ];
         others.into_iter().flatten().fold(wake, Instant::min)
     }
@@ -351,6 +367,7 @@ impl Reconciler {
         self.follow_nodes();
         self.keep_configs();
         self.pin();
+        self.tell_summary(now);
         if let Some(objects) = looked {
             let ms = format_args!("{:.1}", now.elapsed().as_secs_f64() * 1e3);
             tracing::debug!(objects, ms, "looked at everything");
@@ -481,5 +498,13 @@ impl Reconciler {
         let wait = self.queue.backoff(id, super::random()).min(OUTAGE);
         self.open.insert(id.clone(), Reason::Retrying(why.clone(), wait));
         self.queue.add_at(id.clone(), Instant::now() + wait);
+    }
+}
+
+/// Shows that tasks get their turn.
+async fn tick(pulse: Pulse) {
+    loop {
+        pulse.beat(TICK + TURN);
+        tokio::time::sleep(TICK).await;
     }
 }

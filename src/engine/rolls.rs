@@ -503,6 +503,11 @@ impl Engine {
         self.rollouts.rolls.values().any(|roll| roll.failed.is_none())
     }
 
+    /// How many rollouts go on.
+    pub fn rolling(&self) -> usize {
+        self.rollouts.rolls.values().filter(|roll| roll.failed.is_none()).count()
+    }
+
     /// Whether the rollout of a workload goes on, and will end by itself.
     pub fn is_under_way(&self, id: &ObjectId) -> bool {
         self.rollouts.rolls.get(id).is_some_and(|roll| roll.failed.is_none())

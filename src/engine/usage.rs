@@ -39,7 +39,7 @@ impl Engine {
     }
 
     /// Workloads that roll now, and those that others have claimed, each with what it takes of the budget.
-    pub fn rolling(&self) -> Vec<Load> {
+    pub fn rolling_now(&self) -> Vec<Load> {
         let taking = |load: &Load| load.token == Token::Held || self.rollouts.rolls.contains_key(&load.id);
         let mut loads: Vec<Load> = self.loads().into_iter().filter(taking).collect();
         loads.sort_by(|one, other| one.id.cmp(&other.id));

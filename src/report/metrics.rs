@@ -5,6 +5,7 @@
 
 use std::fmt::Write as _;
 use std::sync::atomic::AtomicU64;
+use std::time::Instant;
 
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
@@ -16,6 +17,7 @@ use prometheus_client::registry::Registry;
 use super::{PHASES, Phase, SourceStatus, Status};
 use crate::cluster;
 use crate::object::Class;
+use crate::pulse::Sign;
 use crate::queue;
 
 /// The media type of the text (OpenMetrics 1.0).
@@ -30,6 +32,11 @@ struct Written {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct OfSource {
     source: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfPart {
+    part: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -71,14 +78,19 @@ impl Metrics {
     }
 
     /// All metrics as a text of [`MEDIA_TYPE`].
-    pub fn text(&self, status: &Status) -> String {
+    ///
+    /// Without a status there is no loop yet, and nothing of what it would tell.
+    pub fn text(&self, status: Option<&Status>, signs: &[Sign], now: Instant) -> String {
         let mut registry = Registry::default();
         registry.register("rhumb_apply", "Writes by what came of them", self.writes.clone());
         let repaired = "Objects that somebody else had changed, and that were repaired";
         registry.register("rhumb_drift_repaired", repaired, self.repaired.clone());
         self.calls.register(&mut registry);
         self.queue.register(&mut registry);
-        gauges(&mut registry, status);
+        progress(&mut registry, signs, now);
+        if let Some(status) = status {
+            gauges(&mut registry, status);
+        }
         let mut text = String::new();
         if text::encode(&mut text, &registry).is_err() {
             // Writing into a text cannot fail.
@@ -87,6 +99,20 @@ impl Metrics {
         }
         text
     }
+}
+
+/// How long ago each part gave its last sign of life.
+fn progress(registry: &mut Registry, signs: &[Sign], now: Instant) {
+    let parts = Family::<OfPart, Gauge<f64, AtomicU64>>::default();
+    let late = Family::<OfPart, Gauge>::default();
+    for sign in signs {
+        let part = OfPart { part: sign.name.to_string() };
+        parts.get_or_create(&part).set(now.saturating_duration_since(sign.last).as_secs_f64());
+        late.get_or_create(&part).set(sign.is_late(now).into());
+    }
+    let since = "Seconds since each part that must make progress gave its last sign of life";
+    registry.register("rhumb_last_progress_seconds", since, parts);
+    registry.register("rhumb_progress_late", "Whether its next sign of life is overdue", late);
 }
 
 fn gauges(registry: &mut Registry, status: &Status) {

@@ -1,13 +1,17 @@
-//! What is told to the outside about objects.
+//! What is told to the outside.
 //!
 //! Owns [`Told`], the past tense of every decision, and its log line; [`Phase`], where an object stands, in one word;
-//! and [`Status`], where everything stands.
+//! [`Status`], where everything stands; [`Metrics`]; what the service manager is told ([`Service`]), with one line of
+//! where everything stands ([`Summary`]); and the [`watchdog`].
 //!
 //! **Invariant:** decides nothing.
 
 mod metrics;
+mod notify;
 mod phase;
 mod status;
+mod summary;
+mod watchdog;
 
 use std::fmt;
 
@@ -20,6 +24,10 @@ pub use status::{
 
 use crate::engine::Reason;
 use crate::object::ObjectId;
+
+pub use notify::{Notifier, Reload, Reloads, Service, Topic};
+pub use summary::{Following, Summary};
+pub use watchdog::{NotWatched, watchdog};
 
 /// What is told of one object.
 #[derive(Clone, Debug, PartialEq)]

@@ -281,7 +281,7 @@ fn rollout(engine: &Engine, beside: &Beside<'_>) -> RolloutStatus {
     let usage = engine.usage();
     let held = engine.held_steps(beside.now.0);
     let share = |(used, of)| Share { used, of };
-    let rolling = engine.rolling().into_iter().map(|load| {
+    let rolling = engine.rolling_now().into_iter().map(|load| {
         let numbers = engine.live(&load.id).and_then(|live| live.rolling).unwrap_or_default();
         RollStatus {
             object: Named::of(&load.id),

@@ -12,7 +12,7 @@ mod socket;
 
 pub use connections::serve;
 pub use error::Error;
-pub use routes::router;
+pub use routes::{Process, router};
 pub use socket::{SOCKET, bind};
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! The routes, and what an answer looks like.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{FromRef, Path, Query, Request, State};
+use axum::extract::{Path, Query, Request, State};
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
@@ -11,9 +11,13 @@ use axum::routing::get;
 use axum::{Json, Router};
 use serde::Serialize;
 use serde_json::json;
+use tokio::sync::watch;
 
+use crate::cluster::Measures;
 use crate::daemon::Inquiries;
 use crate::object::{GroupKind, ObjectId};
+use crate::pulse::Pulses;
+use crate::queue;
 use crate::report::{Filter, MEDIA_TYPE, Metrics, ObjectStatus, Status, VERSION};
 
 /// The loop answers within milliseconds: one that takes longer is stuck.
@@ -31,7 +35,7 @@ const HEADERS: [(header::HeaderName, HeaderValue); 4] = [
 ];
 
 /// All routes.
-pub fn router(inquiries: Inquiries, metrics: Metrics) -> Router {
+pub fn router(process: Process) -> Router {
     Router::new()
         .route("/livez", get(live))
         .route("/readyz", get(ready))
@@ -41,19 +45,28 @@ pub fn router(inquiries: Inquiries, metrics: Metrics) -> Router {
         .route("/v1/objects/{kind}/{namespace}/{name}", get(object))
         .fallback(async || Failed(StatusCode::NOT_FOUND, "there is no such page".to_owned()))
         .layer(from_fn(answered))
-        .with_state(Asked { inquiries, metrics })
+        .with_state(process)
 }
 
 /// Whom the routes ask.
-#[derive(Clone)]
-struct Asked {
-    inquiries: Inquiries,
-    metrics: Metrics,
+#[derive(Clone, Debug)]
+pub struct Process {
+    /// The loop that runs now; none before the first one, and another one after each new configuration.
+    pub running: watch::Receiver<Option<Inquiries>>,
+    /// Which parts make progress.
+    pub pulses: Pulses,
+    /// What is counted about the calls, also before there is a loop.
+    pub calls: Measures,
 }
 
-impl FromRef<Asked> for Inquiries {
-    fn from_ref(asked: &Asked) -> Self {
-        asked.inquiries.clone()
+impl Process {
+    fn inquiries(&self) -> Result<Inquiries, Failed> {
+        let none = || Failed(StatusCode::SERVICE_UNAVAILABLE, "the loop has not begun yet".to_owned());
+        self.running.borrow().clone().ok_or_else(none)
+    }
+
+    async fn status(&self) -> Result<Status, Failed> {
+        asked(self.inquiries()?.status()).await
     }
 }
 
@@ -108,14 +121,19 @@ async fn asked<T>(answer: impl Future<Output = Option<T>>) -> Result<T, Failed> 
     }
 }
 
-/// Alive is what makes progress: the loop itself has to answer.
-async fn live(State(inquiries): State<Inquiries>) -> Result<&'static str, Failed> {
-    asked(inquiries.status()).await.map(|_| "ok\n")
+/// Alive is what makes progress: the loop, what reads each source, and each watch.
+async fn live(State(process): State<Process>) -> Result<&'static str, Failed> {
+    let late = process.pulses.late(Instant::now());
+    if late.is_empty() {
+        return Ok("ok\n");
+    }
+    let names: Vec<&str> = late.iter().map(|sign| &*sign.name).collect();
+    Err(Failed(StatusCode::SERVICE_UNAVAILABLE, format!("no progress: {}", names.join(", "))))
 }
 
 /// Ready is what has read all its sources once, and knows what rolls.
-async fn ready(State(inquiries): State<Inquiries>) -> Result<&'static str, Failed> {
-    let status = asked(inquiries.status()).await?;
+async fn ready(State(process): State<Process>) -> Result<&'static str, Failed> {
+    let status = process.status().await?;
     match not_ready(&status) {
         None => Ok("ok\n"),
         Some(why) => Err(Failed(StatusCode::SERVICE_UNAVAILABLE, why)),
@@ -134,31 +152,40 @@ fn not_ready(status: &Status) -> Option<String> {
     }
 }
 
-async fn status(State(inquiries): State<Inquiries>) -> Result<Json<Status>, Failed> {
-    asked(inquiries.status()).await.map(Json)
+async fn status(State(process): State<Process>) -> Result<Json<Status>, Failed> {
+    process.status().await.map(Json)
 }
 
-async fn counted(State(Asked { inquiries, metrics }): State<Asked>) -> Result<Response, Failed> {
-    let text = metrics.text(&asked(inquiries.status()).await?);
-    Ok(([(header::CONTENT_TYPE, MEDIA_TYPE)], text).into_response())
+/// What is counted is told in any case: that the loop cannot begin is worth knowing.
+async fn counted(State(process): State<Process>) -> Response {
+    let running = process.running.borrow().clone();
+    let (signs, now) = (process.pulses.signs(), Instant::now());
+    let text = match running {
+        Some(running) => {
+            let status = asked(running.status()).await.ok();
+            running.metrics().text(status.as_ref(), &signs, now)
+        }
+        None => Metrics::new(process.calls, queue::Measures::default()).text(None, &signs, now),
+    };
+    ([(header::CONTENT_TYPE, MEDIA_TYPE)], text).into_response()
 }
 
 async fn objects(
-    State(inquiries): State<Inquiries>,
+    State(process): State<Process>,
     filter: Result<Query<Filter>, QueryRejection>,
 ) -> Result<Json<Objects>, Failed> {
     let Query(filter) = filter.map_err(|rejection| Failed(StatusCode::BAD_REQUEST, rejection.body_text()))?;
-    let items = asked(inquiries.objects(filter)).await?;
+    let items = asked(process.inquiries()?.objects(filter)).await?;
     Ok(Json(Objects { api_version: VERSION, kind: "ObjectList", items }))
 }
 
 async fn object(
-    State(inquiries): State<Inquiries>,
+    State(process): State<Process>,
     Path((kind, namespace, name)): Path<(String, String, String)>,
 ) -> Result<Json<OneObject>, Failed> {
     let namespace = (namespace != NO_NAMESPACE).then_some(namespace);
     let id = ObjectId::new(&GroupKind::parse(&kind), namespace.as_deref(), &name);
-    let found = asked(inquiries.object(id.clone())).await?;
+    let found = asked(process.inquiries()?.object(id.clone())).await?;
     let none = || Failed(StatusCode::NOT_FOUND, format!("no source of this process knows {id}"));
     Ok(Json(OneObject { api_version: VERSION, object: found.ok_or_else(none)? }))
 }

@@ -2,7 +2,6 @@
 //!
 //! Network goes through it because libgit2's own transports hang on a silent server for ever.
 
-use std::ffi::OsStr;
 use std::io;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
@@ -84,8 +83,7 @@ pub(super) fn git(store: &Path, peer: Peer<'_>) -> Command {
         .env("SSH_ASKPASS", "/bin/false")
         .env("GIT_ALLOW_PROTOCOL", protocols)
         .env("GIT_PROTOCOL_FROM_USER", "0")
-        .env("GIT_OPTIONAL_LOCKS", "0")
-        .env("GIT_SSH_COMMAND", ssh_command());
+        .env("GIT_OPTIONAL_LOCKS", "0");
     let mut folder = std::ffi::OsString::from("--git-dir=");
     folder.push(store);
     command.arg(folder);
@@ -109,16 +107,6 @@ fn pass(command: &mut Command, name: &str) {
     if let Some(value) = std::env::var_os(name) {
         command.env(name, value);
     }
-}
-
-/// Keys come from the agent and the user's default files, hosts from the user's and the system's
-/// `known_hosts`; nothing else of the user's configuration counts, and nothing is asked.
-fn ssh_command() -> &'static OsStr {
-    OsStr::new(
-        "ssh -F /dev/null -o BatchMode=yes -o StrictHostKeyChecking=yes -o ConnectTimeout=10 \
-         -o ServerAliveInterval=5 -o ServerAliveCountMax=3 -o ControlMaster=no -o ControlPath=none \
-         -o ForwardAgent=no -o PermitLocalCommand=no",
-    )
 }
 
 /// Kills all processes of a child when dropped before the child has been waited for: killing the child

@@ -13,6 +13,7 @@ mod changes;
 mod child;
 mod complaint;
 mod configured;
+mod credentials;
 mod directory;
 mod disk;
 mod error;
@@ -37,6 +38,7 @@ mod source;
 mod store;
 mod tree;
 
+pub use credentials::Credentials;
 pub use disk::{Disk, read_disk};
 pub use error::Error;
 pub use hints::Hints;

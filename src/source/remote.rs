@@ -210,6 +210,7 @@ impl Remote {
     fn command(&self) -> Command {
         let peer = Peer::Network(self.store.settings().transports);
         let mut command = child::git(self.store.path(), peer);
+        self.store.settings().credentials.tell(&mut command);
         if let Some((url, header)) = &self.address.header {
             command
                 .env("GIT_CONFIG_COUNT", "1")

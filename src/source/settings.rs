@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::credentials::Credentials;
 use super::reader::{Limits, MAX_ENTRIES, MAX_FILE};
 
 /// How long things may take and how large they may be.
@@ -31,6 +32,8 @@ pub struct Settings {
     pub quiet_most: Duration,
     /// Which remotes are talked to.
     pub transports: Transports,
+    /// Where the files are with what git servers ask for.
+    pub credentials: Credentials,
     /// The clock for [`Settings::settle`].
     pub clock: Clock,
 }
@@ -67,6 +70,7 @@ impl Default for Settings {
             quiet: Duration::from_millis(250),
             quiet_most: Duration::from_secs(2),
             transports: Transports::Authenticated,
+            credentials: Credentials::default(),
             clock: Arc::new(Instant::now),
         }
     }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use crate::object::{Class, Revision};
 
 use super::bounded::bounded;
+use super::credentials::Credentials;
 use super::error::Error;
 use super::hints::{Hints, Watched};
 use super::local;
@@ -61,7 +62,8 @@ impl Source {
     /// Fails only for what no waiting mends, as a URL that is none. What is missing, not readable or not
     /// reachable fails the looks, until it does no more.
     pub fn open(name: &str, location: &Location, state_dir: &Path) -> Result<Self, Error> {
-        Self::open_with(name, location, state_dir, Settings::default())
+        let credentials = Credentials::of_service(name);
+        Self::open_with(name, location, state_dir, Settings { credentials, ..Settings::default() })
     }
 
     /// As [`Source::open`], with other limits.

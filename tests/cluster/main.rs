@@ -32,6 +32,7 @@ mod remotes;
 mod restarts;
 mod samples;
 mod secrets;
+mod service;
 mod serving;
 mod state;
 mod steps;

@@ -152,8 +152,13 @@ fn the_status_tells_what_runs_and_what_is_not_as_it_should_be() {
     ] {
         assert!(metrics.body.lines().any(|found| *found == line), "{line} is not in\n{}", metrics.body);
     }
-    for begin in ["rhumb_api_requests_total{verb=\"PATCH\",code=\"201\"} ", "workqueue_adds_total ", "# EOF"]
-    {
+    for begin in [
+        "rhumb_api_requests_total{verb=\"PATCH\",code=\"201\"} ",
+        "workqueue_adds_total ",
+        "rhumb_last_progress_seconds{part=\"the loop\"} ",
+        "rhumb_progress_late{part=\"the loop\"} 0",
+        "# EOF",
+    ] {
         assert!(
             metrics.body.lines().any(|found| found.starts_with(begin)),
             "{begin} is not in\n{}",
@@ -216,6 +221,22 @@ fn nothing_but_questions_is_answered() {
     served.daemon.signal("TERM");
     assert!(served.daemon.ended(std::time::Duration::from_secs(5)).success());
     assert!(UnixStream::connect(served.socket()).is_err());
+}
+
+#[test]
+fn a_new_configuration_is_answered_for_on_the_same_socket() {
+    let site = Site::new("serving-reload");
+    let repo = Repo::new(&[("env.yaml", yaml::config_map("env", "a", "one"))]);
+    let served = configured(&site, &repo);
+    served.await_ready();
+    let file = repo.path().with_extension("rhumb.yaml");
+    let before = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, before.replace("maxWorkloads: 1", "maxWorkloads: 2")).unwrap();
+    served.daemon.signal("HUP");
+    until("the new budget is in force", || {
+        served.get("/v1/status").1["rollout"]["workloads"] == json!({"used": 0, "of": 2})
+    });
+    served.await_ready();
 }
 
 #[test]

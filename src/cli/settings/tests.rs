@@ -162,3 +162,15 @@ spec: {directory: shop}
     assert_eq!(other.sources[0].mode, Mode::Observe);
     assert_eq!(settings(&format!("{line}x")).unwrap_err().exit, Exit::BadConfiguration);
 }
+
+#[test]
+fn signs_of_life_are_for_the_process_that_is_named() {
+    fn check(micros: Option<u64>, named: Option<u64>, expected: Option<u64>) {
+        assert_eq!(watchdog_interval(micros, named, 7), expected.map(std::time::Duration::from_micros));
+    }
+    check(None, None, None);
+    check(Some(0), None, None);
+    check(Some(30), None, Some(30));
+    check(Some(30), Some(7), Some(30));
+    check(Some(30), Some(8), None);
+}

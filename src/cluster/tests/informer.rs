@@ -274,3 +274,21 @@ async fn the_end_of_an_informer_by_a_bug_is_told() {
     let _informer = double.cluster.inform(&config_maps(), Selector::All, Broken, sink);
     assert_eq!(told(&mut events, 2).await, ["started", "failed internal"]);
 }
+
+#[tokio::test]
+async fn a_watch_says_until_when_its_next_sign_of_life_is_due() {
+    let double = Double::start(|_, _| Reply::Held([seen("a", 1), end_of_list(2)].concat())).await;
+    let (informer, mut events) = inform(&double);
+    told(&mut events, 3).await;
+    let signs = double.cluster.pulses().signs();
+    let [sign] = &signs[..] else { panic!("{signs:?}") };
+    assert_eq!(&*sign.name, "the watch over ConfigMap");
+    // No later than the server itself ends the watch, with some patience.
+    let wait = sign.due - sign.last;
+    let Patience { lifetime, grace, .. } = double.cluster.patience();
+    assert!(wait > Duration::ZERO && wait <= lifetime + grace + Duration::from_mins(1), "{wait:?}");
+    drop(informer);
+    while !double.cluster.pulses().signs().is_empty() {
+        tokio::task::yield_now().await;
+    }
+}

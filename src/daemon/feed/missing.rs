@@ -54,6 +54,7 @@ impl Feed {
         }
         let mut told = Vec::new();
         for wanted in std::mem::take(&mut self.missing) {
+            self.pulse.beat(super::DEED);
             if let Err(error) = self.source.bring(&wanted.revision).await
                 && error.class() == Class::Transient
             {

@@ -8,6 +8,7 @@ use tempfile::TempDir;
 
 use super::super::reading::Names;
 use super::*;
+use crate::pulse::Pulses;
 use crate::source::{GitLocation, Location};
 
 /// A repository with one manifest, and a feed that has told nothing yet.
@@ -56,7 +57,13 @@ impl Bed {
             names: Names::default(),
         };
         let (events, told) = mpsc::channel(8);
-        Self { dir, _state: state, feed: Feed::new(source, dialect, Scopes::builtin(), events), told }
+        let pulse = Pulses::default().expect("test", Duration::MAX);
+        Self {
+            dir,
+            _state: state,
+            feed: Feed::new(source, dialect, Scopes::builtin(), (events, pulse)),
+            told,
+        }
     }
 
     fn path(&self) -> std::path::PathBuf {

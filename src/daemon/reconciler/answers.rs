@@ -19,7 +19,10 @@ pub(super) enum Question {
 /// Asks a running reconciler. Costs nothing while nobody asks; each question has none as its answer once the loop has
 /// ended.
 #[derive(Clone, Debug)]
-pub struct Inquiries(mpsc::Sender<Question>);
+pub struct Inquiries {
+    questions: mpsc::Sender<Question>,
+    metrics: Metrics,
+}
 
 impl Inquiries {
     /// Where everything stands.
@@ -37,9 +40,14 @@ impl Inquiries {
         self.ask(|answer| Question::Object(id, answer)).await
     }
 
+    /// What the loop counts.
+    pub fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
     async fn ask<T>(&self, question: impl FnOnce(oneshot::Sender<T>) -> Question) -> Option<T> {
         let (answer, answered) = oneshot::channel();
-        self.0.send(question(answer)).await.ok()?;
+        self.questions.send(question(answer)).await.ok()?;
         answered.await.ok()
     }
 }
@@ -47,12 +55,7 @@ impl Inquiries {
 impl Reconciler {
     /// A way to ask it while it runs.
     pub fn inquiries(&self) -> Inquiries {
-        Inquiries(self.channels.questions.clone())
-    }
-
-    /// What is counted.
-    pub fn metrics(&self) -> Metrics {
-        self.metrics.clone()
+        Inquiries { questions: self.channels.questions.clone(), metrics: self.metrics.clone() }
     }
 
     /// Whoever has gone away meanwhile gets no answer.

@@ -95,7 +95,9 @@ impl Reconciler {
                 Files::Followed(followed) => {
                     let (orders, from_loop) = mpsc::channel(BACKLOG);
                     let events = self.channels.events.clone();
-                    let feed = Feed::new(followed, dialect, scopes.clone(), events);
+                    let name = format!("the source {}", followed.name());
+                    let pulse = self.hands.cluster.pulses().expect(&name, super::TURN);
+                    let feed = Feed::new(followed, dialect, scopes.clone(), (events, pulse));
                     self.tasks.keep("the reader of a source", feed.run(from_loop));
                     self.feeds[source] = Some(orders);
                 }

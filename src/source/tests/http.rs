@@ -7,9 +7,15 @@ use std::process::Stdio;
 
 use super::bed::git_command;
 
-/// Answers one request, and gives its head.
-pub(super) fn speak(folder: &Path, stream: &mut TcpStream) -> String {
+/// Answers one request, if its head has this text in it, and gives the head.
+pub(super) fn speak(folder: &Path, stream: &mut TcpStream, needed: &str) -> String {
     let Some((head, mut body)) = head(stream) else { return String::new() };
+    if !head.contains(needed) {
+        let refusal = b"HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Basic realm=\"git\"\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+        let _ = stream.write_all(refusal);
+        let _ = stream.shutdown(Shutdown::Write);
+        return head;
+    }
     let field = |name: &str| {
         let lines = head.lines().filter_map(|line| line.split_once(": "));
         lines.clone().find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value.to_owned())

@@ -2,6 +2,7 @@
 
 mod awaited;
 mod bed;
+mod credentials;
 mod directory;
 mod disk;
 mod forms;

@@ -36,14 +36,14 @@ fn processes(marks: &[String]) -> Vec<String> {
 }
 
 /// Records the processes that name one of these texts until it is dropped.
-struct Witness {
+pub(super) struct Witness {
     marks: Vec<String>,
     stop: Arc<AtomicBool>,
     seen: std::thread::JoinHandle<BTreeSet<String>>,
 }
 
 impl Witness {
-    fn new(marks: Vec<String>) -> Self {
+    pub(super) fn new(marks: Vec<String>) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let (ended, text) = (stop.clone(), marks.clone());
         let seen = std::thread::spawn(move || {
@@ -57,7 +57,7 @@ impl Witness {
     }
 
     /// Waits until all are gone; gives those that there were.
-    fn all_gone(self) -> BTreeSet<String> {
+    pub(super) fn all_gone(self) -> BTreeSet<String> {
         let start = Instant::now();
         loop {
             let left = processes(&self.marks);

@@ -18,6 +18,8 @@ pub(super) enum Manner {
     Git { most: usize },
     /// Speaks git over HTTP.
     Http,
+    /// As that, for whoever sends this line.
+    Locked(String),
     /// Accepts and says nothing.
     Silent,
     /// Sends this, a byte a second, after the first `fast` bytes.
@@ -130,7 +132,8 @@ fn serve(manner: &Manner, folder: &Path, mut stream: TcpStream, requests: &Sende
             speak_git(folder, &stream, *most);
             String::new()
         }
-        Manner::Http => super::http::speak(folder, &mut stream),
+        Manner::Http => super::http::speak(folder, &mut stream, ""),
+        Manner::Locked(line) => super::http::speak(folder, &mut stream, line),
         Manner::Silent => read_to_end(&mut stream),
         Manner::Say(text) => {
             let asked = read_request(&mut stream);

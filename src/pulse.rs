@@ -1,0 +1,153 @@
+//! Signs of life: which part must make progress, and by when the next of it is due.
+//!
+//! Each part that may hang (the loop, what reads a source, each watch) holds a [`Pulse`] and says before each
+//! wait how long that may last. Whoever wants to know whether all goes on reads [`Pulses`]: the watchdog,
+//! probes, metrics.
+//!
+//! **Invariant:** says who is late and decides nothing about it. A beat takes no lock, so that it may stand in
+//! a path of every event.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+/// All parts that must make progress. Cheap to clone; all clones see the same parts.
+#[derive(Clone, Debug)]
+pub struct Pulses {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    /// Times are told in milliseconds after this one.
+    began: Instant,
+    parts: Mutex<Vec<Weak<Part>>>,
+}
+
+#[derive(Debug)]
+struct Part {
+    name: Arc<str>,
+    last: AtomicU64,
+    due: AtomicU64,
+}
+
+/// One part's own hold on its entry. Dropped, nothing is expected of the part any more.
+#[derive(Debug)]
+pub struct Pulse {
+    began: Instant,
+    part: Arc<Part>,
+}
+
+/// What is known of one part.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sign {
+    /// What the part is: `the loop`, `source shop`, `the watch over Deployment.apps`.
+    pub name: Arc<str>,
+    /// When it last gave a sign of life.
+    pub last: Instant,
+    /// When the next is due at the latest.
+    pub due: Instant,
+}
+
+impl Sign {
+    /// Whether its next sign of life is overdue.
+    pub fn is_late(&self, now: Instant) -> bool {
+        self.due < now
+    }
+}
+
+impl Default for Pulses {
+    fn default() -> Self {
+        Self { inner: Arc::new(Inner { began: Instant::now(), parts: Mutex::default() }) }
+    }
+}
+
+impl Pulses {
+    /// Expects signs of life of one more part, the first within this time.
+    pub fn expect(&self, name: &str, within: Duration) -> Pulse {
+        let part = Arc::new(Part { name: name.into(), last: AtomicU64::new(0), due: AtomicU64::new(0) });
+        let pulse = Pulse { began: self.inner.began, part };
+        pulse.beat(within);
+        let mut parts = self.inner.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        parts.retain(|part| part.strong_count() > 0);
+        parts.push(Arc::downgrade(&pulse.part));
+        pulse
+    }
+
+    /// What is known of each part, by name.
+    pub fn signs(&self) -> Vec<Sign> {
+        let parts = self.inner.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = |time: &AtomicU64| self.inner.began + Duration::from_millis(time.load(Ordering::Relaxed));
+        let sign =
+            |part: Arc<Part>| Sign { name: part.name.clone(), last: at(&part.last), due: at(&part.due) };
+        let mut signs: Vec<Sign> = parts.iter().filter_map(Weak::upgrade).map(sign).collect();
+        signs.sort_by(|a, b| a.name.cmp(&b.name));
+        signs
+    }
+
+    /// The parts of which a sign of life is overdue.
+    pub fn late(&self, now: Instant) -> Vec<Sign> {
+        let mut signs = self.signs();
+        signs.retain(|sign| sign.is_late(now));
+        signs
+    }
+}
+
+impl Pulse {
+    /// Gives a sign of life; the next follows within this time.
+    pub fn beat(&self, within: Duration) {
+        let now = self.began.elapsed();
+        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX / 2);
+        self.part.last.store(millis(now), Ordering::Relaxed);
+        // A wait without an end is one of a century.
+        self.part.due.store(millis(now.saturating_add(within)).min(CENTURY), Ordering::Relaxed);
+    }
+
+    /// Makes the part as late as one that hangs.
+    #[cfg(test)]
+    pub(crate) fn stall(&self) {
+        self.part.due.store(0, Ordering::Relaxed);
+    }
+}
+
+/// In milliseconds.
+const CENTURY: u64 = 100 * 365 * 24 * 3600 * 1000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(signs: &[Sign]) -> Vec<&str> {
+        signs.iter().map(|sign| &*sign.name).collect()
+    }
+
+    #[test]
+    fn who_gives_no_sign_of_life_in_time_is_named() {
+        let pulses = Pulses::default();
+        let second = Duration::from_secs(1);
+        let (lively, dull) = (pulses.expect("b", second * 60), pulses.expect("a", second * 10));
+        let begun = Instant::now();
+        assert_eq!(names(&pulses.signs()), ["a", "b"]);
+        assert_eq!(names(&pulses.late(begun + second * 9)), [""; 0]);
+        assert_eq!(names(&pulses.late(begun + second * 11)), ["a"]);
+        assert_eq!(names(&pulses.clone().late(begun + second * 61)), ["a", "b"]);
+        dull.beat(second * 100);
+        assert_eq!(names(&pulses.late(begun + second * 61)), ["b"]);
+        lively.beat(Duration::MAX);
+        drop(dull);
+        assert_eq!(names(&pulses.late(begun + second * 1_000_000)), [""; 0]);
+        assert_eq!(names(&pulses.signs()), ["b"]);
+    }
+
+    #[test]
+    fn the_age_of_a_sign_is_told() {
+        let pulses = Pulses::default();
+        let pulse = pulses.expect("a", Duration::ZERO);
+        let before = Instant::now();
+        pulse.beat(Duration::from_secs(5));
+        let sign = pulses.signs().remove(0);
+        let millisecond = Duration::from_millis(1);
+        assert!(sign.last + millisecond >= before && sign.last <= Instant::now(), "{sign:?}");
+        assert_eq!(sign.due - sign.last, Duration::from_secs(5));
+    }
+}

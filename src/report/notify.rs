@@ -1,0 +1,319 @@
+//! What the service manager is told, by the protocol of `sd_notify`(3): datagrams of `KEY=value` lines.
+//!
+//! No crate: `sd-notify` reads the socket's address from the environment at each call, which is read in one
+//! place only here, and cannot be tested without changing the environment of the whole process.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::io;
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// How long a message waits for a service manager whose queue is full.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The least time between two status lines.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// The status line is cut to so many bytes.
+const LONGEST: usize = 1024;
+
+/// The way to the service manager. Without one, all that is told is lost on purpose.
+#[derive(Debug, Default)]
+pub struct Notifier {
+    socket: Option<(UnixDatagram, SocketAddr)>,
+}
+
+impl Notifier {
+    /// The way to this address, as `$NOTIFY_SOCKET` names it: a path, or `@` before an abstract name.
+    ///
+    /// # Errors
+    ///
+    /// An address that is neither, or no socket to send from.
+    pub fn to(address: &OsStr) -> io::Result<Self> {
+        let address = match address.as_bytes() {
+            [b'@', name @ ..] => SocketAddr::from_abstract_name(name)?,
+            [b'/', ..] => SocketAddr::from_pathname(Path::new(address))?,
+            _ => return Err(io::Error::new(io::ErrorKind::Unsupported, "it is no Unix socket")),
+        };
+        let socket = UnixDatagram::unbound()?;
+        socket.set_write_timeout(Some(PATIENCE))?;
+        Ok(Self { socket: Some((socket, address)) })
+    }
+
+    /// Sends lines as one message. Whether anybody hears it makes no difference to the service.
+    pub(super) fn send(&self, message: &str) {
+        if let Some((socket, address)) = &self.socket
+            && let Err(error) = socket.send_to_addr(message.as_bytes(), address)
+        {
+            tracing::debug!("the service manager was not told {message:?}: {error}");
+        }
+    }
+}
+
+/// What a part of the status line is about; the parts stand in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Topic {
+    /// What does not go on.
+    Progress,
+    /// A configuration that is not in force.
+    Configuration,
+    /// Where everything stands.
+    State,
+}
+
+/// What became of a new configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reload {
+    /// It is in force, as far as it can be without a new process.
+    Taken,
+    /// It is not usable; the one before stays in force.
+    Refused,
+}
+
+/// How often a new configuration was taken, and refused.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reloads {
+    /// See [`Reload::Taken`].
+    pub taken: u64,
+    /// See [`Reload::Refused`].
+    pub refused: u64,
+}
+
+/// The service as its manager sees it. Cheap to clone; all clones are the same service.
+#[derive(Clone, Debug)]
+pub struct Service(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    notifier: Notifier,
+    line: Mutex<Line>,
+    changed: tokio::sync::Notify,
+    taken: AtomicU64,
+    refused: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Line {
+    parts: BTreeMap<Topic, String>,
+    sent: String,
+}
+
+impl Line {
+    fn text(&self) -> String {
+        let parts: Vec<&str> = self.parts.values().map(String::as_str).collect();
+        let mut text = parts.join("; ").replace(char::is_control, " ");
+        text.truncate(text.floor_char_boundary(LONGEST));
+        text
+    }
+}
+
+impl Service {
+    /// A service that tells this manager.
+    pub fn new(notifier: Notifier) -> Self {
+        let (line, changed) = (Mutex::default(), tokio::sync::Notify::new());
+        let (taken, refused) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self(Arc::new(Inner { notifier, line, changed, taken, refused }))
+    }
+
+    /// Counts a new configuration.
+    pub fn count(&self, reload: Reload) {
+        let counter = match reload {
+            Reload::Taken => &self.0.taken,
+            Reload::Refused => &self.0.refused,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many new configurations there were.
+    pub fn reloads(&self) -> Reloads {
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Reloads { taken: count(&self.0.taken), refused: count(&self.0.refused) }
+    }
+
+    /// It is up, or done with its new configuration.
+    pub fn ready(&self) {
+        self.send_line("READY=1\n");
+    }
+
+    /// It takes a new configuration over; [`Service::ready`] follows.
+    pub fn reloading(&self) {
+        let now = clock_gettime(ClockId::Monotonic);
+        let micros = now.tv_sec * 1_000_000 + now.tv_nsec / 1_000;
+        self.send_line(&format!("RELOADING=1\nMONOTONIC_USEC={micros}\n"));
+    }
+
+    /// It ends.
+    pub fn stopping(&self) {
+        self.0.notifier.send("STOPPING=1\nSTATUS=stopping");
+    }
+
+    /// It needs so much longer to start, from now on.
+    pub fn extend(&self, more: Duration) {
+        self.0.notifier.send(&format!("EXTEND_TIMEOUT_USEC={}", more.as_micros()));
+    }
+
+    /// Each part makes progress.
+    pub(super) fn alive(&self) {
+        self.0.notifier.send("WATCHDOG=1");
+    }
+
+    /// Sets a part of the status line; an empty text takes it out. [`Service::keep_told`] sends it.
+    pub fn tell(&self, topic: Topic, text: impl Into<String>) {
+        let text = text.into();
+        let mut line = self.line();
+        if text.is_empty() {
+            line.parts.remove(&topic);
+        } else {
+            line.parts.insert(topic, text);
+        }
+        drop(line);
+        self.0.changed.notify_one();
+    }
+
+    /// Sends the status line at once, where it has changed.
+    pub(super) fn flush(&self) {
+        let mut line = self.line();
+        let text = line.text();
+        if text != line.sent {
+            self.0.notifier.send(&format!("STATUS={text}"));
+            line.sent = text;
+        }
+    }
+
+    /// Sends the status line each time that it changes, at most once a second. Never ends.
+    pub async fn keep_told(self) {
+        loop {
+            self.0.changed.notified().await;
+            self.flush();
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    /// Sends a change of state together with the status line as it is now.
+    fn send_line(&self, state: &str) {
+        let mut line = self.line();
+        line.sent = line.text();
+        self.0.notifier.send(&format!("{state}STATUS={}", line.sent));
+    }
+
+    fn line(&self) -> MutexGuard<'_, Line> {
+        self.0.line.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use tempfile::TempDir;
+
+    use super::*;
+
+    /// A service manager that hears.
+    pub(in crate::report) struct Manager {
+        _dir: TempDir,
+        socket: UnixDatagram,
+    }
+
+    impl Manager {
+        /// A manager, and a service that tells it.
+        pub(in crate::report) fn with_service() -> (Self, Service) {
+            let dir = TempDir::new().unwrap();
+            let path = dir.path().join("notify");
+            let socket = UnixDatagram::bind(&path).unwrap();
+            socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+            let service = Service::new(Notifier::to(path.as_os_str()).unwrap());
+            (Self { _dir: dir, socket }, service)
+        }
+
+        /// The next message.
+        pub(in crate::report) fn hears(&self) -> String {
+            let mut buffer = [0; 4096];
+            let length = self.socket.recv(&mut buffer).unwrap();
+            String::from_utf8(buffer[..length].to_vec()).unwrap()
+        }
+
+        /// All messages that are there.
+        pub(in crate::report) fn heard(&self) -> Vec<String> {
+            let mut heard = Vec::new();
+            self.socket.set_nonblocking(true).unwrap();
+            let mut buffer = [0; 4096];
+            while let Ok(length) = self.socket.recv(&mut buffer) {
+                heard.push(String::from_utf8(buffer[..length].to_vec()).unwrap());
+            }
+            self.socket.set_nonblocking(false).unwrap();
+            heard
+        }
+    }
+
+    #[test]
+    fn states_are_told_with_the_status_line() {
+        let (manager, service) = Manager::with_service();
+        service.tell(Topic::State, "waiting\nfor godot");
+        service.ready();
+        assert_eq!(manager.hears(), "READY=1\nSTATUS=waiting for godot");
+        service.flush();
+        service.tell(Topic::Configuration, "a new one is refused");
+        service.flush();
+        assert_eq!(manager.hears(), "STATUS=a new one is refused; waiting for godot");
+        service.tell(Topic::Configuration, "");
+        service.reloading();
+        let reloading = manager.hears();
+        let rest = reloading.strip_prefix("RELOADING=1\nMONOTONIC_USEC=").unwrap();
+        let (micros, status) = rest.split_once('\n').unwrap();
+        let now = clock_gettime(ClockId::Monotonic);
+        let age = now.tv_sec * 1_000_000 + now.tv_nsec / 1_000 - micros.parse::<i64>().unwrap();
+        assert!((0..60_000_000).contains(&age), "{age}");
+        assert_eq!(status, "STATUS=waiting for godot");
+        service.extend(Duration::from_secs(90));
+        assert_eq!(manager.hears(), "EXTEND_TIMEOUT_USEC=90000000");
+        service.stopping();
+        assert_eq!(manager.hears(), "STOPPING=1\nSTATUS=stopping");
+    }
+
+    #[test]
+    fn a_long_status_is_cut_between_characters() {
+        let (manager, service) = Manager::with_service();
+        service.tell(Topic::State, "ä".repeat(LONGEST));
+        service.flush();
+        assert_eq!(manager.hears(), format!("STATUS={}", "ä".repeat(LONGEST / 2)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_status_is_told_at_most_once_a_second_and_only_when_it_changes() {
+        let (manager, service) = Manager::with_service();
+        let told = tokio::spawn(service.clone().keep_told());
+        let moment = Duration::from_millis(100);
+        for number in 0..30 {
+            service.tell(Topic::State, format!("{}", number.min(25)));
+            tokio::time::sleep(moment).await;
+        }
+        // 3 s of changes: at once, after one second, after two; the last when the third is over.
+        tokio::time::sleep(PAUSE * 10).await;
+        assert_eq!(manager.heard(), ["STATUS=0", "STATUS=10", "STATUS=20", "STATUS=25"]);
+        told.abort();
+    }
+
+    #[test]
+    fn abstract_sockets_and_no_socket_at_all() {
+        let name = format!("rhumb-test-{}", std::process::id());
+        let address = SocketAddr::from_abstract_name(&name).unwrap();
+        let socket = UnixDatagram::bind_addr(&address).unwrap();
+        let service = Service::new(Notifier::to(OsStr::new(&format!("@{name}"))).unwrap());
+        service.alive();
+        let mut buffer = [0; 64];
+        let length = socket.recv(&mut buffer).unwrap();
+        assert_eq!(&buffer[..length], b"WATCHDOG=1");
+        assert!(Notifier::to(OsStr::new("vsock:2:1234")).is_err());
+        // Nobody listens, or nobody ever did: neither is the service's trouble.
+        drop(socket);
+        service.ready();
+        Service::new(Notifier::default()).ready();
+    }
+}

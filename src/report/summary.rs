@@ -1,0 +1,114 @@
+//! One line of where everything stands.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::object::Revision;
+
+/// So many sources are named; of more, only their number.
+const NAMED: usize = 3;
+
+/// Where everything stands.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// The sources, in the order of the configuration.
+    pub sources: Vec<Following>,
+    /// Objects that the sources want.
+    pub objects: usize,
+    /// Those of them that are not healthy.
+    pub unhealthy: usize,
+    /// Objects that wait or are refused.
+    pub open: usize,
+    /// Rollouts that go on.
+    pub rolling: usize,
+    /// When everything is looked at again, whatever happens before.
+    pub resync: jiff::Timestamp,
+}
+
+/// One source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Following {
+    /// Its name.
+    pub name: Arc<str>,
+    /// The revision in force; none before the first read.
+    pub revision: Option<Revision>,
+    /// Whether its newest state was not read whole.
+    pub incomplete: bool,
+}
+
+/// `shop at 1a2b3c4d5e6f: 20 objects, 1 not healthy, 1 rolling; next resync 12:05:10 UTC`.
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.sources[..] {
+            [] => f.write_str("no sources")?,
+            named if named.len() <= NAMED => {
+                for (number, source) in named.iter().enumerate() {
+                    let comma = if number == 0 { "" } else { ", " };
+                    write!(f, "{comma}{source}")?;
+                }
+            }
+            many => {
+                write!(f, "{} sources", many.len())?;
+                let troubled = many.iter().filter(|source| source.incomplete).count();
+                if troubled > 0 {
+                    write!(f, ", {troubled} not read whole")?;
+                }
+            }
+        }
+        write!(f, ": {} objects", self.objects)?;
+        for (count, words) in
+            [(self.unhealthy, "not healthy"), (self.rolling, "rolling"), (self.open, "waiting")]
+        {
+            if count > 0 {
+                write!(f, ", {count} {words}")?;
+            }
+        }
+        write!(f, "; next resync {}", self.resync.strftime("%H:%M:%S UTC"))
+    }
+}
+
+impl fmt::Display for Following {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.revision {
+            Some(revision) => write!(f, "{} at {}", self.name, revision.short())?,
+            None => return write!(f, "{} not read yet", self.name),
+        }
+        f.write_str(if self.incomplete { " (not read whole)" } else { "" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(name: &str, revision: Option<&str>, incomplete: bool) -> Following {
+        Following { name: name.into(), revision: revision.map(Revision::new), incomplete }
+    }
+
+    #[test]
+    fn one_line_says_it_all() {
+        fn check(sources: Vec<Following>, counts: [usize; 4], expected: &str) {
+            let [objects, unhealthy, rolling, open] = counts;
+            let resync = "2030-01-02T03:04:05Z".parse().unwrap();
+            let summary = Summary { sources, objects, unhealthy, open, rolling, resync };
+            assert_eq!(summary.to_string(), expected);
+        }
+        let shop = || source("shop", Some("0123456789abcdef0123456789abcdef01234567"), false);
+        check(Vec::new(), [0; 4], "no sources: 0 objects; next resync 03:04:05 UTC");
+        check(
+            vec![shop(), source("ops", None, true)],
+            [20, 1, 2, 3],
+            "shop at 0123456789ab, ops not read yet: 20 objects, 1 not healthy, 2 rolling, 3 waiting; next resync 03:04:05 UTC",
+        );
+        check(
+            vec![Following { incomplete: true, ..shop() }],
+            [9, 0, 0, 0],
+            "shop at 0123456789ab (not read whole): 9 objects; next resync 03:04:05 UTC",
+        );
+        check(
+            vec![shop(), shop(), shop(), source("a", None, true)],
+            [1, 0, 0, 0],
+            "4 sources, 1 not read whole: 1 objects; next resync 03:04:05 UTC",
+        );
+    }
+}

@@ -1,0 +1,148 @@
+//! Tells the service manager that all makes progress, or who does not.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+
+use super::notify::{Service, Topic};
+use crate::pulse::{Pulses, Sign};
+
+/// The longest time between two looks: who is late is named at most this much later.
+const LOOK: Duration = Duration::from_secs(10);
+
+/// Ends the watch when it is dropped.
+#[derive(Debug)]
+pub struct NotWatched {
+    _end: Sender<()>,
+}
+
+/// Watches over all parts on a thread of its own, which nothing that hangs elsewhere can stop. While each
+/// part is in time, the manager hears so at half of the interval in which it expects that; else it is told
+/// nothing but who is late, and ends the service by itself.
+///
+/// # Errors
+///
+/// The thread cannot be started.
+pub fn watchdog(service: Service, pulses: Pulses, interval: Option<Duration>) -> std::io::Result<NotWatched> {
+    let (end, ended) = channel();
+    let pause = interval.map_or(LOOK, |interval| (interval / 2).min(LOOK));
+    let mut watch = Watch { service, pulses, late: BTreeSet::new(), expected: interval.is_some() };
+    std::thread::Builder::new().name("watchdog".to_owned()).spawn(move || {
+        loop {
+            watch.look(Instant::now());
+            if ended.recv_timeout(pause) != Err(RecvTimeoutError::Timeout) {
+                return;
+            }
+        }
+    })?;
+    Ok(NotWatched { _end: end })
+}
+
+struct Watch {
+    service: Service,
+    pulses: Pulses,
+    /// Who was late at the last look.
+    late: BTreeSet<Arc<str>>,
+    /// Whether the manager waits for signs of life.
+    expected: bool,
+}
+
+impl Watch {
+    fn look(&mut self, now: Instant) {
+        let late = self.pulses.late(now);
+        let names: BTreeSet<Arc<str>> = late.iter().map(|sign| sign.name.clone()).collect();
+        for sign in late.iter().filter(|sign| !self.late.contains(&sign.name)) {
+            let (silent, due) = (seconds(now, sign.last), seconds(now, sign.due));
+            tracing::error!("{} does not go on: silent for {silent} s, due {due} s ago", sign.name);
+        }
+        for name in self.late.difference(&names) {
+            tracing::warn!("{name} goes on again");
+        }
+        if names != self.late {
+            self.service.tell(Topic::Progress, words(&late));
+            // Those who else would send it may be the ones who hang.
+            self.service.flush();
+            self.late = names;
+        }
+        if self.late.is_empty() && self.expected {
+            self.service.alive();
+        }
+    }
+}
+
+fn seconds(now: Instant, then: Instant) -> u64 {
+    now.saturating_duration_since(then).as_secs()
+}
+
+fn words(late: &[Sign]) -> String {
+    match late {
+        [] => String::new(),
+        [one] => format!("{} does not go on", one.name),
+        [first, rest @ ..] => format!("{} and {} more do not go on", first.name, rest.len()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::notify::tests::Manager;
+    use super::*;
+
+    const LONG: Duration = Duration::from_hours(1);
+
+    #[test]
+    fn the_manager_hears_of_life_only_while_each_part_makes_progress() {
+        let (manager, service) = Manager::with_service();
+        let pulses = Pulses::default();
+        let (first, second) = (pulses.expect("the loop", LONG), pulses.expect("source shop", LONG));
+        let mut watch = Watch { service, pulses, late: BTreeSet::new(), expected: true };
+        let mut look = |expected: &[&str]| {
+            watch.look(Instant::now());
+            assert_eq!(manager.heard(), expected);
+        };
+        look(&["WATCHDOG=1"]);
+        second.stall();
+        look(&["STATUS=source shop does not go on"]);
+        look(&[]);
+        first.stall();
+        look(&["STATUS=source shop and 1 more do not go on"]);
+        first.beat(LONG);
+        look(&["STATUS=source shop does not go on"]);
+        second.beat(LONG);
+        look(&["STATUS=", "WATCHDOG=1"]);
+        // What is gone on purpose is not waited for.
+        second.stall();
+        drop(second);
+        look(&["WATCHDOG=1"]);
+    }
+
+    #[test]
+    fn a_manager_that_expects_nothing_hears_only_who_is_late() {
+        let (manager, service) = Manager::with_service();
+        let pulses = Pulses::default();
+        let pulse = pulses.expect("the loop", LONG);
+        let mut watch = Watch { service, pulses, late: BTreeSet::new(), expected: false };
+        watch.look(Instant::now());
+        assert_eq!(manager.heard(), [""; 0]);
+        pulse.stall();
+        watch.look(Instant::now());
+        assert_eq!(manager.heard(), ["STATUS=the loop does not go on"]);
+    }
+
+    #[test]
+    fn the_thread_repeats_it_within_the_interval_and_ends() {
+        let (manager, service) = Manager::with_service();
+        let pulses = Pulses::default();
+        let pulse = pulses.expect("the loop", LONG);
+        let begun = Instant::now();
+        let watched = watchdog(service, pulses, Some(Duration::from_millis(40))).unwrap();
+        for _ in 0..3 {
+            assert_eq!(manager.hears(), "WATCHDOG=1");
+        }
+        // Two pauses of half of the interval lie between three signs.
+        assert!(begun.elapsed() >= Duration::from_millis(40));
+        pulse.stall();
+        while manager.hears() != "STATUS=the loop does not go on" {}
+        drop(watched);
+    }
+}

@@ -1,0 +1,317 @@
+//! The daemon as a service: what its manager hears, new configurations, and the end.
+
+use std::os::unix::net::UnixDatagram;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use controlplane::{Ending, Fault, Requests, Rule};
+use tempfile::TempDir;
+
+use crate::support::{Daemon, Repo, SOON, Site, at, eventually, source, yaml};
+
+/// A service manager's socket.
+struct Manager {
+    dir: TempDir,
+    socket: UnixDatagram,
+}
+
+impl Manager {
+    fn new() -> Self {
+        let dir = TempDir::new().unwrap();
+        let socket = UnixDatagram::bind(dir.path().join("notify")).unwrap();
+        socket.set_read_timeout(Some(SOON)).unwrap();
+        Self { dir, socket }
+    }
+
+    /// Starts a service with this configuration.
+    fn start(&self, site: &Site<'_>, text: &str) -> Daemon {
+        self.start_with(site, text, |_| {})
+    }
+
+    fn start_with(&self, site: &Site<'_>, text: &str, prepare: impl FnOnce(&mut Command)) -> Daemon {
+        write(site, text);
+        let mut command = site.bare_command();
+        command.env("NOTIFY_SOCKET", self.dir.path().join("notify"));
+        command.arg("run").arg("--config").arg(site.state.path().join("rhumb.yaml"));
+        prepare(&mut command);
+        Daemon::start(command)
+    }
+
+    /// The next message that has all these texts.
+    #[track_caller]
+    fn hears(&self, texts: &[&str]) -> String {
+        let deadline = Instant::now() + SOON;
+        let mut heard = Vec::new();
+        while Instant::now() < deadline {
+            let mut buffer = [0; 4096];
+            let Ok(length) = self.socket.recv(&mut buffer) else { break };
+            let message = String::from_utf8(buffer[..length].to_vec()).unwrap();
+            if texts.iter().all(|text| message.contains(text)) {
+                return message;
+            }
+            heard.push(message);
+        }
+        panic!("the manager did not hear {texts:?}, but {heard:#?}");
+    }
+}
+
+/// Writes the service's configuration.
+fn write(site: &Site<'_>, text: &str) {
+    std::fs::write(site.state.path().join("rhumb.yaml"), text).unwrap();
+}
+
+/// A configuration with these sources in the site's namespace.
+fn configuration(site: &Site<'_>, settings: &str, sources: &[(&str, &Repo)]) -> String {
+    let mut text = format!("apiVersion: rhumb.dev/v1alpha1\nkind: Configuration\n{settings}\n");
+    for (name, repo) in sources {
+        text.push_str("---\n");
+        text.push_str(&source(name, &site.name, repo.path(), ""));
+    }
+    text
+}
+
+fn repo(name: &str) -> Repo {
+    Repo::new(&[("env.yaml", yaml::config_map(name, "a", "1"))])
+}
+
+#[test]
+fn the_manager_hears_when_the_service_is_up_what_it_does_and_when_it_ends() {
+    let site = Site::new("notify");
+    let manager = Manager::new();
+    let shop = repo("env");
+    let text = site.configuration(shop.path(), "resync: 1h");
+    let mut daemon = manager.start_with(&site, &text, |command| {
+        command.env("WATCHDOG_USEC", "2000000");
+    });
+    manager.hears(&["READY=1\n", "STATUS="]);
+    manager.hears(&["WATCHDOG=1"]);
+    // No crash leaves credentials on the disk.
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", daemon.pid())).unwrap();
+    let core = limits.lines().find(|line| line.starts_with("Max core file size")).unwrap();
+    assert_eq!(core.split_whitespace().skip(4).take(2).collect::<Vec<_>>(), ["0", "0"]);
+    let revision = shop.head();
+    manager.hears(&["STATUS=notify at ", &revision[..12], ": 1 objects; next resync ", " UTC"]);
+    shop.write("env.yaml", &yaml::config_map("env", "a", "2"));
+    shop.write("more.yaml", &yaml::config_map("more", "a", "1"));
+    shop.commit("Add one");
+    let revision = shop.head();
+    manager.hears(&["STATUS=", &revision[..12], ": 2 objects;"]);
+    daemon.signal("TERM");
+    manager.hears(&["STOPPING=1"]);
+    assert_eq!(daemon.ended(SOON).code(), Some(0));
+}
+
+#[test]
+fn the_service_is_up_although_the_api_server_is_not() {
+    let mut site = Site::new("notify-down");
+    let manager = Manager::new();
+    let proxy = site.cluster.fault_proxy(5).unwrap();
+    site.through(&proxy);
+    let rule = proxy.add(Rule::new(Requests::any(), Fault::Refuse(Ending::Reset)));
+    let shop = repo("env");
+    let mut daemon = manager.start(&site, &site.configuration(shop.path(), ""));
+    manager.hears(&["READY=1\nSTATUS=waiting for the API server"]);
+    assert!(proxy.hits(rule).fired > 0);
+    proxy.clear();
+    manager.hears(&["STATUS=notify-down at "]);
+    site.await_data("env", "a", "1");
+    assert_eq!(daemon.stop().code(), Some(0));
+}
+
+#[test]
+fn sources_come_go_and_change_without_a_new_process() {
+    let site = Site::new("reload");
+    let manager = Manager::new();
+    let (shop, ops) = (repo("shop"), repo("ops"));
+    let mut daemon = manager.start(&site, &configuration(&site, "", &[("reload-shop", &shop)]));
+    manager.hears(&["READY=1"]);
+    site.await_data("shop", "a", "1");
+    let pid = daemon.pid();
+    // One comes.
+    write(&site, &configuration(&site, "", &[("reload-shop", &shop), ("reload-ops", &ops)]));
+    daemon.signal("HUP");
+    manager.hears(&["RELOADING=1\nMONOTONIC_USEC="]);
+    manager.hears(&["READY=1"]);
+    daemon.says(&["the source reload-ops is new"]);
+    site.await_data("ops", "a", "1");
+    // One goes: its objects stay, and are not defended any more.
+    let window = site.window();
+    write(&site, &configuration(&site, "", &[("reload-ops", &ops)]));
+    daemon.signal("HUP");
+    daemon.says(&["the source reload-shop is gone; its objects stay as they are"]);
+    manager.hears(&["RELOADING=1"]);
+    manager.hears(&["READY=1"]);
+    manager.hears(&["STATUS=reload-ops at ", ": 1 objects;"]);
+    shop.remove("env.yaml");
+    shop.commit("Remove it");
+    ops.change("env.yaml", &yaml::config_map("ops", "a", "2"));
+    site.await_data("ops", "a", "2");
+    assert_eq!(site.data("shop", "a"), "1");
+    window.assert_no_deletes();
+    let sent: Vec<_> = window.to("configmaps", "shop");
+    assert!(sent.is_empty(), "{sent:?}");
+    // One changes: from now on it follows another repository, and deletes nothing that it does not name.
+    let moved = repo("moved");
+    write(&site, &configuration(&site, "", &[("reload-ops", &moved)]));
+    daemon.signal("HUP");
+    daemon.says(&["the source reload-ops has changed"]);
+    site.await_data("moved", "a", "1");
+    assert_eq!(site.data("ops", "a"), "2");
+    window.assert_no_deletes();
+    assert_eq!((daemon.pid(), daemon.is_running()), (pid, true));
+    assert_eq!(daemon.stop().code(), Some(0));
+}
+
+#[test]
+fn a_bad_configuration_keeps_the_one_in_force() {
+    let site = Site::new("reload-bad");
+    let manager = Manager::new();
+    let shop = repo("env");
+    let good = site.configuration(shop.path(), "");
+    let mut daemon = manager.start(&site, &good);
+    site.await_data("env", "a", "1");
+    manager.hears(&["STATUS=reload-bad at "]);
+    let unusable = "apiVersion: rhumb.dev/v1alpha1\nkind: Source\nmetadata: {name: bad}\nspec: {git: {url: \"https://\"}}\n";
+    for (text, words) in [
+        (good.replace("git:", "gti:"), "is no usable configuration"),
+        (format!("{good}---\n{unusable}"), "https://"),
+    ] {
+        let mark = daemon.mark();
+        write(&site, &text);
+        daemon.signal("HUP");
+        manager.hears(&["RELOADING=1"]);
+        manager.hears(&["READY=1", "STATUS=new configuration refused: ", words, "; reload-bad at "]);
+        daemon.says_since(mark, &[words, "what was in force stays in force"]);
+        // It is really in force.
+        let wanted = format!("{mark}");
+        shop.change("env.yaml", &yaml::config_map("env", "a", &wanted));
+        site.await_data("env", "a", &wanted);
+    }
+    // What takes a new process is named, and the rest counts.
+    write(
+        &site,
+        &site.configuration(shop.path(), "resync: 7m\nstateDirectory: /nonexistent\nnamespace: elsewhere"),
+    );
+    daemon.signal("HUP");
+    daemon.says(&["restart rhumb for stateDirectory"]);
+    daemon.says(&["new configuration: resync has changed"]);
+    manager.hears(&["READY=1", "STATUS=restart needed for stateDirectory"]);
+    // Mended, it is as if nothing had been.
+    write(&site, &good);
+    daemon.signal("HUP");
+    manager.hears(&["READY=1\nSTATUS=reload-bad "]);
+    assert_eq!(daemon.stop().code(), Some(0));
+}
+
+#[test]
+fn a_reload_in_the_middle_of_many_writes_loses_none() {
+    let mut site = Site::new("reload-work");
+    let manager = Manager::new();
+    let proxy = site.cluster.fault_proxy(5).unwrap();
+    site.through(&proxy);
+    let pause = Duration::from_millis(100);
+    proxy.add(Rule::new(Requests::any().method("PATCH"), Fault::Delay(pause, pause)));
+    let files: Vec<_> = (0..100)
+        .map(|number| (format!("{number}.yaml"), yaml::config_map(&format!("m{number}"), "a", "1")))
+        .collect();
+    let (many, ops) = (Repo::new(&files), repo("ops"));
+    let window = site.window();
+    let mut daemon = manager.start(&site, &configuration(&site, "", &[("reload-work", &many)]));
+    daemon.says(&["created"]);
+    write(&site, &configuration(&site, "", &[("reload-work", &many), ("reload-work-ops", &ops)]));
+    daemon.signal("HUP");
+    manager.hears(&["RELOADING=1"]);
+    proxy.clear();
+    site.await_data("ops", "a", "1");
+    for number in 0..100 {
+        site.await_data(&format!("m{number}"), "a", "1");
+    }
+    // Each was made once: the answers to those that were on their way were waited for.
+    let made: Vec<_> = window.writes().into_iter().filter(|event| event.name.starts_with('m')).collect();
+    assert_eq!(made.len(), 100);
+    window.assert_no_deletes();
+    assert_eq!(daemon.stop().code(), Some(0));
+}
+
+#[test]
+fn reloads_in_the_middle_of_rollouts_begin_none_anew_and_leave_no_claim() {
+    let site = Site::new("reload-roll");
+    let manager = Manager::new();
+    let names = ["a", "b", "c", "d"];
+    let files = |image: &str| names.map(|name| (format!("{name}.yaml"), yaml::deployment(name, 2, image)));
+    let shop = Repo::new(&files("app:1"));
+    let text = |resync: u32| {
+        let settings =
+            format!("resync: {resync}m\nbudget: {{maxWorkloads: 1, maxUnavailable: 100%, soak: 1s}}");
+        site.configuration(shop.path(), &settings)
+    };
+    let mut daemon = manager.start(&site, &text(1));
+    names.iter().for_each(|name| site.await_rollout(name));
+    for (file, text) in files("app:2") {
+        shop.write(&file, &text);
+    }
+    shop.commit("Change all");
+    let image = "/spec/template/spec/containers/0/image";
+    for (turn, name) in (2..).zip(names) {
+        eventually(&format!("{name} begins to roll"), SOON, || {
+            let began = names.iter().filter(|name| site.value("Deployment", name, image) == "app:2").count();
+            if began + 1 >= turn as usize { Ok(()) } else { Err(format!("{began} have")) }
+        });
+        write(&site, &text(turn));
+        daemon.signal("HUP");
+        manager.hears(&["RELOADING=1"]);
+        manager.hears(&["READY=1"]);
+    }
+    for name in names {
+        eventually(&format!("{name} has its new image"), SOON, || {
+            match site.value("Deployment", name, image) {
+                found if found == "app:2" => Ok(()),
+                other => Err(other.to_string()),
+            }
+        });
+        site.await_rollout(name);
+    }
+    site.await_free_budget();
+    // The old pods' and the new ones'.
+    assert_eq!(site.api.list(&site.at("ReplicaSet", "")).len(), 2 * names.len());
+    assert_eq!(daemon.stop().code(), Some(0));
+}
+
+#[test]
+fn a_second_signal_ends_it_at_once() {
+    let mut site = Site::new("stop-twice");
+    let manager = Manager::new();
+    let proxy = site.cluster.fault_proxy(5).unwrap();
+    site.through(&proxy);
+    let rule = proxy.add(Rule::new(Requests::any().method("PATCH"), Fault::Refuse(Ending::Silence)));
+    let shop = repo("env");
+    let mut daemon = manager.start(&site, &site.configuration(shop.path(), ""));
+    eventually("a write is on its way", SOON, || {
+        if proxy.hits(rule).fired > 0 { Ok(()) } else { Err("none is") }
+    });
+    daemon.signal("TERM");
+    manager.hears(&["STOPPING=1"]);
+    let told = Instant::now();
+    daemon.signal("TERM");
+    assert_eq!(daemon.ended(SOON).code(), Some(130));
+    // Without the second it waits three seconds for the answer.
+    assert!(told.elapsed() < Duration::from_secs(2), "it took {:?}", told.elapsed());
+    daemon.says(&["ending at once"]);
+}
+
+#[test]
+fn what_no_new_start_mends_ends_with_78() {
+    let site = Site::new("exit-78");
+    let manager = Manager::new();
+    let shop = repo("env");
+    let good = site.configuration(shop.path(), "");
+    let missing =
+        good.replace("kind: Configuration\n", "kind: Configuration\nkubeconfig: /nonexistent/kubeconfig\n");
+    let unusable = good.replace(&format!("url: {}", shop.path().display()), "url: \"https://\"");
+    for (text, words) in [(&missing, "/nonexistent/kubeconfig"), (&unusable, "https://")] {
+        let mut daemon = manager.start(&site, text);
+        assert_eq!(daemon.ended(SOON).code(), Some(78));
+        daemon.says(&[words]);
+    }
+    assert!(site.api.get(&at("ConfigMap", &site.system(), &site.name)).is_none());
+}
