@@ -1,7 +1,7 @@
 //! What is told to the outside.
 //!
 //! Owns [`Told`], the past tense of every decision, and its log line; what the service manager is told
-//! ([`Service`]), with one line of where everything stands ([`Summary`]); and the [`watchdog`].
+//! ([`Service`]), with one line of where everything stands ([`Summary`]); and the [`watchdog()`].
 //!
 //! **Invariant:** decides nothing.
 
