@@ -28,6 +28,9 @@ const LOGIN: Duration = Duration::from_secs(90);
 /// A cluster that has not answered for so long is one that is waited for.
 const ANSWER: Duration = Duration::from_secs(2);
 
+/// How often the kubeconfig is looked at.
+const CREDENTIALS: Duration = Duration::from_secs(30);
+
 /// What was typed.
 #[derive(Clone, Copy)]
 pub(super) struct Typed<'a> {
@@ -99,6 +102,7 @@ async fn serve(
     let Some(state) = stop.run_until_cancelled(patient_state(&config, &cluster, service)).await else {
         return Ok(Exit::Done);
     };
+    let _credentials = AbortOnDropHandle::new(tokio::spawn(cluster.follow_credentials(CREDENTIALS)));
     let (listener, mut told) = mpsc::unbounded_channel();
     let log = tokio::spawn(async move {
         while let Some((id, told)) = told.recv().await {

@@ -1,6 +1,7 @@
 //! One call: admission, deadline, answer, error; and the client that is renewed when its credentials are
 //! no longer accepted.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -333,6 +334,21 @@ impl Cluster {
 
     /// Uses what the kubeconfig names now, once it is known to be the cluster that everything so far was about.
     async fn take_over(&self, link: Link) -> Result<(), Error> {
+        if let Some(why) = self.renewed(link).await? {
+            self.inner.astray.send_replace(Some(why.into()));
+        }
+        Ok(())
+    }
+
+    /// As [`Self::take_over`], where nothing but the file has changed: what is in use goes on being used if it is of
+    /// no use. Tells why it is not.
+    pub(super) async fn try_anew(&self) -> Result<Option<String>, Error> {
+        let link = self.inner.connection.open(LOGIN).await?;
+        self.renewed(link).await
+    }
+
+    /// Uses a client from now on, unless it is for another cluster: then it tells so.
+    async fn renewed(&self, link: Link) -> Result<Option<String>, Error> {
         let renewed = Line { client: link.client, server: link.server };
         if let Some(known) = self.inner.uid.get() {
             let request = Ask::read(KUBE_SYSTEM.to_owned(), IDENTITY).request(Body::from)?;
@@ -342,17 +358,20 @@ impl Cluster {
             }
             let found = identity(&Answer { status: head.status, headers: head.headers, body })?;
             if found != *known {
-                let why = format!(
+                return Ok(Some(format!(
                     "the kubeconfig names another cluster now, at {}: the uid of its namespace kube-system is \
                      {found}, and {known} is that of the cluster which rhumb started on; nothing is written there",
                     renewed.server
-                );
-                self.inner.astray.send_replace(Some(why.into()));
-                return Ok(());
+                )));
             }
         }
         *self.inner.line.write().await = renewed;
-        Ok(())
+        Ok(None)
+    }
+
+    /// The files that the credentials come from.
+    pub(super) fn files(&self) -> Vec<PathBuf> {
+        self.inner.connection.files()
     }
 }
 

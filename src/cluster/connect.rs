@@ -139,19 +139,36 @@ impl Connection {
         Ok((config, context))
     }
 
+    /// The kubeconfig's files, be they there or not.
+    pub(super) fn files(&self) -> Vec<PathBuf> {
+        if let Some(path) = &self.kubeconfig {
+            return vec![path.clone()];
+        }
+        let named = named();
+        if named.is_empty() {
+            std::env::home_dir().map(|home| home.join(".kube/config")).into_iter().collect()
+        } else {
+            named
+        }
+    }
+
     fn kubeconfig(&self) -> Result<Option<Kubeconfig>, Error> {
         if let Some(path) = &self.kubeconfig {
             return read(path).map(Some);
         }
-        let named = std::env::var_os("KUBECONFIG").unwrap_or_default();
-        let paths: Vec<PathBuf> =
-            std::env::split_paths(&named).filter(|p| !p.as_os_str().is_empty()).collect();
+        let paths = named();
         if paths.is_empty() {
             let home = std::env::home_dir().unwrap_or_default().join(".kube/config");
             return if home.is_file() { read(&home).map(Some) } else { Ok(None) };
         }
         merged(&paths).map(Some)
     }
+}
+
+/// The files that `$KUBECONFIG` names.
+fn named() -> Vec<PathBuf> {
+    let named = std::env::var_os("KUBECONFIG").unwrap_or_default();
+    std::env::split_paths(&named).filter(|path| !path.as_os_str().is_empty()).collect()
 }
 
 /// One kubeconfig of several files, as kubectl makes it: a file may be missing, and the first to name a

@@ -14,6 +14,7 @@ mod call;
 mod classify;
 mod config_key;
 mod connect;
+mod credentials;
 mod data;
 mod error;
 mod gate;

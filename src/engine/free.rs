@@ -42,17 +42,15 @@ impl Engine {
         let written = roll.written?;
         let pods = roll.pods.as_ref().filter(|pods| pods.rv >= written)?;
         let rolling = self.shown(id)?.rolling?;
-        let set =
-            Ordinals { start: rolling.first, partition: 0, wanted: pods.newest.clone()?, current: "".into() };
+        // Below its partition the pods keep another template on purpose, and a new one would have the same.
+        let current = if rolling.partition == 0 { "".into() } else { pods.current.clone()? };
+        let (start, partition) = (rolling.first, rolling.partition);
+        let set = Ordinals { start, partition, wanted: pods.newest.clone()?, current };
         let ordinals: Vec<OrdinalPod> = pods.pods.iter().filter_map(|pod| ordinal(pod, now)).collect();
         // What it leaves may be known to be bad; otherwise an older pod may just be slow.
         let is_bad = self.goes_back(id) || roll.after == After::Failure;
         let patience = if is_bad { Duration::ZERO } else { Duration::MAX };
         let found = stuck(&set, &ordinals, patience)?;
-        // Below its partition the pods keep another template on purpose.
-        if found.ordinal.saturating_sub(rolling.first) < rolling.partition {
-            return None;
-        }
         let pod = pods.pods.iter().find(|pod| pod.name == found.name)?;
         let told = (pod.uid.clone(), pod.rv);
         (roll.freed.as_ref() != Some(&told)).then(|| StuckPod {

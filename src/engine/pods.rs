@@ -117,6 +117,9 @@ pub struct WorkloadPods {
     /// The revision that the workload's controller rolls to. None while it is not known: the controller has not
     /// seen the newest spec yet, or the workload is paused or gone.
     pub newest: Option<Arc<str>>,
+    /// Of a StatefulSet: the revision that its controller makes pods below the partition of. None while it is not
+    /// known.
+    pub current: Option<Arc<str>>,
     /// Its pods, oldest first.
     pub pods: Box<[PodFacts]>,
     /// The last pod of the newest revision that ended in failure and is gone: some controllers delete such a pod

@@ -2,7 +2,7 @@
 //!
 //! Owns [`Told`], the past tense of every decision, and its log line; [`Phase`], where an object stands, in one word;
 //! [`Status`], where everything stands; [`Metrics`]; what the service manager is told ([`Service`]), with one line of
-//! where everything stands ([`Summary`]); and the [`watchdog`].
+//! where everything stands ([`Summary`]); and the [`watchdog()`].
 //!
 //! **Invariant:** decides nothing.
 

@@ -258,6 +258,30 @@ fn grant(site: &Site<'_>, what: &str, rules: &Value) {
 }
 
 #[test]
+fn a_newer_commit_in_the_middle_of_a_step_begins_anew() {
+    let site = Site::new("node-steps-newer");
+    let nodes = Nodes::new(&site, 4);
+    let words = "rhumb.dev/steps: \"1, 50%\", rhumb.dev/step-promote: manual";
+    let repo = Repo::new(&[("agent.yaml", agent(&site, "agent:1", words))]);
+    let _daemon = begun(&site, &repo, &nodes, BUDGET);
+    repo.change("agent.yaml", &agent(&site, "agent:2", words));
+    await_nodes(&site, "agent:2", &[1]);
+    until("it is ready", || site.value("DaemonSet", "agent", "/status/numberAvailable") == json!(4));
+    site.rhumb(&["rollout", "promote", "ds/agent"]).ends(0).says(&["goes on from step 1"]);
+    await_nodes(&site, "agent:2", &[1, 2]);
+    repo.change("agent.yaml", &agent(&site, "agent:3", words));
+    await_nodes(&site, "agent:3", &[1]);
+    await_nodes(&site, "agent:2", &[2]);
+    await_nodes(&site, "agent:1", &[3, 4]);
+    assert_eq!(overlay(&site), json!("on-delete step=1"));
+    // The old content ends it.
+    repo.change("agent.yaml", &agent(&site, "agent:1", words));
+    await_nodes(&site, "agent:1", &[1, 2, 3, 4]);
+    until("it is let go", || overlay(&site) == Value::Null);
+    site.await_free_budget();
+}
+
+#[test]
 fn a_broken_image_meets_one_node_and_goes_back() {
     let site = Site::new("node-steps-broken");
     let nodes = Nodes::new(&site, 3);

@@ -246,7 +246,9 @@ fn reloads_in_the_middle_of_rollouts_begin_none_anew_and_leave_no_claim() {
         site.configuration(shop.path(), &settings)
     };
     let mut daemon = manager.start(&site, &text(1));
-    names.iter().for_each(|name| site.await_rollout(name));
+    for name in names {
+        site.await_rollout(name);
+    }
     for (file, text) in files("app:2") {
         shop.write(&file, &text);
     }

@@ -94,6 +94,49 @@ fn a_step_that_waits_for_a_person_survives_the_end_of_rhumb_and_repairs_keep_it(
     assert_eq!(overlay(&site, "Deployment"), Value::Null);
 }
 
+/// A newer commit in the middle of a step begins with the first step anew, and the old content ends it.
+#[track_caller]
+fn is_replaced_in_the_middle(name: &str, kind: &str, overlays: [&str; 2], at: [&[(&str, usize)]; 2]) {
+    let site = Site::new(name);
+    let words = "rhumb.dev/steps: \"1, 50%\", rhumb.dev/step-promote: manual";
+    let repo = Repo::new(&[("web.yaml", stepped(kind, "app:1", words))]);
+    let _daemon = site.configured(&site.configuration(repo.path(), BUDGET));
+    until("all are ready", || site.value(kind, "web", "/status/readyReplicas") == json!(6));
+    let promote = |step: &str| {
+        let object = format!("{}/web", kind.to_lowercase());
+        site.rhumb(&["rollout", "promote", &object]).ends(0).says(&[&format!("goes on from step {step}")]);
+    };
+    repo.change("web.yaml", &stepped(kind, "app:2", words));
+    until("it is held at the first", || overlay(&site, kind) == json!(overlays[0]));
+    await_pods(&site, at[0]);
+    promote("1");
+    until("it is held at the second", || overlay(&site, kind) == json!(overlays[1]));
+    let count = if kind == "StatefulSet" { 3 } else { 6 };
+    await_pods(&site, &[("app:1", count), ("app:2", 3)]);
+    repo.change("web.yaml", &stepped(kind, "app:3", words));
+    until("it is held at the first again", || overlay(&site, kind) == json!(overlays[0]));
+    await_pods(&site, at[1]);
+    repo.change("web.yaml", &stepped(kind, "app:1", words));
+    await_pods(&site, &[("app:1", 6)]);
+    until("it is let go", || overlay(&site, kind) == Value::Null);
+    site.await_free_budget();
+}
+
+#[test]
+fn a_newer_commit_in_the_middle_of_the_steps_of_a_deployment() {
+    let at: [&[(&str, usize)]; 2] = [&[("app:1", 6), ("app:2", 1)], &[("app:1", 6), ("app:3", 1)]];
+    is_replaced_in_the_middle("steps-newer", "Deployment", ["surge=1 step=1", "surge=3 step=2"], at);
+}
+
+#[test]
+fn a_newer_commit_in_the_middle_of_the_steps_of_a_stateful_set() {
+    // Below the partition its controller leaves alone what is Ready.
+    let third: &[(&str, usize)] = &[("app:1", 3), ("app:2", 2), ("app:3", 1)];
+    let at: [&[(&str, usize)]; 2] = [&[("app:1", 5), ("app:2", 1)], third];
+    let overlays = ["partition=5 step=1", "partition=3 step=2"];
+    is_replaced_in_the_middle("steps-newer-set", "StatefulSet", overlays, at);
+}
+
 #[test]
 fn a_step_that_fails_goes_back_and_the_old_pods_were_there_all_the_time() {
     let site = Site::new("steps-fail");

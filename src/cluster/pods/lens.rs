@@ -333,6 +333,8 @@ pub(super) struct WorkloadRecord {
     pub(super) updated: u32,
     /// StatefulSet: the revision that it rolls to.
     pub(super) update_revision: Option<Arc<str>>,
+    /// StatefulSet: the revision of its pods below the partition.
+    pub(super) current_revision: Option<Arc<str>>,
 }
 
 #[derive(Deserialize, Default)]
@@ -355,6 +357,8 @@ struct WorkloadStatus<'a> {
     updated_replicas: u32,
     #[serde(borrow, deserialize_with = "lax")]
     update_revision: Text<'a>,
+    #[serde(borrow, deserialize_with = "lax")]
+    current_revision: Text<'a>,
 }
 
 impl Record for WorkloadRecord {
@@ -371,6 +375,7 @@ impl Record for WorkloadRecord {
             desired: status.desired_number_scheduled.or(spec.replicas).unwrap_or(1),
             updated: status.updated_replicas,
             update_revision: some(&status.update_revision),
+            current_revision: some(&status.current_revision),
         }
     }
 }

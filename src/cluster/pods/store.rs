@@ -270,7 +270,10 @@ impl Store {
         }
         pods.sort_by_key(|(created, _)| *created);
         let lost = self.lost.clone().filter(|pod| newest.is_some() && pod.revision == newest).map(Box::new);
-        Some(WorkloadPods { rv, newest, pods: pods.into_iter().map(|(_, pod)| pod).collect(), lost, refused })
+        let known = self.current().filter(|workload| workload.observed);
+        let current = known.and_then(|workload| workload.current_revision.clone());
+        let pods = pods.into_iter().map(|(_, pod)| pod).collect();
+        Some(WorkloadPods { rv, newest, current, pods, lost, refused })
     }
 
     /// The workload, in the incarnation that is followed.

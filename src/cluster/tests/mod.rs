@@ -2,6 +2,7 @@ mod absent;
 mod calls;
 mod classify;
 mod connect;
+mod credentials;
 mod double;
 mod informer;
 mod owner;

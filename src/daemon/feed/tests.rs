@@ -253,3 +253,27 @@ async fn an_older_revision_is_awaited_while_the_repository_is_away() {
     let url = |path: &Path| format!("file://{}", path.display());
     assert!(first_of_two(url, away, back).await);
 }
+
+#[tokio::test]
+async fn a_feed_says_until_when_its_next_sign_of_life_is_due() {
+    let mut bed = Bed::new();
+    make(&bed.dir.path().join("repo"));
+    let pulses = Pulses::default();
+    bed.feed.pulse = pulses.expect("the source test", Duration::MAX);
+    let (orders, from_loop) = mpsc::channel(8);
+    let running = tokio::spawn(bed.feed.run(from_loop));
+    while !matches!(bed.told.recv().await.unwrap(), Event::Read(..)) {}
+    let begun = Instant::now();
+    // At rest it waits for its next look, which on this host is soon, and not for a deed.
+    loop {
+        let sign = pulses.signs().remove(0);
+        if sign.due - sign.last < DEED {
+            break;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(20), "{sign:?}");
+        tokio::task::yield_now().await;
+    }
+    drop(orders);
+    running.await.unwrap();
+    assert_eq!(pulses.signs(), []);
+}

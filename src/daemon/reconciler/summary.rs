@@ -64,3 +64,58 @@ impl Reconciler {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::mpsc;
+    use tokio_util::sync::CancellationToken;
+
+    use super::super::super::setup::Setup;
+    use super::super::{TURN, Until};
+    use super::*;
+    use crate::cluster::{Cluster, Connection};
+    use crate::engine::Budget;
+
+    /// A cluster that never answers.
+    async fn nobody(dir: &std::path::Path) -> Cluster {
+        let kubeconfig = dir.join("config");
+        let text = "{apiVersion: v1, kind: Config, current-context: a, clusters: [{name: a, cluster: {server: \"http://127.0.0.1:9\"}}], \
+                    users: [{name: a, user: {}}], contexts: [{name: a, context: {cluster: a, user: a}}]}";
+        std::fs::write(&kubeconfig, text).unwrap();
+        let connection = Connection { kubeconfig: Some(kubeconfig), ..Connection::default() };
+        Cluster::connect(&connection).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn the_loop_gives_signs_of_life_and_says_how_things_stand() {
+        let dir = tempfile::tempdir().unwrap();
+        let cluster = nobody(dir.path()).await;
+        let resync = Duration::from_mins(5);
+        let setup = Setup {
+            cluster: cluster.clone(),
+            namespace: "rhumb-system".to_owned(),
+            resync,
+            budget: Budget::default(),
+            concurrency: 8,
+            sources: Vec::new(),
+        };
+        let (listener, _told) = mpsc::unbounded_channel();
+        let (to, mut summaries) = watch::channel(Summary::default());
+        let stop = CancellationToken::new();
+        let reconciler = Reconciler::new(setup, Until::Stopped, listener).summed_up(to);
+        let running = tokio::spawn(reconciler.run(stop.clone()));
+        summaries.changed().await.unwrap();
+        let words = summaries.borrow_and_update().to_string();
+        assert!(words.starts_with("no sources: 0 objects; next resync "), "{words}");
+        let signs = cluster.pulses().signs();
+        let names: Vec<&str> = signs.iter().map(|sign| &*sign.name).collect();
+        assert_eq!(names, ["the loop", "the thread of all tasks"]);
+        for sign in signs {
+            let wait = sign.due - sign.last;
+            assert!(wait > Duration::ZERO && wait <= resync + TURN, "{sign:?}");
+        }
+        stop.cancel();
+        running.await.unwrap().unwrap();
+        assert_eq!(cluster.pulses().signs(), []);
+    }
+}

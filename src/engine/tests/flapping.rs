@@ -49,7 +49,14 @@ fn in_a_step(annotations: &serde_json::Value) -> Rig {
 fn told(rig: &mut Rig, id: &ObjectId, ready: Option<Instant>) {
     let pod = ready.map_or_else(|| pod("web-1", "new"), |since| pods::ready("web-1", "new", since));
     let rv = rig.engine.live(id).unwrap().rv;
-    let pods = WorkloadPods { rv, newest: Some("new".into()), pods: [pod].into(), lost: None, refused: None };
+    let pods = WorkloadPods {
+        rv,
+        newest: Some("new".into()),
+        current: None,
+        pods: [pod].into(),
+        lost: None,
+        refused: None,
+    };
     rig.engine.pods(id, pods);
     rig.engine.advance(rig.now);
 }

@@ -308,6 +308,7 @@ impl Fleet {
             PodFacts { node: Some(name.clone()), ..facts }
         };
         let pods = WorkloadPods {
+            current: None,
             rv: Rv(thing.rv),
             newest: Some(newest.as_str().into()),
             pods: self.nodes.iter().map(facts).collect(),

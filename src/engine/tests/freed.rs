@@ -61,6 +61,7 @@ fn told(rig: &mut Rig, revision: &str, newest: &str) {
     let rv = rig.engine.live(&db()).unwrap().rv;
     let pods = WorkloadPods {
         rv,
+        current: None,
         newest: Some(newest.into()),
         pods: (0..3).map(pod).collect(),
         lost: None,
@@ -101,4 +102,44 @@ fn a_pod_of_a_rollout_that_goes_on_may_just_be_slow() {
     begin(&mut rig, 3);
     told(&mut rig, "r2", "r3");
     assert!(freed(&mut rig).is_empty());
+}
+
+/// A step holds a partition, and a pod below it is in trouble.
+#[test]
+fn below_a_partition_only_what_was_replaced_is_not_waited_for() {
+    let check = |revision: &str, current: Option<&str>, partition: u32, expected: &[&str]| {
+        let mut rig = at_rest();
+        begin(&mut rig, 2);
+        begin(&mut rig, 3);
+        let mut live = rig.engine.live(&db()).unwrap().clone();
+        live.rv = Rv(live.rv.0 + 1);
+        live.rolling.as_mut().unwrap().partition = partition;
+        let rv = live.rv;
+        rig.engine.seen(&db(), live);
+        let pod = |ordinal: u32| PodFacts {
+            uid: Uid(format!("{ordinal}").into()),
+            ready: if ordinal == 1 { Readiness::NotReady } else { Readiness::Ready },
+            new_restarts: if ordinal == 1 { RESTARTS } else { 0 },
+            ..pod(&format!("db-{ordinal}"), if ordinal == 1 { revision } else { "r1" })
+        };
+        let pods = WorkloadPods {
+            rv,
+            newest: Some("r3".into()),
+            current: current.map(Into::into),
+            pods: (0..3).map(pod).collect(),
+            lost: None,
+            refused: None,
+        };
+        rig.engine.pods(&db(), pods);
+        assert_eq!(freed(&mut rig), expected, "{revision} {current:?} {partition}");
+    };
+    check("r2", Some("r1"), 2, &["db-1"]);
+    // It would be made anew as it is.
+    check("r1", Some("r1"), 2, &[]);
+    check("r2", None, 2, &[]);
+    // Beyond the partition whatever is not the newest goes.
+    check("r2", Some("r1"), 1, &["db-1"]);
+    check("r1", Some("r1"), 1, &["db-1"]);
+    check("r2", None, 0, &["db-1"]);
+    check("r3", Some("r1"), 1, &[]);
 }

@@ -53,7 +53,14 @@ fn unscheduled(pod: PodFacts, since: Instant) -> PodFacts {
 }
 
 fn of(pods: &[PodFacts]) -> WorkloadPods {
-    WorkloadPods { rv: Rv(1), newest: Some(NEW.into()), pods: pods.into(), lost: None, refused: None }
+    WorkloadPods {
+        rv: Rv(1),
+        newest: Some(NEW.into()),
+        current: None,
+        pods: pods.into(),
+        lost: None,
+        refused: None,
+    }
 }
 
 fn words(pods: &WorkloadPods, now: Instant) -> String {

@@ -55,6 +55,7 @@ fn workload(generation: i64, observed: bool) -> WorkloadRecord {
         desired: 1,
         updated: 0,
         update_revision: Some("new".into()),
+        current_revision: Some("old".into()),
     }
 }
 
@@ -182,13 +183,14 @@ fn a_pod_that_ended_is_remembered_when_it_is_gone() {
 fn the_newest_revision_is_unknown_until_its_controller_has_seen_it() {
     let t = Instant::now();
     let mut store = store(Controller::StatefulSet, &[], t);
-    let mut newest = |record: WorkloadRecord| {
+    let mut check = |record: WorkloadRecord, newest: Option<&str>, current: Option<&str>| {
         store.workload(News::Seen(id("web"), record));
-        store.view(t).unwrap().newest.map(|newest| newest.to_string())
+        let view = store.view(t).unwrap();
+        assert_eq!((view.newest.as_deref(), view.current.as_deref()), (newest, current));
     };
-    assert_eq!(newest(workload(1, true)).as_deref(), Some("new"));
-    assert_eq!(newest(workload(2, false)), None);
-    assert_eq!(newest(WorkloadRecord { uid: uid("reborn"), ..workload(1, true) }), None);
+    check(workload(1, true), Some("new"), Some("old"));
+    check(workload(2, false), None, None);
+    check(WorkloadRecord { uid: uid("reborn"), ..workload(1, true) }, None, None);
 }
 
 fn revision(name: &str, owner: &str, number: u64, replicas: u32) -> RevisionRecord {
