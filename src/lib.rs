@@ -19,8 +19,9 @@
 //! | [`source`] | git and directories → revisions and bytes |
 //! | [`cluster`] | the API server: discovery, informers, apply, delete, the parent object |
 //! | [`queue`] | the workqueue |
-//! | [`report`] | what is told to the outside: log lines of each outcome, the service manager |
+//! | [`report`] | what is told to the outside: log lines of each outcome, where everything stands, the service manager |
 //! | [`daemon`] | the loop over one closed set of events |
+//! | [`serve`] | answers over HTTP: where things stand |
 //! | [`cli`] | subcommands and exit codes |
 //!
 //! The first eight are the pure core: no I/O, no clock, no randomness.
@@ -40,4 +41,5 @@ pub mod pulse;
 pub mod queue;
 pub mod render;
 pub mod report;
+pub mod serve;
 pub mod source;

@@ -11,7 +11,8 @@ use super::{CommandError, steps};
 use crate::cluster::applyset_id;
 use crate::daemon;
 use crate::engine::{
-    Book, HOLD, Hold, PAUSED, Paused, Queued, Rejection, STARTED, Started, TOLD, Way, is_workload,
+    Book, HOLD, Hold, Member, PAUSED, Paused, Queued, Rejection, Release, STARTED, Seals, Started, TOLD, Way,
+    is_workload,
 };
 use crate::object::ObjectId;
 
@@ -27,7 +28,7 @@ pub(super) struct Facts {
     pending: Option<String>,
     book: Book,
     /// The content that it shows, as its annotation has it.
-    shown: String,
+    shown: Option<Release>,
     /// Where its steps stand.
     steps: Vec<String>,
     /// The data that its pods were started with.
@@ -55,7 +56,7 @@ impl Facts {
             pending: pending.map(|pending| pending.reason),
             book,
             started: target.annotation(STARTED).parse().ok(),
-            shown: target.release().map(|release| release.hash.to_string()).unwrap_or_default(),
+            shown: target.release(),
             steps: steps::lines(desk, target).await,
         })
     }
@@ -82,7 +83,7 @@ impl Facts {
         let Some(member) = rejection.unit.members.get(&self.id) else { return false };
         let data = self.started.map(|started| started.data);
         let same = member.restarted.is_none_or(|restarted| data == Some(restarted.data));
-        same && member.content.is_some_and(|content| content.to_string() == self.shown)
+        same && shows(self.shown.as_ref(), rejection, member)
     }
 
     /// Its place among those that wait to be rolled out.
@@ -135,10 +136,19 @@ impl Facts {
     }
 }
 
+/// Whether an object shows what was rejected. Of a Secret the content is sealed; the revision tells it too.
+pub(super) fn shows(shown: Option<&Release>, rejection: &Rejection, member: &Member) -> bool {
+    let same = |shown: &Release| match member.content {
+        Some(_) if member.is_unreadable() => shown.revision == rejection.unit.revision,
+        content => content == Some(shown.hash),
+    };
+    shown.is_some_and(same)
+}
+
 /// The rollout budget of the cluster.
 pub(super) async fn book(desk: &Desk) -> Result<Book, CommandError> {
     let budget = desk.cluster.budget(&desk.system).await?;
-    Ok(budget.and_then(|budget| Book::parse(&budget.text).ok()).unwrap_or_default())
+    Ok(budget.and_then(|budget| Book::parse(&budget.text, &Seals::default()).ok()).unwrap_or_default())
 }
 
 /// Those of these sources that wait, each in a line, and how many more do.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit};
 use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::args::{Global, RunArgs};
@@ -13,9 +14,10 @@ use super::signals::{Hangup, Signals};
 use super::{CommandError, Exit, Terminal, session, settings};
 use crate::cluster::Cluster;
 use crate::config::Config;
-use crate::daemon::{Reconciler, SourceSetup, Until};
+use crate::daemon::{Inquiries, Reconciler, SourceSetup, Until};
 use crate::object::{Class, ObjectId};
 use crate::report::{self, Service, Summary, Told, Topic};
+use crate::serve;
 
 /// How long the end waits for what still runs.
 const SHUTDOWN: Duration = Duration::from_secs(1);
@@ -95,6 +97,8 @@ async fn serve(
     let cluster = cluster.map_err(|error| typed.judged(error))?;
     let _watchdog = report::watchdog(service.clone(), cluster.pulses().clone(), interval)
         .map_err(|error| CommandError::new(Class::Internal, format!("no thread can be started: {error}")))?;
+    let (running, seen) = watch::channel(None);
+    serve_socket(&cluster, seen, stop).await;
     let Some(state) = stop.run_until_cancelled(patient_state(&config, &cluster, service)).await else {
         return Ok(Exit::Done);
     };
@@ -105,7 +109,7 @@ async fn serve(
             report::log(&id, &told);
         }
     });
-    let daemon = Daemon { typed, cluster, state: state?, signals, service, listener };
+    let daemon = Daemon { typed, cluster, state: state?, signals, service, listener, running };
     let ended = loop {
         match daemon.follow(&config).await {
             Ok(Some(newer)) => config = *newer,
@@ -119,6 +123,24 @@ async fn serve(
     ended
 }
 
+/// Answers on the socket in the service's runtime directory; without one there is none. What keeps it from opening
+/// keeps nothing else from running.
+async fn serve_socket(
+    cluster: &Cluster,
+    running: watch::Receiver<Option<Inquiries>>,
+    stop: &CancellationToken,
+) {
+    let Some(path) = settings::socket() else { return };
+    match serve::bind(&path).await {
+        Ok(listener) => {
+            let (pulses, calls) = (cluster.pulses().clone(), cluster.measures().clone());
+            let router = serve::router(serve::Process { running, pulses, calls });
+            tokio::spawn(serve::serve(listener, router, stop.clone()));
+        }
+        Err(error) => tracing::warn!("nothing is answered about the status: {error}"),
+    }
+}
+
 /// What stays the same over all configurations.
 struct Daemon<'a> {
     typed: Typed<'a>,
@@ -127,6 +149,8 @@ struct Daemon<'a> {
     signals: &'a Signals,
     service: &'a Service,
     listener: mpsc::UnboundedSender<(ObjectId, Told)>,
+    /// Who answers now.
+    running: watch::Sender<Option<Inquiries>>,
 }
 
 impl Daemon<'_> {
@@ -138,6 +162,7 @@ impl Daemon<'_> {
         let teller = AbortOnDropHandle::new(tokio::spawn(tell(self.service.clone(), summaries)));
         let stop = self.signals.stop().child_token();
         let reconciler = Reconciler::new(setup, Until::Stopped, self.listener.clone()).summed_up(summary);
+        self.running.send_replace(Some(reconciler.inquiries()));
         let mut running = std::pin::pin!(reconciler.run(stop.clone()));
         let mut next = None;
         let ended = loop {

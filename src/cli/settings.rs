@@ -25,6 +25,13 @@ pub(super) fn environment(directory: PathBuf) -> Environment {
     }
 }
 
+/// The socket of a service: in its runtime directory, of which systemd may name several.
+pub(super) fn socket() -> Option<PathBuf> {
+    let directories = std::env::var_os("RUNTIME_DIRECTORY").filter(|value| !value.is_empty())?;
+    let first = std::env::split_paths(&directories).next()?;
+    Some(first.join(crate::serve::SOCKET))
+}
+
 /// The service as its manager knows it, and how often that expects a sign of life. Outside of a service nobody
 /// is told anything.
 pub(super) fn service() -> (Service, Option<Duration>) {

@@ -8,7 +8,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::call::{Ask, Cluster};
 use super::error::{Error, Fault, On};
-use super::write::{JSON, json};
+use super::parent::MERGE_PATCH;
+use super::write::json;
 use super::{FIELD_MANAGER, path};
 use crate::engine::{Rv, Uid};
 use crate::object::{GroupKind, ObjectId};
@@ -70,8 +71,9 @@ impl Cluster {
         };
         let body = json(&ConfigMap { metadata, data: Some(data), ..ConfigMap::default() }, &on)?;
         if before.is_some() {
+            // As a patch it needs no right but those for applying, and leaves alone what others put beside the claims.
             let url = path::query(url(namespace), &[("fieldManager", FIELD_MANAGER)]);
-            let ask = Ask::write(Method::PUT, url, JSON, body, on.clone());
+            let ask = Ask::write(Method::PATCH, url, MERGE_PATCH, body, on.clone());
             return match self.ask(ask).await {
                 Ok(answer) => BudgetObject::read(answer.decode(&on)?, on),
                 Err(error) if *error.fault() == Fault::NoObject => Err(Error::new(on, Fault::Stale)),

@@ -18,6 +18,7 @@ use super::connect::{Connection, LOGIN, Link, Patience};
 use super::error::{Error, Fault, On};
 use super::gate::{Gate, Traffic};
 use super::interner::Interner;
+use super::measures::Measures;
 use crate::engine::Uid;
 use crate::pulse::Pulses;
 
@@ -48,6 +49,7 @@ struct Inner {
     interner: Arc<Interner>,
     uid: OnceCell<Uid>,
     patience: Patience,
+    measures: Measures,
     pulses: Pulses,
 }
 
@@ -156,6 +158,7 @@ impl Cluster {
                 interner: Arc::default(),
                 uid: OnceCell::new(),
                 patience,
+                measures: Measures::default(),
                 pulses: Pulses::default(),
             }),
         })
@@ -212,6 +215,11 @@ impl Cluster {
         &self.inner.interner
     }
 
+    /// What is counted about the calls.
+    pub fn measures(&self) -> &Measures {
+        &self.inner.measures
+    }
+
     /// The gate of all calls.
     #[cfg(test)]
     pub(super) fn gate(&self) -> &Gate {
@@ -237,7 +245,10 @@ impl Cluster {
         let _permit = self.inner.gate.admit(traffic).await;
         let line = self.line().await?;
         let begun = Instant::now();
-        let (head, body) = self.exchange(&line, request, &on).await?;
+        let answered = self.exchange(&line, request, &on).await;
+        let code = answered.as_ref().ok().map(|(head, _)| head.status);
+        self.inner.measures.called(&method, code, begun.elapsed());
+        let (head, body) = answered?;
         tracing::trace!(code = head.status.as_u16(), ms = begun.elapsed().as_millis(), "{method} {path}");
         if head.headers.contains_key(FAIR_QUEUES) {
             self.inner.gate.server_queues();

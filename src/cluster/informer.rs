@@ -208,7 +208,9 @@ impl<P: Project> Follower<P> {
         self.tell(News::Synced).await?;
         self.lens.sweep();
         loop {
-            match self.follow(&mut version, watch.take()).await? {
+            let ended = self.follow(&mut version, watch.take()).await?;
+            self.cluster.measures().watch_restarted(&self.group_kind.to_string());
+            match ended {
                 End::Resume => {}
                 End::Relist => return Ok(()),
             }

@@ -10,7 +10,7 @@ use super::{FIELD_MANAGER, path};
 use crate::engine::Uid;
 use crate::object::{ObjectId, text_at};
 
-const JSON_PATCH: &str = "application/json-patch+json";
+pub(super) const JSON_PATCH: &str = "application/json-patch+json";
 
 /// The managers of client-side apply, whose `Update` entries hold what it had applied.
 const CLIENT_SIDE: [&str; 2] = ["kubectl-client-side-apply", "before-first-apply"];
@@ -91,7 +91,7 @@ fn is_client_side(entry: &Value) -> bool {
         && text_at(entry, &["subresource"]).is_empty()
 }
 
-fn is_ours(entry: &Value) -> bool {
+pub(super) fn is_ours(entry: &Value) -> bool {
     text_at(entry, &["manager"]) == FIELD_MANAGER
         && text_at(entry, &["operation"]) == "Apply"
         && text_at(entry, &["subresource"]).is_empty()
@@ -99,7 +99,7 @@ fn is_ours(entry: &Value) -> bool {
 
 /// Everything that either set of fields holds. A node that is exactly `{}` holds itself; one with
 /// children holds itself only if `.` is among them.
-fn union(left: Value, right: &Value) -> Value {
+pub(super) fn union(left: Value, right: &Value) -> Value {
     let (mut sum, right) = match (left, right) {
         (Value::Object(left), Value::Object(right)) => (left, right),
         (left, Value::Object(_)) => return left,

@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use super::call::{Answer, Ask, Cluster};
 use super::error::{Error, Fault, On};
 use super::kinds::Kind;
+use super::strategy::LeftOut;
 use super::wire::{Form, Lens, Project as _};
 use super::{FIELD_MANAGER, path};
 use crate::engine::{Guard, Live, Rv, Uid};
@@ -88,17 +89,25 @@ impl Cluster {
         Ok(Applied { live: seen.record, created: answer.status == StatusCode::CREATED, warnings })
     }
 
-    /// Asks what an apply would make of the object: the whole object after it. Nothing is written.
+    /// Asks what an apply would make of the object: the whole object after it. Nothing is written. What is there now
+    /// tells what the apply would have to make ours first, see [`Cluster::own_strategy`].
     pub async fn dry_run(
         &self,
         kind: &Kind,
         id: &ObjectId,
         body: &Value,
+        live: Option<&Value>,
         guard: &Guard,
-        force: Force,
     ) -> Result<Value, Error> {
+        let force = if *guard == Guard::Absent { Force::No } else { Force::Yes };
+        let left_out = LeftOut::of(&id.group_kind(), body, live);
+        let body = left_out.as_ref().map_or(body, |left_out| &left_out.body);
         let answer = self.patch(kind, id, &Guarded { body, guard }, force, Mode::Dry).await?;
-        answer.decode(&On::Object(id.clone()))
+        let answer = answer.decode(&On::Object(id.clone()))?;
+        Ok(match left_out {
+            Some(left_out) => left_out.put_back(answer),
+            None => answer,
+        })
     }
 
     async fn patch(

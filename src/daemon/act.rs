@@ -67,7 +67,7 @@ impl Hands {
         let uid = Uid(text_at(&before, &["metadata", "uid"]).into());
         let generation = at(&before, &["metadata", "generation"]).and_then(Value::as_i64).unwrap_or(0);
         let guard = Guard::Uid(uid.clone());
-        let after = self.cluster.dry_run(kind, id, &body, &guard, Force::Yes).await;
+        let after = self.cluster.dry_run(kind, id, &body, Some(&before), &guard).await;
         let after = after.map_err(|error| failure(&error))?;
         let impact = change::impact(&id.group_kind(), Some(&before), Some(&after));
         Ok(Foreseen { content: apply.want.hash, uid, generation, impact })
@@ -79,7 +79,8 @@ impl Hands {
         if apply.want.ignores.is_none() || apply.guard == Guard::Absent {
             let body = self.body(apply).await.map_err(unreadable)?;
             let guard = self.reclaim(kind, id, apply).await.map_err(|error| failure(&error))?;
-            return Ok((body, guard));
+            let guard = self.cluster.own_strategy(kind, id, &body, guard).await;
+            return Ok((body, guard.map_err(|error| failure(&error))?));
         }
         // Who owns what is read after fields were taken over, as those would be reset.
         let guard = self.reclaim(kind, id, apply).await.map_err(|error| failure(&error))?;
@@ -95,6 +96,8 @@ impl Hands {
             (Guard::Uid(uid), Some(version), Binds::ToVersion) => Guard::Exact(uid, version),
             (guard, ..) => guard,
         };
+        let guard =
+            self.cluster.own_strategy(kind, id, &body, guard).await.map_err(|error| failure(&error))?;
         Ok((body, guard))
     }
 

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cluster::Parent;
 use crate::engine::{
-    Acknowledged, Engine, Inventory, Judgement, PAUSED, Paused, Rejection, Rv, SourceId, Uid,
-    parse_rejections, rejections_text,
+    Acknowledged, Engine, Inventory, Judgement, PAUSED, Paused, Rejection, Rv, Sealing, Seals, SourceId, Uid,
+    parse_rejections, rejections_sealing, rejections_text,
 };
 use crate::object::{GroupKind, Hash, ObjectId};
 
@@ -80,9 +80,24 @@ pub fn acknowledged(parent: &Parent) -> Vec<Acknowledged> {
     parent.data.get(ACKNOWLEDGED).map(|text| Acknowledged::parse_all(text)).unwrap_or_default()
 }
 
-/// The contents that failed or were undone, as the parent tells them.
+/// The contents that failed or were undone, as the parent tells them to whoever has no key.
 pub fn rejections(parent: &Parent) -> Vec<Rejection> {
-    parent.data.get(REJECTED).map(|text| parse_rejections(text)).unwrap_or_default()
+    opened(parent, &Seals::default())
+}
+
+fn opened(parent: &Parent, seals: &Seals) -> Vec<Rejection> {
+    parent.data.get(REJECTED).map(|text| parse_rejections(text, seals)).unwrap_or_default()
+}
+
+/// How the hashes of Secrets stand in a parent.
+pub(super) fn sealing(parent: Option<&Parent>, seals: &Seals) -> Sealing {
+    let text = parent.and_then(|parent| parent.data.get(REJECTED));
+    text.map(|text| rejections_sealing(text, seals)).unwrap_or_default()
+}
+
+/// Whether there is a key, and hashes of Secrets in a parent are not sealed by it.
+fn is_to_be_sealed(engine: &Engine, parent: Option<&Parent>) -> bool {
+    engine.seals().number().is_some() && sealing(parent, engine.seals()) == Sealing::Stale
 }
 
 /// Why nothing at all is pruned, and since when, as the parent tells it.
@@ -104,7 +119,7 @@ fn unlisted_text(engine: &Engine, source: SourceId, known: Option<&Parent>) -> O
 /// The parent with these deletions confirmed, besides those that were already.
 #[must_use]
 pub fn confirmed(parent: &Parent, uids: &BTreeSet<Uid>) -> Parent {
-    let before = read(Some(parent), "").confirmed;
+    let before = read(Some(parent), "", &Seals::default()).confirmed;
     let all: Vec<String> = before.union(uids).map(ToString::to_string).collect();
     let mut parent = parent.clone();
     parent.annotations.insert(CONFIRMED.to_owned(), all.join(","));
@@ -136,12 +151,13 @@ pub(super) fn tells_all(engine: &Engine, source: SourceId, parent: Option<&Paren
     }
     engine.next_rejections(source).is_none()
         && engine.next_acknowledged(source).is_none()
+        && !is_to_be_sealed(engine, parent)
         && text(PENDING) == pending_text(engine, source).as_ref()
         && text(UNLISTED) == unlisted_text(engine, source, parent).as_ref()
 }
 
-/// Reads what a parent says, as seen from a source at this place.
-pub(super) fn read(parent: Option<&Parent>, place: &str) -> Inventory {
+/// Reads what a parent says, as seen from a source at this place. What cannot all be read is held as it is.
+pub(super) fn read(parent: Option<&Parent>, place: &str, seals: &Seals) -> Inventory {
     let Some(parent) = parent else {
         return Inventory { other_place: Some(NOWHERE.into()), ..Inventory::default() };
     };
@@ -156,7 +172,7 @@ pub(super) fn read(parent: Option<&Parent>, place: &str) -> Inventory {
         },
         confirmed: confirmed.map(|uid| Uid(uid.into())).collect(),
         finished: parent.data.get(FINISHED).map(|text| finished(text)).unwrap_or_default(),
-        rejections: rejections(parent),
+        rejections: opened(parent, seals).into_iter().map(Rejection::held_where_unreadable).collect(),
         paused: Paused::parse(annotation(PAUSED)),
         acknowledged: acknowledged(parent),
     }
@@ -181,14 +197,15 @@ fn finished_text(finished: &BTreeMap<ObjectId, Hash>) -> String {
 }
 
 /// What the parent should say now. Before the first object of a kind is written its kind stands there; kinds
-/// leave it when the last object is gone and nothing waits.
+/// leave it when the last object is gone and nothing waits. None where the hash of a Secret is to be sealed, and no key
+/// is known.
 pub(super) fn wanted(
     engine: &Engine,
     source: SourceId,
     place: &str,
     known: Option<&Parent>,
     tidy: Tidy,
-) -> Parent {
+) -> Option<Parent> {
     let mut parent = known.cloned().unwrap_or_default();
     let state = engine.source(source);
     let declared: BTreeSet<GroupKind> = state.catalog.ids().map(ObjectId::group_kind).collect();
@@ -207,7 +224,7 @@ pub(super) fn wanted(
             parent.namespaces = namespaces.collect();
         }
     }
-    let inventory = read(known, place);
+    let inventory = read(known, place, engine.seals());
     // The present place is written down only when nothing of the other one is left to be confirmed.
     let here = state.inventory.as_ref().is_some_and(|inventory| inventory.other_place.is_none());
     if here || (tidy == Tidy::Exact && engine.judge(source).is_empty()) {
@@ -233,10 +250,13 @@ pub(super) fn wanted(
         Some(text) => drop(parent.data.insert(UNLISTED.to_owned(), text)),
         None => drop(parent.data.remove(UNLISTED)),
     }
-    match engine.next_rejections(source) {
-        Some(rejections) if rejections.is_empty() => drop(parent.data.remove(REJECTED)),
-        Some(rejections) => drop(parent.data.insert(REJECTED.to_owned(), rejections_text(&rejections))),
-        None => {}
+    let told = state.inventory.iter().filter(|_| is_to_be_sealed(engine, known));
+    let mut told = told.map(|inventory| inventory.rejections.clone());
+    if let Some(rejections) = engine.next_rejections(source).or_else(|| told.next()) {
+        match rejections_text(&rejections, engine.seals())? {
+            none if none.is_empty() => drop(parent.data.remove(REJECTED)),
+            text => drop(parent.data.insert(REJECTED.to_owned(), text)),
+        }
     }
     if let Some(acknowledged) = engine.next_acknowledged(source) {
         parent.data.insert(ACKNOWLEDGED.to_owned(), Acknowledged::text(&acknowledged));
@@ -248,7 +268,7 @@ pub(super) fn wanted(
     } else {
         parent.data.insert(FINISHED.to_owned(), finished_text(&ended));
     }
-    parent
+    Some(parent)
 }
 
 /// Whether the parent only grows, or is made to say exactly what is there.
@@ -301,6 +321,8 @@ pub(super) struct Ledger {
     pub(super) call: Call,
     /// What is to be done.
     pub(super) need: Need,
+    /// How the hashes of Secrets stand in it.
+    pub(super) sealing: Sealing,
     /// The newest version that its watch has shown.
     pub(super) seen: Rv,
     /// Why nothing is pruned, as the log told it last.
@@ -362,6 +384,14 @@ impl Ledger {
 impl Default for Ledger {
     fn default() -> Self {
         let (parent, call, need) = (Known::Unread, Call::None, Need::Growth);
-        Self { parent, call, need, seen: Rv(0), told: None, origin: Provenance::Unknown }
+        Self {
+            parent,
+            call,
+            need,
+            sealing: Sealing::Fine,
+            seen: Rv(0),
+            told: None,
+            origin: Provenance::Unknown,
+        }
     }
 }

@@ -17,12 +17,12 @@ use super::reading::{Dialect, Names};
 use super::setup::{Files, SourceSetup};
 use crate::change::{self, Impact, ImpactKind};
 use crate::cluster::{
-    Cluster, Error, Fault, Force, Kind, Kinds, Looked as Found, Lookup, News, Selector, applyset_id,
+    Cluster, Error, Fault, Kind, Kinds, Looked as Found, Lookup, News, Selector, applyset_id,
 };
 use crate::engine::{
     Action, Apply, Budget, Cover, Decision, Engine, Form, GROUP_DOWN, Guard, Inventory, KindState, Known,
-    Looked, Lost, Plan, Planned, Purpose, Reason, Recreate, Release, Removal, Served, Shared, Source,
-    SourceId, Verdict, Verified, replaceable, units, without_ignored,
+    Looked, Lost, Plan, Planned, Purpose, Reason, Recreate, Release, Removal, Sealing, Served, Shared,
+    Source, SourceId, Verdict, Verified, replaceable, units, without_ignored,
 };
 use crate::fields::{self, Coverage};
 use crate::object::{Class, GroupKind, Gvk, ObjectId, Revision};
@@ -141,7 +141,10 @@ impl Preview {
     async fn list(&mut self, namespace: &str, name: &str) -> Result<(), Error> {
         let parent = self.cluster.parent(namespace, name).await?;
         let mut kinds: BTreeMap<GroupKind, Arc<Kind>> = BTreeMap::new();
-        let known = inventory::read(parent.as_ref(), &self.place);
+        if inventory::sealing(parent.as_ref(), self.engine.seals()) == Sealing::Locked {
+            self.read_key(namespace).await?;
+        }
+        let known = inventory::read(parent.as_ref(), &self.place, self.engine.seals());
         for held in &known.kinds {
             match self.kinds.preferred(held) {
                 Lookup::Served(kind) => drop(kinds.insert(held.clone(), kind)),
@@ -220,13 +223,7 @@ impl Preview {
         if !self.engine.needs_key() {
             return Ok(());
         }
-        let key = match self.cluster.config_key(namespace).await {
-            Ok(key) => key.and_then(|key| key.key()),
-            Err(error) if error.is_unreachable() => return Err(error),
-            Err(_) => None,
-        };
-        let key = key.map_or_else(|| Known::Blind("there is none".into()), Known::Is);
-        self.engine.config_key(key);
+        self.read_key(namespace).await?;
         for id in self.engine.data_to_follow() {
             let data = match self.cluster.data(&id).await {
                 Ok(data) => Known::Is(data),
@@ -235,6 +232,17 @@ impl Preview {
             };
             self.engine.config_data(&id, data);
         }
+        Ok(())
+    }
+
+    async fn read_key(&mut self, namespace: &str) -> Result<(), Error> {
+        let key = match self.cluster.config_key(namespace).await {
+            Ok(key) => key.and_then(|key| key.key()),
+            Err(error) if error.is_unreachable() => return Err(error),
+            Err(_) => None,
+        };
+        let key = key.map_or_else(|| Known::Blind("there is none".into()), Known::Is);
+        self.engine.config_key(key);
         Ok(())
     }
 
@@ -458,7 +466,6 @@ impl Preview {
         let Some(kind) = self.exactly(&apply.want.gvk) else { return base };
         let release = Release { hash: apply.form.hash(&apply.want), revision: apply.revision.clone() };
         let (contents, want, form) = (self.contents.clone(), apply.want.clone(), apply.form);
-        let force = if apply.guard == Guard::Absent { Force::No } else { Force::Yes };
         let before = match apply.guard {
             Guard::Absent => Ok(None),
             Guard::Uid(_) | Guard::Exact(..) => self.cluster.get(&kind, &base.id).await,
@@ -474,7 +481,13 @@ impl Preview {
                 return Planned { verdict: Verdict::Refuse, reason: Some(error.to_string()), ..base };
             }
         };
-        let after = self.cluster.dry_run(&kind, &base.id, &body, &apply.guard, force).await;
+        // Nothing is written, so what changes meanwhile is no conflict.
+        let guard = match &apply.guard {
+            Guard::Exact(uid, _) => Guard::Uid(uid.clone()),
+            guard => guard.clone(),
+        };
+        let shown_now = before.as_ref().ok().and_then(Option::as_ref);
+        let after = self.cluster.dry_run(&kind, &base.id, &body, shown_now, &guard).await;
         match (before, after) {
             (Ok(before), Ok(after)) => shown(base, before, Some(after), note(&self.engine, apply, reason)),
             (_, Err(error)) if self.makes_namespace(&base.id, &error) => {

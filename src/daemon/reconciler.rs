@@ -1,5 +1,6 @@
 //! The loop.
 
+mod answers;
 mod channels;
 mod claims;
 mod conclusion;
@@ -19,6 +20,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+pub use self::answers::Inquiries;
 use self::channels::Channels;
 use self::claims::Keeper;
 use self::configs::Configs;
@@ -42,7 +44,7 @@ use crate::engine::{Engine, Judgement, Live, Reason, Source, SourceId};
 use crate::object::{GroupKind, Hash, ObjectId};
 use crate::pulse::Pulse;
 use crate::queue::Queue;
-use crate::report::Told;
+use crate::report::{Metrics, Told};
 
 /// Events wait here while the loop is busy; a full channel slows the informers down, nothing is lost.
 const BACKLOG: usize = 1024;
@@ -115,6 +117,8 @@ pub struct Reconciler {
     pins: Pins,
     listener: mpsc::UnboundedSender<(ObjectId, Told)>,
     until: Until,
+    since: jiff::Timestamp,
+    metrics: Metrics,
     telling: Telling,
     channels: Channels,
     tasks: Tasks,
@@ -139,9 +143,7 @@ impl Reconciler {
     /// Puts the parts together. What becomes of objects is told to the listener as it happens.
     pub fn new(setup: Setup, until: Until, listener: mpsc::UnboundedSender<(ObjectId, Told)>) -> Self {
         let (sinks, channels) = Channels::open();
-        let mut engine = Engine::new(setup.budget);
-        engine.claim_as(&claims::holder());
-        engine.clock(Instant::now(), jiff::Timestamp::now());
+        let mut engine = claims::engine(setup.budget);
         let mut pending_feeds = Vec::new();
         let mut shelves = Vec::new();
         let mut places = Vec::new();
@@ -169,6 +171,8 @@ impl Reconciler {
         }
         let watched =
             Watched::new(setup.cluster.clone(), applysets, sinks.informers, sinks.scalers, sinks.parents);
+        let queue = Queue::default();
+        let metrics = Metrics::new(setup.cluster.measures().clone(), queue.measures().clone());
         Self {
             ledgers: places.iter().map(|_| Ledger::default()).collect(),
             feeds: places.iter().map(|_| None).collect(),
@@ -178,7 +182,7 @@ impl Reconciler {
             configs: Configs::new(sinks.data),
             hands: Hands { cluster: setup.cluster, contents: Contents::new(shelves) },
             engine,
-            queue: Queue::default(),
+            queue,
             open: BTreeMap::new(),
             told: BTreeMap::new(),
             sick: BTreeMap::new(),
@@ -201,6 +205,8 @@ impl Reconciler {
             pins: Pins::New,
             listener,
             until,
+            since: jiff::Timestamp::now(),
+            metrics,
             telling: Telling::default(),
             channels,
             tasks: Tasks::default(),
@@ -241,6 +247,7 @@ impl Reconciler {
                 Some(event) = self.channels.from_pods.recv() => self.pods_told(event),
                 Some(event) = self.nodes.told.recv() => self.node_told(event),
                 Some(event) = self.channels.from_data.recv() => self.data_told(event),
+                Some(question) = self.channels.asked.recv() => self.answer(question),
                 () = stop.cancelled(), if !stopped => {}
                 () = tokio::time::sleep_until(wake.into()) => {}
             }
@@ -269,6 +276,8 @@ impl Reconciler {
                 self.node_told(event);
             } else if let Ok(event) = self.channels.from_data.try_recv() {
                 self.data_told(event);
+            } else if let Ok(question) = self.channels.asked.try_recv() {
+                self.answer(question);
             } else {
                 return;
             }

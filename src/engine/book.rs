@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Release;
 use super::authors::{Commit, CommitText};
+use super::seal::{Sealing, Seals};
 use super::waiting::{Queued, QueuedText};
 use crate::object::{GroupKind, Hash, ObjectId, Revision};
 
@@ -60,7 +61,8 @@ pub struct Unit {
 /// One object of a unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
-    /// The content that the revision asks for; none where it removes the object.
+    /// The content that the revision asks for; none where it removes the object. [`Hash::UNREADABLE`] where nobody
+    /// here can read which.
     pub content: Option<Hash>,
     /// What was good before.
     pub good: Good,
@@ -152,9 +154,10 @@ pub(super) struct UnitText {
 #[derive(Serialize, Deserialize)]
 struct MemberText {
     object: String,
+    /// The hash; that of a Secret is sealed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     content: Option<String>,
-    /// `<hash>@<revision>`, or `absent`; left out where nobody knows.
+    /// `<hash>@<revision>`, or `absent`; left out where nobody knows. The hash of a Secret is sealed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     good: Option<String>,
     /// `<hash of all data>@<hash of those that are not from git>@<hash of all data before>`; the last where it is known.
@@ -176,12 +179,13 @@ pub fn parse_object_word(word: &str) -> Option<ObjectId> {
 }
 
 impl Book {
-    /// The text of the budget object. What cannot be read in it (a record of a later version) is left out.
+    /// The text of the budget object. What cannot be read in it (a record of a later version) is left out; a hash that
+    /// is sealed by another key is [`Hash::UNREADABLE`].
     ///
     /// # Errors
     ///
     /// The text must be JSON of the shape that [`Book::text`] writes.
-    pub fn parse(text: &str) -> Result<Self, NotABook> {
+    pub fn parse(text: &str, seals: &Seals) -> Result<Self, NotABook> {
         let read: BookText = serde_json::from_str(text)?;
         let claim = |claim: &ClaimText| {
             let content = Hash::parse(&claim.content)?;
@@ -193,15 +197,31 @@ impl Book {
         };
         Ok(Self {
             claims: read.claims.iter().filter_map(claim).collect(),
-            units: read.units.into_iter().map(UnitText::read).collect(),
-            past: read.past.into_iter().map(UnitText::read).collect(),
+            units: read.units.into_iter().map(|unit| unit.read(seals)).collect(),
+            past: read.past.into_iter().map(|unit| unit.read(seals)).collect(),
             commits: read.commits.into_iter().map(CommitText::read).collect(),
             queue: read.queue.into_iter().filter_map(QueuedText::read).collect(),
         })
     }
 
-    /// One line of JSON.
-    pub fn text(&self) -> String {
+    /// How the hashes of Secrets stand in a text.
+    ///
+    /// # Errors
+    ///
+    /// As [`Book::parse`].
+    pub fn sealing(text: &str, seals: &Seals) -> Result<Sealing, NotABook> {
+        if !Seals::may_be_in(text) {
+            return Ok(Sealing::Fine);
+        }
+        let read: BookText = serde_json::from_str(text)?;
+        let units = read.units.iter().chain(&read.past);
+        Ok(units.map(|unit| unit.sealing(seals)).max().unwrap_or_default())
+    }
+
+    /// One line of JSON; none where the hash of a Secret is to be sealed, and no key is known.
+    pub fn text(&self, seals: &Seals) -> Option<String> {
+        let units =
+            |units: &[Unit]| units.iter().map(|unit| UnitText::of(unit, seals)).collect::<Option<Vec<_>>>();
         let claim = |(id, claim): (&ObjectId, &Claim)| ClaimText {
             object: object_word(id),
             source: claim.applyset.to_string(),
@@ -211,12 +231,12 @@ impl Book {
         };
         let text = BookText {
             claims: self.claims.iter().map(claim).collect(),
-            units: self.units.iter().map(UnitText::of).collect(),
-            past: self.past.iter().map(UnitText::of).collect(),
+            units: units(&self.units)?,
+            past: units(&self.past)?,
             commits: self.commits.iter().map(CommitText::of).collect(),
             queue: self.queue.iter().map(QueuedText::of).collect(),
         };
-        serde_json::to_string(&text).unwrap_or_default()
+        serde_json::to_string(&text).ok()
     }
 
     /// Remembers a unit that was released. Of what would be too much the oldest is forgotten.
@@ -235,37 +255,53 @@ impl Book {
 }
 
 impl UnitText {
-    /// A unit's text.
-    pub(super) fn of(unit: &Unit) -> Self {
-        let member = |(id, member): (&ObjectId, &Member)| MemberText {
-            object: object_word(id),
-            content: member.content.map(|hash| hash.to_string()),
-            good: match &member.good {
-                Good::Absent => Some("absent".to_owned()),
-                Good::Unknown => None,
-                Good::Release(release) => Some(release.to_string()),
-            },
-            restarted: member.restarted.map(|Restarted { data, foreign, before }| {
-                let before = before.map(|before| format!("@{before}")).unwrap_or_default();
-                format!("{data}@{foreign}{before}")
-            }),
+    /// A unit's text; none where a hash is to be sealed, and no key is known.
+    pub(super) fn of(unit: &Unit, seals: &Seals) -> Option<Self> {
+        let content = |id: &ObjectId, hash: Option<Hash>| match hash {
+            Some(hash) => seals.word(id, hash).map(Some),
+            None => Some(None),
         };
-        Self {
+        let member = |(id, member): (&ObjectId, &Member)| {
+            Some(MemberText {
+                object: object_word(id),
+                content: content(id, member.content)?,
+                good: match &member.good {
+                    Good::Absent => Some("absent".to_owned()),
+                    Good::Unknown => None,
+                    Good::Release(release) => Some(seals.release_word(id, release)?),
+                },
+                restarted: member.restarted.map(|Restarted { data, foreign, before }| {
+                    let before = before.map(|before| format!("@{before}")).unwrap_or_default();
+                    format!("{data}@{foreign}{before}")
+                }),
+            })
+        };
+        Some(Self {
             source: unit.applyset.to_string(),
             revision: unit.revision.to_string(),
-            members: unit.members.iter().map(member).collect(),
-        }
+            members: unit.members.iter().map(member).collect::<Option<_>>()?,
+        })
+    }
+
+    /// How the hashes of Secrets stand in it.
+    pub(super) fn sealing(&self, seals: &Seals) -> Sealing {
+        let words = self.members.iter().flat_map(|member| {
+            let id = parse_object_word(&member.object);
+            let words = member.content.iter().chain(&member.good);
+            words.filter_map(move |word| Some(seals.standing(id.as_ref()?, word)))
+        });
+        words.max().unwrap_or_default()
     }
 
     /// The unit.
-    pub(super) fn read(self) -> Unit {
+    pub(super) fn read(self, seals: &Seals) -> Unit {
         let member = |member: MemberText| {
             let good = match member.good.as_deref() {
                 Some("absent") => Good::Absent,
-                Some(text) => Release::parse(text).map_or(Good::Unknown, Good::Release),
+                Some(text) => seals.read_release(text).map_or(Good::Unknown, Good::Release),
                 None => Good::Unknown,
             };
-            let content = member.content.as_deref().and_then(Hash::parse);
+            let content = member.content.as_deref().map(|word| seals.read(word));
             let restarted = member.restarted.as_deref().and_then(|text| {
                 let mut hashes = text.split('@').map(Hash::parse);
                 let (data, foreign) = (hashes.next()??, hashes.next()??);
@@ -329,9 +365,10 @@ mod tests {
             }],
             queue: [Some((3, 17)), None].map(queued).into(),
         };
-        assert_eq!(Book::parse(&book.text()).unwrap(), book);
-        assert_eq!(Book::parse("{}").unwrap(), Book::default());
-        assert!(Book::parse("claims").is_err());
+        let seals = Seals::default();
+        assert_eq!(Book::parse(&book.text(&seals).unwrap(), &seals).unwrap(), book);
+        assert_eq!(Book::parse("{}", &seals).unwrap(), Book::default());
+        assert!(Book::parse("claims", &seals).is_err());
         assert_eq!(parse_object_word(&object_word(&role)), Some(role));
         for wrong in ["", "web", "Deployment.apps/web", "/shop/web", "Deployment.apps/shop/"] {
             assert_eq!(parse_object_word(wrong), None, "{wrong}");

@@ -3,12 +3,10 @@
 //! A newer revision ends a rejection. Where its contents are still there at that time, as nothing went back, or not
 //! all of it, they are not what the newer revision goes back to: that is what was good before them.
 
-use super::book::{Good, Unit};
+use super::book::Unit;
 use super::entry::SourceId;
 use super::rejection::Rejection;
 use super::state::Engine;
-use super::{Live, Want};
-use crate::object::ObjectId;
 
 impl Engine {
     /// Whether a rejection that the newest revision ends is the only one to know what was good.
@@ -16,15 +14,7 @@ impl Engine {
         let Some(book) = &self.rollouts.book else { return true };
         let members = &rejection.unit.members;
         let is_recorded = members.keys().any(|id| book.unit_of(&self.applysets[source], id).is_some());
-        let was_good = |id: &ObjectId, good: &Good, live: &Live| match good {
-            Good::Release(release) => live.deleting || self.shows(id, release.hash),
-            Good::Absent | Good::Unknown => false,
-        };
-        let left = members.iter().any(|(id, member)| {
-            let wanted = matches!(self.sources[source].catalog.want(id), Some(Want::Object(_)));
-            wanted && self.shown(id).is_some_and(|live| !was_good(id, &member.good, live))
-        });
-        left && !is_recorded && !self.is_over(&rejection.unit)
+        self.has_not_left(source, rejection) && !is_recorded && !self.is_over(&rejection.unit)
     }
 
     /// Has a unit go back to what was good before contents that are there and have failed. What failed with them

@@ -62,6 +62,12 @@ impl Key {
         self.sign(b"number").iter().take(4).fold(0, |sum, byte| (sum << 8) | u32::from(*byte))
     }
 
+    /// A key for a cipher of 128 bits, which says nothing of this one.
+    pub(super) fn seal(&self) -> [u8; 16] {
+        let [seal @ .., _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _] = self.sign(b"seal");
+        seal
+    }
+
     fn sign(&self, bytes: &[u8]) -> [u8; 32] {
         let inner = Sha256::new().chain_update(self.0.map(|byte| byte ^ 0x36)).chain_update(bytes).finalize();
         Sha256::new().chain_update(self.0.map(|byte| byte ^ 0x5c)).chain_update(inner).finalize().into()

@@ -285,8 +285,10 @@ impl Engine {
         for id in ids {
             self.tidy_fleet(&id, now);
             let due = self.due_of(&id, now);
+            let refused = self.rollouts.fleets.get(&id).and_then(|fleet| fleet.refused.as_ref());
             let told = match &due {
-                Due::Pods(_) => self.step_words(&id, None, now),
+                // What is asked for once more is still refused until the answer.
+                Due::Pods(_) => self.step_words(&id, refused.map(|refused| &*refused.why), now),
                 Due::Token => None,
                 Due::Room(short) => self.step_words(&id, Some(&short.to_string()), now),
                 Due::Nothing(why) => self.step_words(&id, why.as_deref(), now),

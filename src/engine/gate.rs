@@ -43,6 +43,9 @@ impl Engine {
         if let Some(source) = source {
             let named =
                 source.inventory.as_ref().is_some_and(|inventory| inventory.kinds.contains(&id.group_kind()));
+            if let Some(why) = self.locked_inventory().filter(|_| source.inventory.is_none()) {
+                return Some(Reason::Sealed(why));
+            }
             if !named {
                 return Some(Reason::Inventory(source.name.clone()));
             }
@@ -239,6 +242,7 @@ impl Engine {
             Reason::Needs(need, _) | Reason::Unit(need) | Reason::Reading(need) => {
                 Some(Topic::Object(need.clone()))
             }
+            Reason::Sealed(_) => Some(Topic::Object(super::restart::key_id())),
             Reason::Wave(..) => source().map(Topic::Waves),
             _ => None,
         }

@@ -48,8 +48,10 @@ mod refused;
 mod rejection;
 mod resolve;
 mod restart;
+mod retried;
 mod returning;
 mod rolls;
+mod seal;
 mod selector;
 mod shown;
 mod sources;
@@ -63,6 +65,7 @@ mod switch;
 mod tokens;
 mod unit;
 mod unlisted;
+mod usage;
 mod waiting;
 mod words;
 
@@ -108,8 +111,11 @@ pub use pods::{
 pub use policy::{Adopt, BlastRadius, NotABlastRadius, Prune};
 pub use prune::{Guard as PruneGuard, Judgement, Keep, Pending, judge, precious};
 pub use reason::Reason;
-pub use rejection::{Instead, Rejection, Substitute, Way, parse_rejections, rejections_text};
+pub use rejection::{
+    Instead, Rejection, Substitute, Way, parse_rejections, rejections_sealing, rejections_text,
+};
 pub use restart::{KEY_SECRET, Known, changed_words};
+pub use seal::{Sealing, Seals};
 pub use selector::LabelSelector;
 pub use sources::{Inventory, Reading, Source, Writes};
 pub use started::{NotStarted, Pinned, STARTED, Started};
@@ -119,6 +125,7 @@ pub use steps::{
 };
 pub use strategy::Strategy;
 pub use unlisted::GROUP_DOWN;
+pub use usage::Usage;
 pub use waiting::{EVERY, Queued, TOLD, Telling};
 pub use words::misused;
 

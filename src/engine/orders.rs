@@ -38,10 +38,12 @@ pub(super) struct Orders {
     undos: BTreeMap<Arc<str>, Undo>,
     /// What is to be told, until the parent says it.
     answers: Vec<(SourceId, Acknowledged)>,
+    /// Rejections that are to be taken out of the parent, once their units are recorded again.
+    pub(super) restored: Vec<(SourceId, Rejection)>,
     /// Rejections that are to be taken out of the parent.
-    dropped: Vec<(SourceId, Rejection)>,
+    pub(super) dropped: Vec<(SourceId, Rejection)>,
     /// Whether there may be something to do.
-    stale: bool,
+    pub(super) stale: bool,
 }
 
 /// A way back by hand: what older content is to be looked up.
@@ -71,7 +73,7 @@ pub struct Past {
 }
 
 /// What stands on an order.
-enum Answer {
+pub(super) enum Answer {
     /// It is done, or nothing was to be done.
     Now(String),
     /// It is answered once more is known.
@@ -283,22 +285,11 @@ impl Engine {
     fn carry_out(&mut self, source: SourceId, id: &ObjectId, token: &Arc<str>, verb: Verb) -> Answer {
         match verb {
             Verb::Undo(to) => self.undo(source, id, token, to),
-            Verb::Retry => Answer::Now(self.retry(source, id)),
+            Verb::Retry => self.retry(source, id),
             Verb::Abort => Answer::Now(self.abort(source, id)),
             Verb::Promote(content, _) | Verb::PromoteFull(content) => Answer::Now(self.promote(id, content)),
             Verb::Unknown(word) => Answer::Now(format!("nothing was done: no order is called {word:?}")),
         }
-    }
-
-    fn retry(&mut self, source: SourceId, id: &ObjectId) -> String {
-        let names = |rejection: &Rejection| rejection.unit.members.contains_key(id);
-        let inventory = self.sources[source].inventory.iter();
-        let known = inventory.flat_map(|inventory| &inventory.rejections).find(|one| names(one)).cloned();
-        self.sources[source].rejecting.retain(|rejecting| !names(rejecting));
-        let Some(known) = known else { return format!("nothing to retry: nothing of {id} was rejected") };
-        let words = format!("retried: {}, of which was said: {}", objects(&known.unit), known.cause);
-        self.orders.dropped.push((source, known));
-        words
     }
 
     /// Only says what comes of it: the order itself lets the steps go on, for as long as they stand where it says.
@@ -345,7 +336,7 @@ impl Engine {
     }
 }
 
-fn objects(unit: &Unit) -> String {
+pub(super) fn objects(unit: &Unit) -> String {
     match unit.members.len() {
         1 => "1 object".to_owned(),
         count => format!("{count} objects"),
@@ -384,7 +375,10 @@ impl Engine {
         let past = &self.rollouts.book.as_ref()?.past;
         let brought = |unit: &&Unit| {
             let member = unit.members.get(id).filter(|member| member.content.is_some());
-            unit.applyset == self.applysets[source] && member.is_some_and(|member| shows(id, member))
+            let readable = !unit.members.values().any(Member::is_unreadable);
+            unit.applyset == self.applysets[source]
+                && readable
+                && member.is_some_and(|member| shows(id, member))
         };
         let mut unit = past.iter().rev().find(brought)?.clone();
         unit.members.retain(|id, member| shows(id, member));
@@ -529,18 +523,11 @@ impl Engine {
         (next != *known).then_some(next)
     }
 
-    /// Whether a rejection of the parent is to be taken out of it.
-    pub(super) fn is_retried(&self, source: SourceId, rejection: &Rejection) -> bool {
-        self.orders.dropped.iter().any(|(of, dropped)| *of == source && dropped == rejection)
-    }
-
     /// The parent says something new.
     pub(super) fn told_by_parent(&mut self, source: SourceId) {
         self.orders.stale = true;
         let Some(inventory) = &self.sources[source].inventory else { return };
         let told = |answer: &Acknowledged| inventory.acknowledged.contains(answer);
         self.orders.answers.retain(|(of, answer)| *of != source || !told(answer));
-        let known = |dropped: &Rejection| inventory.rejections.contains(dropped);
-        self.orders.dropped.retain(|(of, dropped)| *of != source || known(dropped));
     }
 }

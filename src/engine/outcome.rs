@@ -8,7 +8,7 @@ use super::decide::FIGHT_WINDOW;
 use super::entry::{Accepted, Looked, Refusal, Rule, Verified};
 use super::state::Engine;
 use super::{Cover, Foreseen, Live, RollPhase, Rv, is_workload};
-use crate::object::{GroupKind, ObjectId};
+use crate::object::{Class, GroupKind, ObjectId};
 
 /// What the server answered to an apply that it carried out.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,6 +34,18 @@ impl std::fmt::Display for Failure {
         match self {
             Self::Conflict(_) => f.write_str("somebody else wrote first"),
             Self::Refused(why, ..) | Self::Unknown(why, _) => f.write_str(why),
+        }
+    }
+}
+
+impl Failure {
+    /// What kind of trouble it is.
+    pub fn class(&self) -> Class {
+        match self {
+            Self::Conflict(_) => Class::Conflict,
+            Self::Refused(_, Rule::Rights, _) => Class::Forbidden,
+            Self::Refused(_, Rule::Webhook, _) | Self::Unknown(..) => Class::Transient,
+            Self::Refused(_, Rule::Immutable | Rule::Other, _) => Class::Invalid,
         }
     }
 }

@@ -56,6 +56,8 @@ pub enum Reason {
     Fight(Arc<str>, Duration),
     /// What it should be is in a revision that is being read.
     Resolving(Arc<str>),
+    /// The hash of a Secret has to be sealed in a record, or opened, and the key for that cannot be had.
+    Sealed(Arc<str>),
     /// The data of an object are being read, as pods may have to be restarted for them.
     Reading(ObjectId),
     /// The source was not read whole, so it cannot be told whether the object is still wanted.
@@ -118,6 +120,9 @@ impl fmt::Display for Reason {
                 )
             }
             Self::Resolving(revision) => write!(f, "its content in revision {revision} is being read"),
+            Self::Sealed(why) => {
+                write!(f, "what is recorded of Secrets is sealed, and the key for that cannot be had: {why}")
+            }
             Self::Reading(id) => write!(f, "what is in {id} is being read"),
             Self::Incomplete(why) => write!(f, "the source was not read whole: {why}"),
             Self::Refused(why, _)

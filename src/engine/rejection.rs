@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::book::{Good, Member, Unit, UnitText};
 use super::budget::OnFailure;
 use super::entry::SourceId;
+use super::seal::{Sealing, Seals};
 use super::state::Engine;
 use super::{Reason, Release, Shared, Want};
 use crate::object::ObjectId;
@@ -43,26 +44,37 @@ struct RejectionText {
     unit: UnitText,
 }
 
-/// The text of rejections: one line of JSON each.
-pub fn rejections_text(rejections: &[Rejection]) -> String {
+/// The text of rejections: one line of JSON each. None where the hash of a Secret is to be sealed, and no key is known.
+pub fn rejections_text(rejections: &[Rejection], seals: &Seals) -> Option<String> {
     let line = |rejection: &Rejection| {
         let text = RejectionText {
             way: rejection.way,
             cause: rejection.cause.to_string(),
-            unit: UnitText::of(&rejection.unit),
+            unit: UnitText::of(&rejection.unit, seals)?,
         };
-        format!("{}\n", serde_json::to_string(&text).unwrap_or_default())
+        Some(format!("{}\n", serde_json::to_string(&text).ok()?))
     };
     rejections.iter().map(line).collect()
 }
 
 /// Reads what [`rejections_text`] writes. A line that cannot be read is left out.
-pub fn parse_rejections(text: &str) -> Vec<Rejection> {
+pub fn parse_rejections(text: &str, seals: &Seals) -> Vec<Rejection> {
     let read = |line: &str| {
         let read: RejectionText = serde_json::from_str(line).ok()?;
-        Some(Rejection { unit: read.unit.read(), way: read.way, cause: read.cause.into() })
+        Some(Rejection { unit: read.unit.read(seals), way: read.way, cause: read.cause.into() })
     };
     text.lines().filter_map(read).collect()
+}
+
+/// How the hashes of Secrets stand in a text that [`rejections_text`] has written.
+pub fn rejections_sealing(text: &str, seals: &Seals) -> Sealing {
+    let read = |line| serde_json::from_str::<RejectionText>(line).ok();
+    text.lines()
+        .filter(|line| Seals::may_be_in(line))
+        .filter_map(read)
+        .map(|read| read.unit.sealing(seals))
+        .max()
+        .unwrap_or_default()
 }
 
 /// What stands in for the content that the newest revision asks for.
@@ -202,7 +214,10 @@ impl Engine {
             return true;
         }
         rejection.unit.members.iter().any(|(id, member)| match (state.catalog.want(id), member.content) {
-            (Some(Want::Object(desired)), Some(content)) => !desired.is_release(content),
+            // Where nobody can read what was rejected, it is taken to be what is asked for: nothing is tried again.
+            (Some(Want::Object(desired)), Some(content)) => {
+                !member.is_unreadable() && !desired.is_release(content)
+            }
             (Some(Want::Object(_)), None) => true,
             (Some(Want::Held(_)), _) | (None, None) => false,
             (None, Some(_)) => state.incomplete.is_none(),

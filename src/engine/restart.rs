@@ -10,6 +10,7 @@ use super::book::{Good, Member, Restarted, Unit};
 use super::config_hash::{Data, Key, config_hash};
 use super::desired::Configuration;
 use super::entry::{SourceId, Topic};
+use super::seal::Sealed;
 use super::sources::Source;
 use super::started::{Pinned, Started, differing};
 use super::state::Engine;
@@ -35,7 +36,9 @@ pub enum Known<T> {
 #[derive(Debug, Default)]
 #[cfg_attr(test, derive(Clone))]
 pub(super) struct Configs {
-    key: Known<Key>,
+    pub(super) key: Known<Key>,
+    /// How the hashes of Secrets are recorded.
+    pub(super) sealed: Sealed,
     /// Data of objects that are not from git.
     followed: HashMap<ObjectId, Known<Option<Data>>>,
     /// Of each object that pods use, the workloads that restart when it changes.
@@ -85,9 +88,9 @@ impl Desired {
 
 /// What the loop tells, and has to find out.
 impl Engine {
-    /// Whether some workload asks for restarts, so that a key is needed.
+    /// Whether some workload asks for restarts, or the hash of a Secret is to be recorded, so that a key is needed.
     pub fn needs_key(&self) -> bool {
-        !self.configs.users.is_empty()
+        !self.configs.users.is_empty() || self.needs_seal()
     }
 
     /// Takes over the key for hashes of data.
@@ -99,6 +102,7 @@ impl Engine {
         let same = std::mem::discriminant(&self.configs.key) == std::mem::discriminant(&key)
             && number(&self.configs.key) == number(&key);
         self.configs.key = key;
+        self.note_seal();
         if !same {
             let used: Vec<ObjectId> = self.configs.users.keys().cloned().collect();
             for used in &used {
@@ -476,7 +480,7 @@ pub fn changed_words(uses: &[ObjectId], started: Started) -> String {
 }
 
 /// The Secret that holds the key; only its name matters here.
-fn key_id() -> ObjectId {
+pub(super) fn key_id() -> ObjectId {
     ObjectId::new(&GroupKind::new("", "Secret"), None, KEY_SECRET)
 }
 

@@ -134,7 +134,10 @@ impl Engine {
         let ours = self.source_of(live).is_some();
         // Once somebody has taken the annotation away, only this process may know what it has put there.
         let anything = ours && live.release.is_none() && accepted.is_none();
-        anything || self.shows(id, content) || accepted.is_some_and(|accepted| accepted.hash == content)
+        anything
+            || member.is_unreadable()
+            || self.shows(id, content)
+            || accepted.is_some_and(|accepted| accepted.hash == content)
     }
 
     fn begin_return(&mut self, source: SourceId, rejection: &Rejection) {

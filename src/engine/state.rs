@@ -333,6 +333,7 @@ impl Engine {
             self.sources[source].inventory = Some(inventory);
             self.told_by_parent(source);
             self.apply_rejections(source);
+            self.forgotten_by_parent(source);
             self.sources[source].to_judge = true;
             self.touch(&Topic::Inventory(source));
         }

@@ -253,6 +253,8 @@ impl Engine {
         let claims: Vec<(ObjectId, Claim)> = claims.map(|(id, claim)| (id.clone(), claim.clone())).collect();
         self.rollouts.recording.clear();
         self.rollouts.book = Some(book);
+        self.book_opened();
+        self.orders.stale = true;
         self.forget_authors();
         self.rollouts.stale = true;
         for (id, claim) in &claims {
@@ -303,6 +305,7 @@ impl Engine {
         let is_over = |unit: &mut Unit| ours(&unit.applyset) && self.is_over(unit);
         let over: Vec<Unit> = next.units.extract_if(.., is_over).collect();
         over.into_iter().filter(|unit| self.can_be_undone(unit)).for_each(|unit| next.remember(unit));
+        self.restore(&mut next);
         for (id, roll) in &self.rollouts.rolls {
             let asked = self.rollouts.asked.get(id).map(|(_, asked)| asked.content);
             let newer = asked.is_some() && book.claims.get(id).map(|claim| claim.content) == asked;

@@ -75,10 +75,11 @@ impl Engine {
     /// Whether it is known of each object of a unit what is there. Informers do not show what lacks our label, and what
     /// is adopted must not be taken for added: going back would delete it.
     pub(super) fn is_known(&self, unit: &Unit) -> bool {
-        unit.members.keys().all(|id| {
-            let Some(entry) = self.entry(id) else { return true };
-            self.shown(id).is_some() || entry.looked.is_some() || self.blind(id, entry).is_some()
-        })
+        self.can_be_recorded(unit)
+            && unit.members.keys().all(|id| {
+                let Some(entry) = self.entry(id) else { return true };
+                self.shown(id).is_some() || entry.looked.is_some() || self.blind(id, entry).is_some()
+            })
     }
 
     /// Whether an object is in a unit that is being released.
@@ -91,6 +92,9 @@ impl Engine {
     pub(super) fn is_over(&self, unit: &Unit) -> bool {
         let Some(source) = self.applysets.iter().position(|one| *one == unit.applyset) else { return false };
         if self.sources[source].inventory.is_none() || self.sources[source].head.is_none() {
+            return false;
+        }
+        if self.is_kept_for_retry(unit) {
             return false;
         }
         if self.is_rejected(unit) {
@@ -129,6 +133,9 @@ impl Engine {
             return None;
         }
         if let Some(reason) = self.unread_for_users(source, &desired.id) {
+            return Some(reason);
+        }
+        if let Some(reason) = self.seal_gate(source, &desired.id) {
             return Some(reason);
         }
         if let Some(kind) = self.unlisted_yet(source).filter(|_| self.shown(&desired.id).is_some()) {
@@ -198,8 +205,12 @@ impl Engine {
         }
         let unit =
             self.rollouts.book.as_ref().and_then(|book| book.unit_of(&self.applysets[source], &desired.id));
-        let member = unit.and_then(|unit| unit.members.get(&desired.id));
-        member.is_some_and(|member| member.content == Some(desired.hash))
+        let is_it = |unit: &Unit, member: &Member| {
+            // Where nobody can read the content, the revision tells that it is this one.
+            let same = || self.sources[source].head.as_ref() == Some(&unit.revision);
+            member.content == Some(desired.hash) || (member.is_unreadable() && same())
+        };
+        unit.is_some_and(|unit| unit.members.get(&desired.id).is_some_and(|member| is_it(unit, member)))
     }
 
     /// Of each object that is released together with a workload that restarts pods, or that is new beside what is

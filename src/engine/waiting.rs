@@ -123,8 +123,17 @@ impl Telling {
         (queue != told).then(|| self.put(engine, book, queue))
     }
 
-    /// Puts the queue into what is about to be written.
-    pub fn beside(&mut self, engine: &mut Engine, book: Book, now: Instant) -> Book {
+    /// Puts the queue into what is about to be written. Where it has been told a moment ago only what is claimed goes
+    /// out of it: a rollout waits for this write.
+    pub fn beside(&mut self, engine: &mut Engine, mut book: Book, now: Instant) -> Book {
+        if self.looked.is_some_and(|looked| now < looked + EVERY) {
+            let before = engine.rollouts.book.as_ref();
+            let known = |id: &ObjectId| before.is_some_and(|before| before.claims.contains_key(id));
+            book.queue.retain(|queued| !book.claims.contains_key(&queued.id) || known(&queued.id));
+            self.told = Some(engine.own_part(&book));
+            engine.rollouts.untold = true;
+            return book;
+        }
         (self.looked, self.due, engine.rollouts.untold) = (Some(now), None, false);
         let queue = engine.queue();
         self.put(engine, book, queue)
@@ -200,7 +209,9 @@ impl Engine {
         };
         match reason {
             Reason::Step(_) => true,
-            Reason::Needs(..) | Reason::Wave(..) | Reason::Unit(_) => self.shown(id).is_some() && changes(),
+            Reason::Needs(..) | Reason::Wave(..) | Reason::Unit(_) | Reason::Sealed(_) => {
+                self.shown(id).is_some() && changes()
+            }
             _ => false,
         }
     }

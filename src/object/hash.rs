@@ -13,6 +13,19 @@ use super::canonical_json;
 pub struct Hash(u128);
 
 impl Hash {
+    /// Stands for the hash of a content where that cannot be read: it is the hash of no content.
+    pub const UNREADABLE: Self = Self(u128::MAX);
+
+    /// Its 16 bytes, the most significant first.
+    pub fn bytes(self) -> [u8; 16] {
+        self.0.to_be_bytes()
+    }
+
+    /// The hash that consists of these bytes.
+    pub fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(u128::from_be_bytes(bytes))
+    }
+
     /// Hashes a tree; key order does not matter.
     pub fn of(value: &Value) -> Self {
         Self::of_bytes(canonical_json(value).as_bytes())

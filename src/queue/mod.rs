@@ -4,12 +4,18 @@
 //! added many times before it is taken is processed once), and never two workers on one key (a key that
 //! is added while it is processed comes back when it is done).
 //!
+//! What it counts ([`Measures`]) is client-go's too.
+//!
 //! **Invariant:** does not know what keys mean, and owns no clock: time is an argument.
 
+mod measures;
+
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
+use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::hash::Hash;
 use std::time::{Duration, Instant};
+
+pub use measures::Measures;
 
 /// First delay after a failure of a key, doubled by each further one.
 pub const FIRST_BACKOFF: Duration = Duration::from_millis(200);
@@ -36,26 +42,33 @@ pub struct Depth {
 #[derive(Debug)]
 pub struct Queue<K> {
     ready: VecDeque<K>,
-    dirty: HashSet<K>,
-    processing: HashSet<K>,
+    /// Keys that are to be taken, with when they were added.
+    dirty: HashMap<K, Option<Instant>>,
+    /// Keys that are being processed, with when they were taken.
+    processing: HashMap<K, Instant>,
     delayed: BinaryHeap<Reverse<(Instant, u64)>>,
     due: HashMap<K, (Instant, u64)>,
     tickets: HashMap<u64, K>,
     next_ticket: u64,
     failures: HashMap<K, u32>,
+    /// The last time that was told.
+    now: Option<Instant>,
+    measures: Measures,
 }
 
 impl<K> Default for Queue<K> {
     fn default() -> Self {
         Self {
             ready: VecDeque::new(),
-            dirty: HashSet::new(),
-            processing: HashSet::new(),
+            dirty: HashMap::new(),
+            processing: HashMap::new(),
             delayed: BinaryHeap::new(),
             due: HashMap::new(),
             tickets: HashMap::new(),
             next_ticket: 0,
             failures: HashMap::new(),
+            now: None,
+            measures: Measures::default(),
         }
     }
 }
@@ -63,9 +76,30 @@ impl<K> Default for Queue<K> {
 impl<K: Clone + Eq + Hash> Queue<K> {
     /// Adds a key, once, to be taken as soon as its turn comes.
     pub fn add(&mut self, key: K) {
-        if self.dirty.insert(key.clone()) && !self.processing.contains(&key) {
+        if self.dirty.contains_key(&key) {
+            return;
+        }
+        self.dirty.insert(key.clone(), self.now);
+        self.measures.adds.inc();
+        if !self.processing.contains_key(&key) {
             self.ready.push_back(key);
         }
+    }
+
+    /// Tells what time it is, for what is counted alone.
+    pub fn tick(&mut self, now: Instant) {
+        self.now = Some(now);
+    }
+
+    /// What is counted.
+    pub fn measures(&self) -> &Measures {
+        &self.measures
+    }
+
+    /// How long what is being processed has been: of all in sum, and the longest.
+    pub fn unfinished(&self, now: Instant) -> (Duration, Duration) {
+        let since = self.processing.values().map(|taken| now.saturating_duration_since(*taken));
+        since.fold((Duration::ZERO, Duration::ZERO), |(sum, longest), one| (sum + one, longest.max(one)))
     }
 
     /// Adds a key to be taken at a time; of several times the earliest counts.
@@ -88,6 +122,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         let failures = self.failures.entry(key.clone()).or_insert(0);
         let doubled = FIRST_BACKOFF.saturating_mul(1_u32.checked_shl(*failures).unwrap_or(u32::MAX));
         *failures = failures.saturating_add(1).min(31);
+        self.measures.retries.inc();
         doubled.min(LONGEST_BACKOFF).mul_f64(1.0 - 0.2 * jitter.clamp(0.0, 1.0))
     }
 
@@ -103,17 +138,24 @@ impl<K: Clone + Eq + Hash> Queue<K> {
 
     /// Takes the next key. It counts as being processed until [`Queue::done`].
     pub fn take(&mut self, now: Instant) -> Option<K> {
+        self.tick(now);
         self.promote(now);
         let key = self.ready.pop_front()?;
-        self.dirty.remove(&key);
-        self.processing.insert(key.clone());
+        if let Some(added) = self.dirty.remove(&key).flatten() {
+            self.measures.waited.observe(now.saturating_duration_since(added).as_secs_f64());
+        }
+        self.processing.insert(key.clone(), now);
         Some(key)
     }
 
     /// Ends the processing of a key; it comes back at once if it was added meanwhile.
     pub fn done(&mut self, key: &K) {
-        if self.processing.remove(key) && self.dirty.contains(key) {
-            self.ready.push_back(key.clone());
+        if let Some(taken) = self.processing.remove(key) {
+            let took = self.now.unwrap_or(taken).saturating_duration_since(taken);
+            self.measures.worked.observe(took.as_secs_f64());
+            if self.dirty.contains_key(key) {
+                self.ready.push_back(key.clone());
+            }
         }
         if self.processing.is_empty() && self.ready.is_empty() && self.ready.capacity() > ROOM {
             self.ready.shrink_to(ROOM);

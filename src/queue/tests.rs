@@ -1,3 +1,5 @@
+use prometheus_client::registry::Registry;
+
 use super::*;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -41,6 +43,38 @@ fn a_delayed_key_waits_and_its_earliest_time_counts() {
     queue.done(&"a");
     assert_eq!(drain(&mut queue, now + SECOND * 9), [""; 0], "the later times are gone");
     assert_eq!(queue.next_due(), None);
+}
+
+#[test]
+fn what_is_counted_is_what_happened() {
+    let (mut queue, now) = (Queue::default(), Instant::now());
+    queue.tick(now);
+    for key in ["a", "b", "a"] {
+        queue.add(key);
+    }
+    queue.add_at("c", now + SECOND);
+    assert_eq!(queue.take(now + SECOND * 2), Some("a"));
+    assert_eq!(queue.take(now + SECOND * 4), Some("b"));
+    queue.tick(now + SECOND * 5);
+    assert_eq!(queue.unfinished(now + SECOND * 5), (SECOND * 4, SECOND * 3));
+    queue.done(&"a");
+    queue.backoff(&"a", 0.0);
+    queue.done(&"a");
+    let (mut registry, mut text) = (Registry::default(), String::new());
+    queue.measures().register(&mut registry);
+    prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+    // a and b waited 2 s and 4 s; a was worked on for 3 s.
+    for line in [
+        "workqueue_adds_total 3",
+        "workqueue_retries_total 1",
+        "workqueue_queue_duration_seconds_sum 6.0",
+        "workqueue_queue_duration_seconds_count 2",
+        "workqueue_work_duration_seconds_sum 3.0",
+        "workqueue_work_duration_seconds_count 1",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
+    }
+    assert_eq!(queue.unfinished(now + SECOND * 5), (SECOND, SECOND));
 }
 
 #[test]

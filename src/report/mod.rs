@@ -1,15 +1,26 @@
 //! What is told to the outside.
 //!
-//! Owns [`Told`], the past tense of every decision, and its log line; what the service manager is told
-//! ([`Service`]), with one line of where everything stands ([`Summary`]); and the [`watchdog()`].
+//! Owns [`Told`], the past tense of every decision, and its log line; [`Phase`], where an object stands, in one word;
+//! [`Status`], where everything stands; [`Metrics`]; what the service manager is told ([`Service`]), with one line of
+//! where everything stands ([`Summary`]); and the [`watchdog()`].
 //!
 //! **Invariant:** decides nothing.
 
+mod metrics;
 mod notify;
+mod phase;
+mod status;
 mod summary;
 mod watchdog;
 
 use std::fmt;
+
+pub use metrics::{MEDIA_TYPE, Metrics};
+pub use phase::{PHASES, Phase};
+pub use status::{
+    Beside, Filter, Named, ObjectStatus, ProcessStatus, QueueStatus, RollStatus, RolloutStatus, Share,
+    SourceStatus, Status, VERSION, object_of, objects, status,
+};
 
 use crate::engine::Reason;
 use crate::object::ObjectId;

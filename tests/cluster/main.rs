@@ -33,6 +33,7 @@ mod restarts;
 mod samples;
 mod secrets;
 mod service;
+mod serving;
 mod state;
 mod steps;
 mod support;

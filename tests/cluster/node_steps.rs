@@ -193,34 +193,53 @@ fn a_restart_by_hand_in_a_step_replaces_what_the_step_had_replaced() {
     site.await_free_budget();
 }
 
-/// The rights that the README names, and no others.
-#[test]
-fn without_the_right_to_read_nodes_a_step_waits_and_says_so() {
-    let mut site = Site::new("node-steps-rights");
+/// The rights that the README names, and no others; of these one comes late.
+fn comes_late(name: &str, late: &str, told: &[&str]) {
+    let mut site = Site::new(name);
     let nodes = Nodes::new(&site, 2);
     let words = "rhumb.dev/steps: \"1\"";
     let repo = Repo::new(&[("agent.yaml", agent(&site, "agent:1", words))]);
     site.limited();
     let all = ["get", "list", "watch", "create", "patch", "delete"];
     let watch = ["list", "watch"];
-    let rules = json!([
-        {"apiGroups": ["apps"], "resources": ["daemonsets"], "verbs": all},
-        {"apiGroups": [""], "resources": ["configmaps"], "verbs": all},
-        {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get", "create"]},
-        {"apiGroups": ["autoscaling"], "resources": ["horizontalpodautoscalers"], "verbs": watch},
-        {"apiGroups": [""], "resources": ["pods", "events"], "verbs": watch},
-        {"apiGroups": ["apps"], "resources": ["controllerrevisions"], "verbs": watch},
-        {"apiGroups": [""], "resources": ["pods/eviction"], "verbs": ["create"]},
-    ]);
-    grant(&site, "work", &rules);
+    let rules = [
+        json!({"apiGroups": ["apps"], "resources": ["daemonsets"], "verbs": all}),
+        json!({"apiGroups": [""], "resources": ["configmaps"], "verbs": all}),
+        json!({"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get", "create"]}),
+        json!({"apiGroups": ["autoscaling"], "resources": ["horizontalpodautoscalers"], "verbs": watch}),
+        json!({"apiGroups": [""], "resources": ["pods", "events"], "verbs": watch}),
+        json!({"apiGroups": ["apps"], "resources": ["controllerrevisions"], "verbs": watch}),
+        json!({"apiGroups": [""], "resources": ["pods/eviction"], "verbs": ["create"]}),
+        json!({"apiGroups": [""], "resources": ["nodes"], "verbs": watch}),
+    ];
+    let (later, now): (Vec<Value>, Vec<Value>) =
+        rules.into_iter().partition(|rule| rule["resources"][0] == late);
+    grant(&site, "work", &json!(now));
     let daemon = begun(&site, &repo, &nodes, BUDGET);
     repo.change("agent.yaml", &agent(&site, "agent:2", words));
-    daemon.says(&["the nodes cannot be read", "nodes", "is forbidden"]);
+    daemon.says(told);
+    let waits = || site.rhumb(&["rollout", "status", "ds/agent"]).all();
+    until("the status tells it", || told.iter().all(|told| waits().contains(told)));
     assert_eq!(overlay(&site), json!("on-delete step=1"));
     assert_eq!(with(&site, "agent:1"), BTreeSet::from([1, 2]));
-    grant(&site, "nodes", &json!([{"apiGroups": [""], "resources": ["nodes"], "verbs": watch}]));
+    grant(&site, "late", &json!(later));
     await_nodes(&site, "agent:2", &[1, 2]);
     until("it is let go", || overlay(&site) == Value::Null);
+    site.await_free_budget();
+}
+
+#[test]
+fn without_the_right_to_read_nodes_a_step_waits_and_says_so() {
+    comes_late("node-steps-nodes", "nodes", &["the nodes cannot be read", "nodes", "is forbidden"]);
+}
+
+#[test]
+fn without_the_right_to_evict_a_step_waits_and_says_so() {
+    comes_late(
+        "node-steps-evict",
+        "pods/eviction",
+        &["no pod of it can be evicted", "may not create pods/eviction"],
+    );
 }
 
 /// Lets the user of the place do something everywhere.

@@ -243,7 +243,7 @@ async fn a_dry_run_writes_nothing() {
     let stand = Stand::new("dry").await;
     let body = stand.body("x", &json!({ "a": "1" }));
     let kind = stand.config_maps();
-    let after = stand.cluster.dry_run(&kind, &stand.id("x"), &body, &Guard::Absent, Force::No).await.unwrap();
+    let after = stand.cluster.dry_run(&kind, &stand.id("x"), &body, None, &Guard::Absent).await.unwrap();
     assert_eq!(after["data"], json!({ "a": "1" }));
     assert_eq!(stand.cluster.get(&kind, &stand.id("x")).await.unwrap(), None);
     let log = plane().audit().unwrap();

@@ -21,7 +21,9 @@ mod refused;
 mod replay;
 mod restarts;
 mod rollbacks;
+mod seals;
 mod sets;
+mod strategies;
 #[path = "../cluster/support/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "the other tests of the program use the rest")]
 mod support;

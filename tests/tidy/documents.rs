@@ -10,8 +10,16 @@ use crate::tree::{files, read, root, sources};
 use crate::{none, order};
 
 /// Flags of other programs, and of the demo.
-const FOREIGN_FLAGS: [&str; 7] =
-    ["--example", "--keep", "--locked", "--package", "--local", "--document-private-items", "--open"];
+const FOREIGN_FLAGS: [&str; 8] = [
+    "--unix-socket",
+    "--example",
+    "--keep",
+    "--locked",
+    "--package",
+    "--local",
+    "--document-private-items",
+    "--open",
+];
 
 /// What stands in backticks outside of code blocks.
 fn quoted(text: &str) -> Vec<String> {

@@ -48,7 +48,7 @@ async fn an_apply_carries_manager_strictness_and_guard() {
     assert_eq!((applied.live.uid, applied.live.rv), (uid(), Rv(7)));
     assert_eq!(applied.warnings, [r#"v1 "x" is old"#]);
     double.cluster.apply(&config_maps(), &id("a"), &body, &Guard::Uid(uid()), Force::No).await.unwrap();
-    double.cluster.dry_run(&config_maps(), &id("a"), &body, &Guard::Absent, Force::No).await.unwrap();
+    double.cluster.dry_run(&config_maps(), &id("a"), &body, None, &Guard::Absent).await.unwrap();
     let asked = double.asked();
     let check = |asked: &Asked, query: &str, metadata: Value| {
         assert_eq!(asked.method, "PATCH");

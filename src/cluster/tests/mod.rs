@@ -10,4 +10,5 @@ mod parent;
 mod pods;
 mod reclaim;
 mod rolling;
+mod strategy;
 mod wire;

@@ -4,6 +4,7 @@ use tokio::sync::mpsc;
 
 use super::super::event::Event;
 use super::BACKLOG;
+use super::answers::Question;
 use crate::cluster::{DataEvent, InformerEvent, PodsEvent, Scaler};
 use crate::engine::{Live, Rv};
 
@@ -16,6 +17,8 @@ pub(super) struct Channels {
     pub(super) from_parents: mpsc::Receiver<InformerEvent<Rv>>,
     pub(super) from_pods: mpsc::Receiver<PodsEvent>,
     pub(super) from_data: mpsc::Receiver<DataEvent>,
+    pub(super) questions: mpsc::Sender<Question>,
+    pub(super) asked: mpsc::Receiver<Question>,
 }
 
 /// Where those tell what happens who are not tasks.
@@ -36,8 +39,19 @@ impl Channels {
         let (parents, from_parents) = mpsc::channel(BACKLOG);
         let (pods, from_pods) = mpsc::channel(BACKLOG);
         let (data, from_data) = mpsc::channel(BACKLOG);
-        let channels =
-            Self { events, from_tasks, from_informers, from_scalers, from_parents, from_pods, from_data };
+        // Who asks waits: a page that asks for more than can be answered slows itself down.
+        let (questions, asked) = mpsc::channel(1);
+        let channels = Self {
+            events,
+            from_tasks,
+            from_informers,
+            from_scalers,
+            from_parents,
+            from_pods,
+            from_data,
+            questions,
+            asked,
+        };
         (Sinks { informers, scalers, parents, pods, data }, channels)
     }
 }

@@ -7,7 +7,7 @@ use super::super::event::Event;
 use super::super::inventory::Call;
 use super::{Reconciler, Until};
 use crate::cluster::{self, BudgetObject, Error, Fault};
-use crate::engine::{Book, Looked, Telling};
+use crate::engine::{Book, Budget, Engine, Looked, NotABook, Sealing, Telling};
 use crate::object::{Class, ObjectId};
 
 /// The shortest wait before the budget object is asked for again.
@@ -28,11 +28,23 @@ pub(super) struct Keeper {
     stale: bool,
     /// What was told of the queue.
     telling: Telling,
+    /// How the hashes of Secrets stand in it.
+    sealing: Sealing,
+    /// Why it cannot be opened, or written, as it was last told.
+    told: Option<String>,
 }
 
 impl Default for Keeper {
     fn default() -> Self {
-        Self { object: None, call: Call::None, due: None, stale: true, telling: Telling::default() }
+        Self {
+            object: None,
+            call: Call::None,
+            due: None,
+            stale: true,
+            telling: Telling::default(),
+            sealing: Sealing::Fine,
+            told: None,
+        }
     }
 }
 
@@ -46,10 +58,23 @@ impl Keeper {
     pub(super) fn wakes(&self) -> Option<Instant> {
         self.due.or(self.telling.due.filter(|_| self.is_quiet()))
     }
+
+    /// Another key is known: it is read again, and written with that.
+    pub(super) fn unlocked(&mut self) {
+        (self.due, self.stale) = (None, true);
+    }
+}
+
+/// An engine that claims under a name of its own, and knows the time.
+pub(super) fn engine(budget: Budget) -> Engine {
+    let mut engine = Engine::new(budget);
+    engine.claim_as(&holder());
+    engine.clock(Instant::now(), jiff::Timestamp::now());
+    engine
 }
 
 /// A name for this process that no other one has, on this host or another.
-pub(super) fn holder() -> String {
+fn holder() -> String {
     let (process, began) = (std::process::id(), jiff::Timestamp::now().as_nanosecond());
     format!("{process:x}-{began:x}-{:x}", super::super::random().to_bits() >> 16)
 }
@@ -67,10 +92,15 @@ impl Reconciler {
             self.keeper.call = Call::Busy;
             self.spawn(async move { Event::Budget(cluster.budget(&namespace).await) });
         } else if let Some(next) = self.book_to_write(now) {
+            let Some(text) = next.text(self.engine.seals()) else {
+                self.engine.want_seal();
+                self.keeper.telling.failed(&mut self.engine);
+                return self.rest_without_key();
+            };
             self.keeper.call = Call::Busy;
             let known = self.keeper.object.clone();
             self.spawn(async move {
-                let saved = cluster.save_budget(&namespace, known.as_ref(), &next.text()).await;
+                let saved = cluster.save_budget(&namespace, known.as_ref(), &text).await;
                 Event::Budget(saved.map(Some))
             });
         } else {
@@ -80,12 +110,47 @@ impl Reconciler {
         }
     }
 
+    /// Takes over what the budget object says, where it can be opened.
+    fn take_book(&mut self, text: &str) -> Result<(), NotABook> {
+        self.keeper.sealing = Book::sealing(text, self.engine.seals())?;
+        // Whoever writes nothing can go on with what can be read.
+        if self.is_only_observing() {
+            self.keeper.sealing = Sealing::Fine;
+        }
+        match self.keeper.sealing {
+            Sealing::Locked => {
+                self.engine.lock_book();
+                self.rest_without_key();
+                return Ok(());
+            }
+            Sealing::Stale => self.engine.want_seal(),
+            Sealing::Fine => {}
+        }
+        self.engine.book(Book::parse(text, self.engine.seals())?);
+        Ok(())
+    }
+
+    /// Nothing is begun, and nothing is written over, until there is a key.
+    fn rest_without_key(&mut self) {
+        self.keeper.due = Some(Instant::now() + PERSON);
+        let why = self.engine.unsealed().map(|reason| reason.to_string());
+        if self.configs.is_blind() && self.keeper.told != why {
+            let why = why.as_deref().unwrap_or_default();
+            tracing::warn!("the budget object: {why}; nothing that restarts pods is begun");
+        }
+        self.keeper.told = why;
+    }
+
     /// The claims as they should be, or else the queue as it is. Whoever does not stay leaves no queue behind.
     fn book_to_write(&mut self, now: Instant) -> Option<Book> {
         let (engine, telling) = (&mut self.engine, &mut self.keeper.telling);
         match engine.next_book() {
             Some(next) if self.until == Until::Stopped => Some(telling.beside(engine, next, now)),
             Some(next) => Some(engine.without_queue(next)),
+            // What an older version wrote, or was sealed by an older key, is sealed now.
+            None if self.keeper.sealing == Sealing::Stale && engine.seals().number().is_some() => {
+                engine.known_book().cloned()
+            }
             None if self.until == Until::Stopped => telling.book(engine, now),
             None => None,
         }
@@ -122,12 +187,9 @@ impl Reconciler {
         match answer {
             Ok(object) => {
                 let text = object.as_ref().map_or("{}", |object| &object.text);
-                match Book::parse(text) {
-                    Ok(book) => self.engine.book(book),
-                    Err(error) => {
-                        tracing::warn!("the budget object: {error}; nothing that restarts pods is begun");
-                        self.keeper.due = Some(Instant::now() + PERSON);
-                    }
+                if let Err(error) = self.take_book(text) {
+                    tracing::warn!("the budget object: {error}; nothing that restarts pods is begun");
+                    self.keeper.due = Some(Instant::now() + PERSON);
                 }
                 (self.keeper.object, self.keeper.stale) = (object, false);
             }

@@ -51,6 +51,7 @@ impl Reconciler {
             | Reason::Paused(_)
             | Reason::OnHold(_)
             | Reason::Fight(..)
+            | Reason::Sealed(_)
             | Reason::Incomplete(_)
             | Reason::Confirm(_)
             | Reason::Kept(_)

@@ -54,6 +54,11 @@ impl Configs {
     pub(super) fn is_quiet(&self) -> bool {
         self.call == Call::None
     }
+
+    /// Whether it was told why there is no key.
+    pub(super) fn is_blind(&self) -> bool {
+        self.key.is_none() && self.told.is_some()
+    }
 }
 
 impl Reconciler {
@@ -78,10 +83,14 @@ impl Reconciler {
         match answer {
             Ok(Some(key)) => {
                 self.configs.told = None;
+                let before = self.engine.seals().number();
                 if let Some(made) = key.key() {
                     self.engine.config_key(Known::Is(made));
                 }
                 self.configs.key = Some(key);
+                if self.engine.seals().number() != before {
+                    self.seals_changed();
+                }
             }
             Ok(None) => self.make_config_key(),
             Err(error) => {
@@ -96,10 +105,23 @@ impl Reconciler {
         }
     }
 
+    /// What can be opened and sealed is another than before.
+    fn seals_changed(&mut self) {
+        self.keeper.unlocked();
+        for source in 0..self.ledgers.len() {
+            self.show_inventory(source);
+        }
+    }
+
+    /// Whether no source writes anything.
+    pub(super) fn is_only_observing(&self) -> bool {
+        self.engine.sources().iter().all(|source| source.writes == Writes::Observed)
+    }
+
     /// Makes the key where a source that writes needs it. The one that was known is made again: another one would say
     /// nothing about what pods were started with.
     fn make_config_key(&mut self) {
-        if self.engine.sources().iter().all(|source| source.writes == Writes::Observed) {
+        if self.is_only_observing() {
             return self.no_config_key("it has not been made yet");
         }
         let key = self.configs.key.clone().or_else(ConfigKey::random);
@@ -111,15 +133,18 @@ impl Reconciler {
         );
     }
 
-    /// Nothing is restarted for data that changed until there is a key; nothing waits for that.
+    /// Nothing is restarted for data that changed until there is a key, and nothing waits for that; what is released
+    /// together with a Secret waits.
     fn no_config_key(&mut self, why: &str) {
         if self.configs.key.is_none() {
             self.engine.config_key(Known::Blind(why.into()));
         }
         if self.configs.told.as_deref() != Some(why) {
             let name = format!("Secret {}/{KEY_SECRET}", self.namespace);
-            tracing::warn!("{name}: {why}; no workload is restarted for data that change");
+            let then = "no workload is restarted for data that change, and none is released with a Secret";
+            tracing::warn!("{name}: {why}; {then}");
             self.configs.told = Some(why.to_owned());
+            self.seals_changed();
         }
     }
 

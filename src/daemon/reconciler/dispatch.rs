@@ -8,7 +8,9 @@ use super::super::act::Question;
 use super::super::event::Event;
 use super::super::feed::Order;
 use super::{Reconciler, Until};
-use crate::engine::{Action, Failure, Outcome, Owner, Reason, Release, Rule, SourceId};
+use crate::engine::{
+    Action, Apply, Failure, Outcome, Owner, Purpose, Reason, Release, Removal, Rule, SourceId,
+};
 use crate::object::{GroupKind, Hash, ObjectId};
 use crate::queue::Queue;
 use crate::report::Told;
@@ -28,6 +30,25 @@ const CONFLICTING: Duration = Duration::from_secs(15);
 /// one of them, and the others follow at once. Where there are many, each asks less often.
 const RIGHTS: Duration = Duration::from_secs(15);
 const RIGHTS_EACH: Duration = Duration::from_millis(50);
+
+/// What is counted of an action.
+fn word(action: &Action) -> &'static str {
+    match action {
+        Action::DryRun(_) => "dry-run",
+        Action::Apply(apply) => match apply.purpose {
+            Purpose::Create => "create",
+            Purpose::Change => "change",
+            Purpose::Repair => "repair",
+            Purpose::Adopt => "adopt",
+            Purpose::Transfer => "transfer",
+            Purpose::Step => "step",
+            Purpose::Restart => "restart",
+        },
+        Action::Delete(_, _, Removal::Prune) => "prune",
+        Action::Delete(_, _, Removal::Recreate) => "recreate",
+        _ => "other",
+    }
+}
 
 /// Questions that are asked together.
 #[derive(Default)]
@@ -222,6 +243,8 @@ impl Reconciler {
             self.queue.add(parked);
         }
         let now = Instant::now();
+        self.queue.tick(now);
+        self.count(id, action, &outcome);
         let outcome = match outcome {
             Outcome::Failed(failure) => Outcome::Failed(self.with_backoff(id, failure)),
             carried_out => {
@@ -249,6 +272,19 @@ impl Reconciler {
             self.tell(id, if unchanged { Told::Unchanged } else { told });
         }
         self.queue.done(id);
+    }
+
+    fn count(&self, id: &ObjectId, action: &Action, outcome: &Outcome) {
+        let failed = match outcome {
+            Outcome::Failed(failure) => Some(failure.class()),
+            _ => None,
+        };
+        self.metrics.wrote(word(action), failed);
+        if let (Action::Apply(Apply { purpose: Purpose::Repair, .. }), None) = (action, failed)
+            && let Some((source, _)) = self.engine.entry(id).and_then(|entry| entry.want())
+        {
+            self.metrics.repaired(&self.engine.source(source).name);
+        }
     }
 
     fn with_backoff(&mut self, id: &ObjectId, failure: Failure) -> Failure {

@@ -7,7 +7,7 @@ use super::super::event::Event;
 use super::super::inventory::{self, Call, Known, Need, Provenance, Tidy};
 use super::{Reconciler, Until};
 use crate::cluster::{self, Parent};
-use crate::engine::{Inventory, SourceId, Writes};
+use crate::engine::{Inventory, Sealing, SourceId, Writes};
 use crate::object::{Class, GroupKind, ObjectId};
 
 /// The shortest wait before an inventory is asked for again.
@@ -42,7 +42,7 @@ impl Reconciler {
         ledger.call = Call::None;
         match parent {
             Ok(parent) => {
-                let inventory = inventory::read(parent.as_ref(), &self.places[source]);
+                let inventory = inventory::read(parent.as_ref(), &self.places[source], self.engine.seals());
                 ledger.parent = parent.map_or(Known::Absent, Known::Says);
                 // It may have been deleted or edited, or a write may have failed that named a new kind.
                 let declared = self.engine.source(source).catalog.ids().map(ObjectId::group_kind);
@@ -99,7 +99,16 @@ impl Reconciler {
     pub(super) fn show_inventory(&mut self, source: SourceId) {
         let ledger = &mut self.ledgers[source];
         if ledger.parent != Known::Unread {
-            let mut inventory = inventory::read(ledger.parent.parent(), &self.places[source]);
+            let seals = self.engine.seals();
+            ledger.sealing = inventory::sealing(ledger.parent.parent(), seals);
+            let mut inventory = inventory::read(ledger.parent.parent(), &self.places[source], seals);
+            // Whoever writes nothing can go on with what can be read.
+            match ledger.sealing {
+                _ if self.engine.source(source).writes == Writes::Observed => {}
+                Sealing::Locked => return self.engine.lock_inventory(source),
+                Sealing::Stale => self.engine.want_seal(),
+                Sealing::Fine => {}
+            }
             match inventory.other_place.as_deref() {
                 None => ledger.origin = Provenance::Here,
                 Some(inventory::NOWHERE) if ledger.origin == Provenance::Here => inventory.other_place = None,
@@ -124,6 +133,7 @@ impl Reconciler {
             let state = self.engine.source(source);
             if self.ledgers[source].call == Call::Busy
                 || self.ledgers[source].parent == Known::Unread
+                || self.ledgers[source].sealing == Sealing::Locked
                 || state.head.is_none()
                 || state.writes == Writes::Observed
             {
@@ -146,14 +156,20 @@ impl Reconciler {
             };
             self.ledgers[source].need = if tidy == Tidy::Grow { Need::Tidying } else { Need::Nothing };
             let known = self.ledgers[source].parent.parent().cloned();
-            let wanted = inventory::wanted(&self.engine, source, &self.places[source], known.as_ref(), tidy);
+            let place = &self.places[source];
+            let Some(wanted) = inventory::wanted(&self.engine, source, place, known.as_ref(), tidy) else {
+                // Once there is a key.
+                self.engine.want_seal();
+                self.ledgers[source].need = Need::Growth;
+                continue;
+            };
             let nothing_to_say = known.is_none() && wanted.kinds.is_empty();
             if known.as_ref() == Some(&wanted) || nothing_to_say {
                 continue;
             }
             self.ledgers[source].call = Call::Busy;
             let cluster = self.hands.cluster.clone();
-            let (namespace, name) = (self.namespace.clone(), state.name.clone());
+            let (namespace, name) = (self.namespace.clone(), self.engine.source(source).name.clone());
             self.spawn(async move {
                 let saved = cluster.save_parent(&namespace, &name, known.as_ref(), &wanted).await;
                 Event::Parent(source, saved.map(Some))

@@ -131,3 +131,71 @@ fn a_way_back_that_is_replaced_in_the_middle_does_not_make_the_rest_of_it_good()
     rig.settle();
     assert_shows(&rig, 1, 1);
 }
+
+fn retry(rig: &mut Rig) {
+    let order = Asked { order: GivenOrder::parse("1-a retry"), ..Asked::default() };
+    rig.world.things.get_mut(&workload("web")).unwrap().asked = Some(Box::new(order));
+    rig.world.announce(&workload("web"));
+}
+
+fn is_tried_again(rig: &Rig) -> bool {
+    rig.world.rejections.is_empty()
+        && rig.world.acknowledged.iter().any(|one| one.outcome.starts_with("retried"))
+}
+
+#[test]
+fn what_is_tried_again_and_fails_again_goes_back() {
+    let mut rig = held();
+    retry(&mut rig);
+    rig.settle();
+    assert!(is_tried_again(&rig), "{:#?}", rig.world.acknowledged);
+    assert_shows(&rig, 2, 2);
+    // Its controller goes on saying what it said before: it has the time of any rollout.
+    rig.pass_time(budget(3).deadline);
+    rig.settle();
+    assert_shows(&rig, 1, 1);
+    assert_eq!(rig.world.rejections[0].way, Way::Back);
+    assert!(rig.world.is_free());
+}
+
+#[test]
+fn what_is_tried_again_and_succeeds_can_be_undone() {
+    let mut rig = held();
+    rig.world.bad.clear();
+    retry(&mut rig);
+    rig.settle();
+    let web = rig.world.things.get_mut(&workload("web")).unwrap();
+    (web.failed, web.phase) = (None, RollPhase::Settled);
+    web.rv = 1_000_000;
+    rig.world.clock = web.rv;
+    rig.world.announce(&workload("web"));
+    rig.settle();
+    assert!(rig.world.is_free(), "{:#?}", rig.world.book);
+    let past = rig.world.book.past.last().unwrap();
+    let good = |id: &ObjectId| match &past.members[id].good {
+        Good::Release(release) => Some(release.hash),
+        _ => None,
+    };
+    for id in [workload("web"), config("env")] {
+        assert_eq!(good(&id), Some(hash(&id, 1)), "{id}");
+    }
+}
+
+#[test]
+fn whenever_the_process_dies_what_is_tried_again_can_go_back() {
+    for point in 0..30 {
+        let mut rig = held();
+        retry(&mut rig);
+        for _ in 0..point {
+            rig.turn();
+        }
+        rig.engine = rig.fresh(3);
+        rig.read(reading("r2", &files(2, 2)));
+        rig.engine.mark_all();
+        rig.settle();
+        rig.pass_time(budget(3).deadline);
+        rig.settle();
+        assert_shows(&rig, 1, 1);
+        assert!(rig.world.is_free(), "{point}");
+    }
+}

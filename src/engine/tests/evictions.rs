@@ -363,6 +363,13 @@ fn whoever_may_not_evict_is_told_which_right_is_missing_in_the_same_words_each_t
     let told = "step 1 of 1: 0 of 2 new pods are ready; no pod of it can be evicted: the user may not create \
                 pods/eviction in namespace shop";
     assert_eq!(fleet.reason(), told);
+    // Also while it is asked for once more.
+    fleet.rig.pass_time(Duration::from_secs(1));
+    let due = fleet.rig.engine.to_evict(fleet.rig.now);
+    assert_eq!(due.len(), 1);
+    assert_eq!(fleet.reason(), told);
+    let lacks = "the user may not create pods/eviction in namespace shop".into();
+    fleet.rig.engine.evicted(&due[0], &Eviction::Denied(lacks), fleet.rig.now);
     fleet.pass(Duration::from_mins(5));
     assert_eq!(fleet.reason(), told);
     // Whoever reads the cluster alone finds it in the budget object.

@@ -29,6 +29,7 @@ mod returns;
 mod rig;
 mod rollouts;
 mod safety;
+mod seal;
 mod simulation;
 mod steps;
 mod unknown;

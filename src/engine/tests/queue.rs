@@ -115,9 +115,24 @@ fn the_queue_goes_out_beside_the_claims() {
     let book = rig.world.book.clone();
     let told = telling.beside(&mut rig.engine, book, now);
     assert_eq!(words(&told.queue), expected());
-    assert_eq!(Book::parse(&told.text()).unwrap(), told);
+    let seals = Seals::default();
+    assert_eq!(Book::parse(&told.text(&seals).unwrap(), &seals).unwrap(), told);
     assert_eq!(telling.book(&mut rig.engine, now + EVERY), None);
-    assert_eq!(rig.engine.without_queue(told).queue, []);
+    assert_eq!(rig.engine.without_queue(told.clone()).queue, []);
+    // A moment later what is claimed goes out, and the rest stays as it was told until the queue is told again.
+    let (telling, later) = (&mut Telling::default(), now + EVERY * 2);
+    telling.beside(&mut rig.engine, told.clone(), later);
+    let mut next = told.clone();
+    let claimed = told.queue[0].id.clone();
+    let claim = next.claims.values().next().unwrap().clone();
+    next.claims.insert(claimed.clone(), claim);
+    let next = telling.beside(&mut rig.engine, next, later + EVERY / 2);
+    assert_eq!(next.queue, told.queue[1..]);
+    rig.engine.book(next);
+    assert_eq!(telling.book(&mut rig.engine, later + EVERY / 2), None);
+    assert_eq!(telling.due, Some(later + EVERY));
+    let again = telling.book(&mut rig.engine, later + EVERY).expect("it is told again");
+    assert_ne!(again.queue, told.queue[1..]);
 }
 
 #[test]

@@ -49,7 +49,7 @@ impl Rig {
             Prune::On,
             BlastRadius { count: 100, percent: 100 },
         ));
-        let kinds = ["ConfigMap", "DaemonSet.apps", "Deployment.apps"].map(GroupKind::parse);
+        let kinds = ["ConfigMap", "DaemonSet.apps", "Deployment.apps", "Secret"].map(GroupKind::parse);
         let rejections = self.world.rejections.clone();
         let inventory = Inventory {
             kinds: kinds.clone().into(),

@@ -1,0 +1,76 @@
+//! What is counted about the calls to the API server.
+
+use std::time::Duration;
+
+use http::{Method, StatusCode};
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+/// Upper bounds of the histogram of calls, in seconds: the aims of the API server's own service levels, and what is
+/// far from them.
+const SECONDS: [f64; 10] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 15.0, 30.0];
+
+/// The code of a call that had no answer.
+const NO_ANSWER: &str = "none";
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Call {
+    verb: String,
+    code: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Verb {
+    verb: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Watched {
+    kind: String,
+}
+
+/// Counters and histograms of all calls of one cluster; a clone counts the same.
+#[derive(Clone, Debug)]
+pub struct Measures {
+    calls: Family<Call, Counter>,
+    seconds: Family<Verb, Histogram, fn() -> Histogram>,
+    restarts: Family<Watched, Counter>,
+}
+
+impl Default for Measures {
+    fn default() -> Self {
+        Self {
+            calls: Family::default(),
+            seconds: Family::new_with_constructor(|| Histogram::new(SECONDS)),
+            restarts: Family::default(),
+        }
+    }
+}
+
+impl Measures {
+    /// Has them shown.
+    pub fn register(&self, registry: &mut Registry) {
+        let calls = "Calls to the API server by HTTP method and status code";
+        registry.register("rhumb_api_requests", calls, self.calls.clone());
+        let seconds = "Seconds until the whole answer of a call was there";
+        registry.register("rhumb_api_request_seconds", seconds, self.seconds.clone());
+        let restarts = "Watches that ended and were begun again";
+        registry.register("rhumb_watch_restarts", restarts, self.restarts.clone());
+    }
+
+    /// One call has been answered, or not.
+    pub(super) fn called(&self, method: &Method, code: Option<StatusCode>, took: Duration) {
+        let verb = method.as_str().to_owned();
+        let code = code.map_or_else(|| NO_ANSWER.to_owned(), |code| code.as_u16().to_string());
+        self.calls.get_or_create(&Call { verb: verb.clone(), code }).inc();
+        self.seconds.get_or_create(&Verb { verb }).observe(took.as_secs_f64());
+    }
+
+    /// A watch ended, and begins again.
+    pub(super) fn watch_restarted(&self, kind: &str) {
+        self.restarts.get_or_create(&Watched { kind: kind.to_owned() }).inc();
+    }
+}

@@ -1,0 +1,150 @@
+//! Update strategies that know no `rollingUpdate`, over objects where the API server has filled one in.
+//!
+//! What the server fills in nobody owns, so no apply takes it away, and the server then refuses the new strategy
+//! together with it. So it is made ours first, without any change of a value, and goes with the next apply. A dry run
+//! cannot write anything first: it leaves the strategy out, which moves no pod, and puts it into the answer.
+
+use http::Method;
+use serde_json::{Map, Value, json};
+
+use super::call::{Ask, Cluster};
+use super::error::{Error, Fault, On};
+use super::kinds::Kind;
+use super::reclaim::{JSON_PATCH, is_ours, union};
+use super::{FIELD_MANAGER, path};
+use crate::engine::{Guard, Rv, Uid};
+use crate::object::{GroupKind, ObjectId, at, text_at};
+
+/// What goes with the strategy that has it.
+const ROLLING: &str = "rollingUpdate";
+
+/// The field of `spec` that holds a strategy which the API server refuses beside a `rollingUpdate`
+/// (`ValidateDeploymentStrategy`, `ValidateStatefulSetSpec`); none where the content asks for no such.
+fn strategy_field(kind: &GroupKind, content: &Value) -> Option<&'static str> {
+    let (field, other) = match (&*kind.group, &*kind.kind) {
+        ("apps", "Deployment") => ("strategy", "Recreate"),
+        ("apps", "StatefulSet") => ("updateStrategy", "OnDelete"),
+        _ => return None,
+    };
+    let strategy = at(content, &["spec", field])?;
+    (text_at(strategy, &["type"]) == other && at(strategy, &[ROLLING]).is_none_or(Value::is_null))
+        .then_some(field)
+}
+
+fn rolling<'a>(live: &'a Value, field: &str) -> Option<&'a Map<String, Value>> {
+    at(live, &["spec", field, ROLLING])?.as_object()
+}
+
+/// What a dry run sends instead of a content, and what is put into its answer.
+#[derive(Debug, PartialEq)]
+pub(super) struct LeftOut {
+    pub(super) body: Value,
+    field: &'static str,
+    strategy: Value,
+}
+
+impl LeftOut {
+    /// None where the content can be sent as it is.
+    pub(super) fn of(kind: &GroupKind, body: &Value, live: Option<&Value>) -> Option<Self> {
+        let field = strategy_field(kind, body)?;
+        rolling(live?, field)?;
+        let mut body = body.clone();
+        let strategy = body.get_mut("spec")?.as_object_mut()?.remove(field)?;
+        Some(Self { body, field, strategy })
+    }
+
+    /// The answer as it would be with the strategy.
+    pub(super) fn put_back(mut self, mut answer: Value) -> Value {
+        if let Some(strategy) = self.strategy.as_object_mut() {
+            strategy.retain(|_, value| !value.is_null());
+        }
+        if let Some(spec) = answer.get_mut("spec").and_then(Value::as_object_mut) {
+            spec.insert(self.field.to_owned(), self.strategy);
+        }
+        answer
+    }
+}
+
+impl Cluster {
+    /// Makes a `rollingUpdate` ours that the content's strategy knows nothing of, so that it goes with the next apply;
+    /// no value changes. Returns what that apply must find.
+    ///
+    /// Costs nothing for most contents, and a read for those that ask for such a strategy. Fails with [`Fault::Stale`]
+    /// when the object is not the one that the guard tells, or changes meanwhile.
+    pub async fn own_strategy(
+        &self,
+        kind: &Kind,
+        id: &ObjectId,
+        body: &Value,
+        guard: Guard,
+    ) -> Result<Guard, Error> {
+        let (uid, version) = match &guard {
+            Guard::Absent => return Ok(guard),
+            Guard::Uid(uid) => (uid, None),
+            Guard::Exact(uid, version) => (uid, Some(*version)),
+        };
+        let Some(field) = strategy_field(&id.group_kind(), body) else { return Ok(guard) };
+        let on = On::Object(id.clone());
+        let Some(live) = self.get(kind, id).await? else { return Err(Error::new(on, Fault::NoObject)) };
+        let shown = version_of(&live);
+        if text_at(&live, &["metadata", "uid"]) != &*uid.0 || version.is_some_and(|v| Some(v) != shown) {
+            return Err(Error::new(on, Fault::Stale));
+        }
+        let Some(entries) = owned(&live, field) else { return Ok(guard) };
+        let patch = json!([
+            { "op": "replace", "path": "/metadata/managedFields", "value": entries },
+            { "op": "replace", "path": "/metadata/resourceVersion",
+              "value": text_at(&live, &["metadata", "resourceVersion"]) },
+        ]);
+        let url = path::query(path::object(kind, id), &[("fieldManager", FIELD_MANAGER)]);
+        let body = patch.to_string().into_bytes();
+        let answer = self.ask(Ask::write(Method::PATCH, url, JSON_PATCH, body, on.clone())).await?;
+        let now: Value = answer.decode(&on)?;
+        let uid = Uid(uid.0.clone());
+        Ok(version_of(&now).map_or(Guard::Uid(uid.clone()), |version| Guard::Exact(uid, version)))
+    }
+}
+
+fn version_of(object: &Value) -> Option<Rv> {
+    text_at(object, &["metadata", "resourceVersion"]).parse().ok().map(Rv)
+}
+
+/// The entries with all of a `rollingUpdate` in ours and in nobody else's; none where there is none.
+pub(super) fn owned(live: &Value, field: &str) -> Option<Vec<Value>> {
+    let mut shape: Map<String, Value> =
+        rolling(live, field)?.keys().map(|key| (format!("f:{key}"), json!({}))).collect();
+    shape.insert(".".to_owned(), json!({}));
+    let names = ["f:spec".to_owned(), format!("f:{field}"), format!("f:{ROLLING}")];
+    let shape = names.iter().rev().fold(Value::Object(shape), |inner, name| json!({ name.as_str(): inner }));
+    let mut entries = live["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
+    for entry in entries.iter_mut().filter(|entry| !is_ours(entry)) {
+        take_out(&mut entry["fieldsV1"], &names);
+    }
+    entries.retain(|entry| entry["fieldsV1"].as_object().is_some_and(|fields| !fields.is_empty()));
+    if let Some(ours) = entries.iter_mut().find(|entry| is_ours(entry)) {
+        ours["fieldsV1"] = union(ours["fieldsV1"].take(), &shape);
+    } else {
+        entries.push(json!({
+            "manager": FIELD_MANAGER,
+            "operation": "Apply",
+            "apiVersion": live["apiVersion"],
+            "fieldsType": "FieldsV1",
+            "fieldsV1": shape,
+        }));
+    }
+    Some(entries)
+}
+
+/// Takes a node out of a set of fields, and nodes above it that held nothing else: an empty node would hold itself.
+fn take_out(fields: &mut Value, names: &[String]) {
+    let (Some(map), [name, below @ ..]) = (fields.as_object_mut(), names) else { return };
+    let Some(inner) = map.get_mut(name) else { return };
+    if !below.is_empty() {
+        let held = inner.as_object().is_some_and(|inner| !inner.is_empty());
+        take_out(inner, below);
+        if !held || inner.as_object().is_some_and(|inner| !inner.is_empty()) {
+            return;
+        }
+    }
+    map.remove(name);
+}

@@ -1,0 +1,183 @@
+//! Metrics: counters that the loop keeps, and gauges that are read off the status when somebody asks.
+//!
+//! Labels are names of sources, phases, kinds and codes, and never those of objects: their number does not grow with
+//! what is managed.
+
+use std::fmt::Write as _;
+use std::sync::atomic::AtomicU64;
+use std::time::Instant;
+
+use prometheus_client::encoding::{EncodeLabelSet, text};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::info::Info;
+use prometheus_client::registry::Registry;
+
+use super::{PHASES, Phase, SourceStatus, Status};
+use crate::cluster;
+use crate::object::Class;
+use crate::pulse::Sign;
+use crate::queue;
+
+/// The media type of the text (OpenMetrics 1.0).
+pub const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Written {
+    action: &'static str,
+    class: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfSource {
+    source: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfPart {
+    part: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct InPhase {
+    source: String,
+    phase: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct AtRevision {
+    source: String,
+    revision: String,
+}
+
+/// What is counted by the loop, by the calls to the API server and by the workqueue; a clone counts the same.
+#[derive(Clone, Debug, Default)]
+pub struct Metrics {
+    writes: Family<Written, Counter>,
+    repaired: Family<OfSource, Counter>,
+    calls: cluster::Measures,
+    queue: queue::Measures,
+}
+
+impl Metrics {
+    /// Of these calls and this queue.
+    pub fn new(calls: cluster::Measures, queue: queue::Measures) -> Self {
+        Self { calls, queue, ..Self::default() }
+    }
+
+    /// A write was answered: with this class of error, or well.
+    pub fn wrote(&self, action: &'static str, class: Option<Class>) {
+        let class = class.map_or_else(|| "none".to_owned(), |class| class.to_string());
+        self.writes.get_or_create(&Written { action, class }).inc();
+    }
+
+    /// An object of a source had been changed by somebody else, and is as wanted again.
+    pub fn repaired(&self, source: &str) {
+        self.repaired.get_or_create(&OfSource { source: source.to_owned() }).inc();
+    }
+
+    /// All metrics as a text of [`MEDIA_TYPE`].
+    ///
+    /// Without a status there is no loop yet, and nothing of what it would tell.
+    pub fn text(&self, status: Option<&Status>, signs: &[Sign], now: Instant) -> String {
+        let mut registry = Registry::default();
+        registry.register("rhumb_apply", "Writes by what came of them", self.writes.clone());
+        let repaired = "Objects that somebody else had changed, and that were repaired";
+        registry.register("rhumb_drift_repaired", repaired, self.repaired.clone());
+        self.calls.register(&mut registry);
+        self.queue.register(&mut registry);
+        progress(&mut registry, signs, now);
+        if let Some(status) = status {
+            gauges(&mut registry, status);
+        }
+        let mut text = String::new();
+        if text::encode(&mut text, &registry).is_err() {
+            // Writing into a text cannot fail.
+            text.clear();
+            let _ = writeln!(text, "# EOF");
+        }
+        text
+    }
+}
+
+/// How long ago each part gave its last sign of life.
+fn progress(registry: &mut Registry, signs: &[Sign], now: Instant) {
+    let parts = Family::<OfPart, Gauge<f64, AtomicU64>>::default();
+    let late = Family::<OfPart, Gauge>::default();
+    for sign in signs {
+        let part = OfPart { part: sign.name.to_string() };
+        parts.get_or_create(&part).set(now.saturating_duration_since(sign.last).as_secs_f64());
+        late.get_or_create(&part).set(sign.is_late(now).into());
+    }
+    let since = "Seconds since each part that must make progress gave its last sign of life";
+    registry.register("rhumb_last_progress_seconds", since, parts);
+    registry.register("rhumb_progress_late", "Whether its next sign of life is overdue", late);
+}
+
+fn gauges(registry: &mut Registry, status: &Status) {
+    let version = vec![("version".to_owned(), status.process.version.clone())];
+    registry.register("rhumb_build", "The program", Info::new(version));
+    let mut gauge = |name: &str, help: &str, value: i64| {
+        let gauge: Gauge = Gauge::default();
+        gauge.set(value);
+        registry.register(name, help, gauge);
+    };
+    let (rollout, process) = (&status.rollout, &status.process);
+    gauge("workqueue_depth", "Keys that wait to be taken, or are being processed", process.queue as i64);
+    gauge(
+        "rhumb_rollout_in_flight",
+        "Workloads whose pods are being replaced",
+        rollout.workloads.used.into(),
+    );
+    gauge("rhumb_rollout_queue", "Workloads that wait to be rolled out", rollout.queue.len() as i64);
+    gauge("rhumb_budget_workloads", "Workloads that may roll at a time", rollout.workloads.of.into());
+    gauge("rhumb_budget_window", "Workloads that may roll at a time just now", rollout.window.into());
+    let unavailable = "Pods that are unavailable, or may become so by what was begun";
+    gauge("rhumb_budget_pods_unavailable", unavailable, rollout.unavailable.used.into());
+    let may = "Pods that may be unavailable at a time";
+    gauge("rhumb_budget_pods_unavailable_max", may, rollout.unavailable.of.into());
+    gauge("rhumb_budget_starts", "Rollouts that began in the last minute", rollout.starts.used.into());
+    gauge("rhumb_budget_starts_max", "Rollouts that may begin in a minute", rollout.starts.of.into());
+    let mut seconds = |name: &str, help: &str, value: f64| {
+        let gauge: Gauge<f64, AtomicU64> = Gauge::default();
+        gauge.set(value);
+        registry.register(name, help, gauge);
+    };
+    let unfinished = "Seconds that what is being processed has been, in sum";
+    seconds("workqueue_unfinished_work_seconds", unfinished, process.unfinished_seconds);
+    let longest = "Seconds that the longest of what is being processed has been";
+    seconds("workqueue_longest_running_processor_seconds", longest, process.longest_seconds);
+    sources(registry, &status.sources);
+}
+
+fn sources(registry: &mut Registry, sources: &[SourceStatus]) {
+    let objects = Family::<InPhase, Gauge>::default();
+    let revisions = Family::<AtRevision, Gauge>::default();
+    let of = |value: &dyn Fn(&SourceStatus) -> i64| {
+        let family = Family::<OfSource, Gauge>::default();
+        for source in sources {
+            family.get_or_create(&OfSource { source: source.name.clone() }).set(value(source));
+        }
+        family
+    };
+    for source in sources {
+        let count = |phase: Phase| source.objects.get(&phase).copied().unwrap_or(0) as i64;
+        for phase in PHASES {
+            let labels = InPhase { source: source.name.clone(), phase: phase.to_string() };
+            objects.get_or_create(&labels).set(count(phase));
+        }
+        if let Some(revision) = &source.revision {
+            let labels = AtRevision { source: source.name.clone(), revision: revision.clone() };
+            revisions.get_or_create(&labels).set(1);
+        }
+    }
+    registry.register("rhumb_objects", "Objects of each source by phase", objects);
+    registry.register("rhumb_source_revision_info", "The revision in force; always 1", revisions);
+    let complete = of(&|source| source.complete.into());
+    registry.register("rhumb_source_complete", "Whether the newest state was read whole", complete);
+    let findings = of(&|source| source.findings as i64);
+    registry.register("rhumb_source_findings", "Findings in the files of each source", findings);
+    let pending = of(&|source| source.prune_waiting as i64);
+    registry.register("rhumb_prune_pending", "Deletions that wait for a person", pending);
+}

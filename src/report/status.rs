@@ -1,0 +1,376 @@
+//! The status: what runs, from which revision, what is not as it should be, and why not.
+//!
+//! One form for all who ask: the socket, the terminal and the page. Its fields are camel-cased and versioned by
+//! [`VERSION`]; fields may come, and none goes or changes its meaning within a version.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::Phase;
+use crate::engine::{Engine, Entry, Judgement, OnFailure, Reason, SourceId, Want, Writes};
+use crate::object::ObjectId;
+
+/// The version of the form.
+pub const VERSION: &str = "status.rhumb.dev/v1";
+
+/// What is told of a running reconciler.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Status {
+    /// [`VERSION`].
+    pub api_version: String,
+    /// `Status`.
+    pub kind: String,
+    /// When this was true.
+    pub at: Timestamp,
+    /// The process.
+    pub process: ProcessStatus,
+    /// Its sources, in the order of the configuration.
+    pub sources: Vec<SourceStatus>,
+    /// The rollout budget of the cluster.
+    pub rollout: RolloutStatus,
+}
+
+/// The process that tells.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ProcessStatus {
+    /// The program's version.
+    pub version: String,
+    /// Since when its loop runs.
+    pub since: Timestamp,
+    /// When everything is looked at next, at the latest.
+    pub next_resync: Timestamp,
+    /// Objects with which something is to be done in this moment.
+    pub queue: usize,
+    /// Seconds that what is being processed has been, in sum.
+    pub unfinished_seconds: f64,
+    /// Seconds that the longest of it has been.
+    pub longest_seconds: f64,
+}
+
+/// One source.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SourceStatus {
+    /// Its name.
+    pub name: String,
+    /// Where it is, without credentials.
+    pub place: String,
+    /// The revision in force; none before the first read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<String>,
+    /// Whether its newest state was read whole: nothing is pruned otherwise.
+    pub complete: bool,
+    /// Why not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub incomplete: Option<String>,
+    /// Whether it is only observed, and never written.
+    pub observed: bool,
+    /// Whether all of it is as wanted and healthy.
+    pub healthy: bool,
+    /// That a person has paused it, and why; empty where no reason was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused: Option<String>,
+    /// So many objects in each phase; those without any are left out.
+    pub objects: BTreeMap<Phase, usize>,
+    /// Findings in its files.
+    pub findings: usize,
+    /// Deletions that wait for a person.
+    pub prune_waiting: usize,
+    /// Why nothing at all is pruned, where a person has to do something about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unlisted: Option<String>,
+}
+
+/// The rollout budget, and what rolls.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RolloutStatus {
+    /// Whether the budget object has been read: nothing rolls before.
+    pub known: bool,
+    /// Workloads in flight.
+    pub workloads: Share,
+    /// Pods that are unavailable, or may become so by what was begun.
+    pub unavailable: Share,
+    /// Rollouts that began in the last minute.
+    pub starts: Share,
+    /// So many workloads may roll at a time just now: it grows by each success.
+    pub window: u32,
+    /// What follows from a failure: `rollback` or `hold`.
+    pub on_failure: String,
+    /// What rolls.
+    pub rolling: Vec<RollStatus>,
+    /// What waits for the budget, or for something else before it may roll, in its order.
+    pub queue: Vec<QueueStatus>,
+}
+
+/// How much of a bound is in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Share {
+    /// So much.
+    pub used: u32,
+    /// Of so much.
+    pub of: u32,
+}
+
+/// One workload that rolls.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RollStatus {
+    /// Which.
+    #[serde(flatten)]
+    pub object: Named,
+    /// Its source; none where another daemon has claimed it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// Pods that it asks for.
+    pub replicas: u32,
+    /// Pods of the newest template.
+    pub updated: u32,
+    /// Pods that are available.
+    pub available: u32,
+    /// Its pods that count against the budget.
+    pub unavailable: u32,
+    /// What its step waits for, where it is held at one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<String>,
+}
+
+/// One workload that waits.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct QueueStatus {
+    /// Which.
+    #[serde(flatten)]
+    pub object: Named,
+    /// Its place among those that wait for the budget.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<u32>,
+    /// Why it waits.
+    pub reason: String,
+}
+
+/// Which object.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Named {
+    /// Its API group; empty for the core group.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub group: String,
+    /// Its kind.
+    pub kind: String,
+    /// Its namespace; none for a cluster-scoped one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// Its name.
+    pub name: String,
+}
+
+impl Named {
+    /// The name of an object.
+    pub fn of(id: &ObjectId) -> Self {
+        Self {
+            group: id.group().to_owned(),
+            kind: id.kind().to_owned(),
+            namespace: id.namespace().map(str::to_owned),
+            name: id.name().to_owned(),
+        }
+    }
+}
+
+/// One object.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ObjectStatus {
+    /// Which.
+    #[serde(flatten)]
+    pub object: Named,
+    /// The source that wants it, or that has it in its inventory.
+    pub source: String,
+    /// Where it stands.
+    pub phase: Phase,
+    /// Why it is not as wanted; what its controller says, where it is and is not healthy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The revision that brought what it shows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<String>,
+    /// Where its manifest is, as `deploy/web.yaml:3`; none where no source wants it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<String>,
+    /// Its wave.
+    #[serde(default)]
+    pub wave: i32,
+}
+
+/// What the loop knows beside the engine's facts.
+#[derive(Clone, Copy, Debug)]
+pub struct Beside<'a> {
+    /// Why objects are not as wanted.
+    pub open: &'a BTreeMap<ObjectId, Reason>,
+    /// Where the sources are.
+    pub places: &'a [String],
+    /// Since when the loop runs.
+    pub since: Timestamp,
+    /// When everything is looked at next.
+    pub next_resync: Timestamp,
+    /// Objects in the workqueue.
+    pub queue: usize,
+    /// How long what is being processed has been: in sum, and the longest.
+    pub unfinished: (Duration, Duration),
+    /// Now.
+    pub now: (std::time::Instant, Timestamp),
+}
+
+/// The status of all.
+pub fn status(engine: &Engine, beside: &Beside<'_>) -> Status {
+    let mut counts: Vec<BTreeMap<Phase, usize>> = vec![BTreeMap::new(); engine.sources().len()];
+    for (id, entry) in engine.entries() {
+        if let Some(source) = source_of(engine, id, entry) {
+            *counts[source].entry(Phase::of(engine, id, entry, beside.open.get(id))).or_default() += 1;
+        }
+    }
+    let sources = counts.into_iter().enumerate();
+    Status {
+        api_version: VERSION.to_owned(),
+        kind: "Status".to_owned(),
+        at: beside.now.1,
+        process: ProcessStatus {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            since: beside.since,
+            next_resync: beside.next_resync,
+            queue: beside.queue,
+            unfinished_seconds: beside.unfinished.0.as_secs_f64(),
+            longest_seconds: beside.unfinished.1.as_secs_f64(),
+        },
+        sources: sources.map(|(number, counts)| source(engine, beside, number, counts)).collect(),
+        rollout: rollout(engine, beside),
+    }
+}
+
+fn source(
+    engine: &Engine,
+    beside: &Beside<'_>,
+    number: SourceId,
+    objects: BTreeMap<Phase, usize>,
+) -> SourceStatus {
+    let source = engine.source(number);
+    let waiting = engine.judgements(number).filter(|(_, judged)| matches!(judged, Judgement::Confirm(_)));
+    let paused = source.inventory.as_ref().and_then(|inventory| inventory.paused.as_ref());
+    SourceStatus {
+        name: source.name.to_string(),
+        place: beside.places.get(number).cloned().unwrap_or_default(),
+        revision: source.head.as_ref().map(ToString::to_string),
+        complete: source.incomplete.is_none(),
+        incomplete: source.incomplete.as_ref().map(ToString::to_string),
+        observed: source.writes == Writes::Observed,
+        healthy: source.incomplete.is_none() && objects.keys().all(|phase| phase.is_well()),
+        paused: paused.map(|paused| paused.reason.to_string()),
+        objects,
+        findings: source.diagnostics().len(),
+        prune_waiting: waiting.count(),
+        unlisted: engine.unlisted(number),
+    }
+}
+
+fn rollout(engine: &Engine, beside: &Beside<'_>) -> RolloutStatus {
+    let usage = engine.usage();
+    let held = engine.held_steps(beside.now.0);
+    let share = |(used, of)| Share { used, of };
+    let rolling = engine.rolling_now().into_iter().map(|load| {
+        let numbers = engine.live(&load.id).and_then(|live| live.rolling).unwrap_or_default();
+        RollStatus {
+            object: Named::of(&load.id),
+            source: load.source.map(|source| engine.source(source).name.to_string()),
+            replicas: numbers.replicas,
+            updated: numbers.updated,
+            available: numbers.available,
+            unavailable: load.away,
+            step: held.get(&load.id).cloned(),
+        }
+    });
+    let queue = engine.queue().into_iter().map(|queued| QueueStatus {
+        object: Named::of(&queued.id),
+        place: queued.place.map(|(place, _)| place),
+        reason: queued.reason.to_string(),
+    });
+    RolloutStatus {
+        known: usage.known,
+        workloads: share(usage.workloads),
+        unavailable: share(usage.unavailable),
+        starts: share(usage.starts),
+        window: usage.window,
+        on_failure: if usage.on_failure == OnFailure::Hold { "hold" } else { "rollback" }.to_owned(),
+        rolling: rolling.collect(),
+        queue: queue.collect(),
+    }
+}
+
+/// Which objects are asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Filter {
+    /// Of this source.
+    pub source: Option<String>,
+    /// In this phase.
+    pub phase: Option<Phase>,
+    /// Of this kind, as `Deployment` or `Deployment.apps`.
+    pub kind: Option<String>,
+}
+
+impl Filter {
+    fn is_of_kind(&self, id: &ObjectId) -> bool {
+        self.kind.as_ref().is_none_or(|kind| *kind == *id.kind() || *kind == id.group_kind().to_string())
+    }
+}
+
+/// The objects that a filter lets through, in their order.
+pub fn objects(engine: &Engine, beside: &Beside<'_>, filter: &Filter) -> Vec<ObjectStatus> {
+    let chosen = engine.entries().filter(|(id, _)| filter.is_of_kind(id));
+    let told = chosen.filter_map(|(id, entry)| Some((id, object(engine, beside, id, entry)?)));
+    let of_source = |told: &ObjectStatus| filter.source.as_ref().is_none_or(|source| *source == told.source);
+    let of_phase = |told: &ObjectStatus| filter.phase.is_none_or(|phase| phase == told.phase);
+    let mut told: Vec<(&ObjectId, ObjectStatus)> =
+        told.filter(|(_, told)| of_source(told) && of_phase(told)).collect();
+    told.sort_by_key(|(id, _)| *id);
+    told.into_iter().map(|(_, told)| told).collect()
+}
+
+/// One object; none where no source of this process knows it.
+pub fn object_of(engine: &Engine, beside: &Beside<'_>, id: &ObjectId) -> Option<ObjectStatus> {
+    object(engine, beside, id, engine.entry(id)?)
+}
+
+fn object(engine: &Engine, beside: &Beside<'_>, id: &ObjectId, entry: &Entry) -> Option<ObjectStatus> {
+    let open = beside.open.get(id);
+    let phase = Phase::of(engine, id, entry, open);
+    let unhealthy = || {
+        let live = engine.shown(id).filter(|live| !live.health.is_current())?;
+        Some(match &*live.health.message {
+            "" => live.health.status.to_string(),
+            message => message.to_owned(),
+        })
+    };
+    Some(ObjectStatus {
+        object: Named::of(id),
+        source: engine.source(source_of(engine, id, entry)?).name.to_string(),
+        phase,
+        reason: open.map(ToString::to_string).or_else(unhealthy),
+        revision: entry.brought.as_ref().map(ToString::to_string),
+        origin: entry.wants.first().map(|(_, want)| want.origin().to_string()),
+        wave: match entry.wants.first() {
+            Some((_, Want::Object(desired))) => desired.wave,
+            Some((_, Want::Held(_))) | None => 0,
+        },
+    })
+}
+
+/// The source that wants an object, or has it in its inventory.
+fn source_of(engine: &Engine, id: &ObjectId, entry: &Entry) -> Option<SourceId> {
+    let wanting = entry.wants.first().map(|(source, _)| *source);
+    wanting.or_else(|| engine.source_of(engine.live(id)?))
+}

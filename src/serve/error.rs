@@ -1,0 +1,32 @@
+//! Why nothing is served.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::object::Class;
+
+/// Why a socket cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Another process answers on it.
+    #[error("{0}: another process answers on this socket")]
+    Taken(PathBuf),
+    /// There is something that is no socket.
+    #[error("{0}: there is a file that is no socket; it is left as it is")]
+    NoSocket(PathBuf),
+    /// The system refuses it.
+    #[error("{path}: the socket cannot be opened: {error}")]
+    Io {
+        /// Where.
+        path: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
+}
+
+impl Error {
+    /// What kind of trouble it is.
+    pub fn class(&self) -> Class {
+        Class::Config
+    }
+}

@@ -1,0 +1,36 @@
+//! The socket: what is replaced, and what is not.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+use super::{Error, SOCKET, bind};
+
+#[tokio::test]
+async fn a_socket_that_nobody_answers_on_is_replaced() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join(SOCKET);
+    drop(bind(&path).await.unwrap());
+    assert!(path.exists(), "what a killed process leaves");
+    // Killed between the two steps.
+    fs::write(dir.path().join("rhumb.sock.new"), "").unwrap();
+    let listener = bind(&path).await.unwrap();
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o660);
+    let connected = tokio::net::UnixStream::connect(&path).await;
+    assert!(connected.is_ok() && listener.accept().await.is_ok());
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+}
+
+#[tokio::test]
+async fn nothing_else_is_replaced() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join(SOCKET);
+    let _listener = bind(&path).await.unwrap();
+    assert!(matches!(bind(&path).await, Err(Error::Taken(_))));
+    let file = dir.path().join("file");
+    fs::write(&file, "kept").unwrap();
+    assert!(matches!(bind(&file).await, Err(Error::NoSocket(_))));
+    assert_eq!(fs::read_to_string(&file).unwrap(), "kept");
+    assert!(matches!(bind(&dir.path().join("none/socket")).await, Err(Error::Io { .. })));
+    let long = dir.path().join("a".repeat(200));
+    assert!(matches!(bind(&long).await, Err(Error::Io { .. })));
+}

@@ -1,0 +1,253 @@
+//! What a running daemon answers on its socket.
+
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::support::{Daemon, Repo, Site, until, yaml};
+
+const BUDGET: &str =
+    "budget: {maxWorkloads: 1, maxUnavailable: 9, startsPerMinute: 1000, soak: 0s, deadline: 60s}";
+
+/// A daemon with a runtime directory.
+struct Served {
+    daemon: Daemon,
+    runtime: TempDir,
+}
+
+impl Served {
+    fn start(mut command: Command) -> Self {
+        let runtime = tempfile::tempdir().unwrap();
+        command.env("RUNTIME_DIRECTORY", runtime.path());
+        Self { daemon: Daemon::start(command), runtime }
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.runtime.path().join("rhumb.sock")
+    }
+
+    fn get(&self, path: &str) -> (u16, Value) {
+        let answer = ask(&self.socket(), "GET", path);
+        (answer.code, serde_json::from_str(&answer.body).unwrap_or(Value::String(answer.body)))
+    }
+
+    fn await_ready(&self) {
+        until("it is ready", || self.socket().exists() && self.get("/readyz").0 == 200);
+    }
+}
+
+struct Answer {
+    code: u16,
+    head: String,
+    body: String,
+}
+
+fn ask(socket: &Path, method: &str, path: &str) -> Answer {
+    let mut stream = UnixStream::connect(socket).unwrap();
+    let request = format!("{method} {path} HTTP/1.1\r\nHost: rhumb\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    let (head, body) = text.split_once("\r\n\r\n").unwrap();
+    let code = head.split(' ').nth(1).unwrap().parse().unwrap();
+    Answer { code, head: head.to_ascii_lowercase(), body: body.to_owned() }
+}
+
+fn configured(site: &Site<'_>, repo: &Repo) -> Served {
+    let file = repo.path().with_extension("rhumb.yaml");
+    std::fs::write(&file, site.configuration(repo.path(), BUDGET)).unwrap();
+    let mut command = site.bare_command();
+    command.arg("run").arg("--config").arg(file);
+    Served::start(command)
+}
+
+#[test]
+fn the_status_tells_what_runs_and_what_is_not_as_it_should_be() {
+    let site = Site::new("serving");
+    let files = |image: &str, never: &str| {
+        [
+            ("env.yaml", yaml::config_map("env", "a", "one")),
+            ("secret.yaml", yaml::secret("token", "password", "Y2FuYXJ5LWluLWEtc2VjcmV0")),
+            ("web.yaml", yaml::workload("Deployment", "web", 2, image, never)),
+            ("api.yaml", yaml::workload("Deployment", "api", 2, image, never)),
+        ]
+    };
+    let repo = Repo::new(&files("app:1", "{}"));
+    let served = configured(&site, &repo);
+    served.await_ready();
+    until("all is settled", || served.get("/v1/status").1["sources"][0]["objects"] == json!({"Settled": 4}));
+    let (code, status) = served.get("/v1/status");
+    assert_eq!(
+        (code, &status["apiVersion"], &status["kind"]),
+        (200, &json!("status.rhumb.dev/v1"), &json!("Status"))
+    );
+    let source = &status["sources"][0];
+    assert_eq!(source["name"], json!(site.name));
+    assert_eq!(source["revision"], json!(repo.head()));
+    assert_eq!(
+        (&source["complete"], &source["healthy"], &source["findings"]),
+        (&json!(true), &json!(true), &json!(0))
+    );
+    assert_eq!(status["rollout"]["workloads"], json!({"used": 0, "of": 1}));
+    let change = json!({"data": {"a": "drift"}});
+    site.api.merge(&site.at("ConfigMap", "env"), "somebody", &change);
+    site.await_data("env", "a", "one");
+    // A change that cannot be finished, one that waits for it, a file that is none, and one that goes.
+    for (name, text) in files("app:2", "{controlplane/ready: \"false\"}") {
+        repo.write(name, &text);
+    }
+    repo.write("env.yaml", "kind: ConfigMap\nmetadata: {name: env\n");
+    repo.commit("Change all");
+    until("one rolls and one waits", || {
+        let rollout = &served.get("/v1/status").1["rollout"];
+        rollout["rolling"].as_array().map(Vec::len) == Some(1)
+            && rollout["queue"].as_array().map(Vec::len) == Some(1)
+    });
+    let (_, status) = served.get("/v1/status");
+    assert_eq!(status["rollout"]["workloads"], json!({"used": 1, "of": 1}));
+    let queued = &status["rollout"]["queue"][0];
+    assert_eq!(
+        (&queued["kind"], &queued["group"], &queued["place"]),
+        (&json!("Deployment"), &json!("apps"), &json!(1))
+    );
+    assert!(queued["reason"].as_str().unwrap().contains("1 of 1 workloads"), "{queued}");
+    let source = &status["sources"][0];
+    assert_eq!((&source["complete"], &source["healthy"]), (&json!(false), &json!(false)));
+    assert!(source["incomplete"].as_str().unwrap().contains("env.yaml"), "{source}");
+    assert!(source["findings"].as_u64().unwrap() > 0, "{source}");
+    let names = |query: &str| -> Vec<String> {
+        let (code, list) = served.get(&format!("/v1/objects{query}"));
+        assert_eq!((code, &list["kind"]), (200, &json!("ObjectList")), "{list}");
+        let items = list["items"].as_array().unwrap().iter();
+        items
+            .map(|item| format!("{} {}", item["phase"].as_str().unwrap(), item["name"].as_str().unwrap()))
+            .collect()
+    };
+    assert_eq!(names("").len(), 4);
+    assert_eq!(names("?kind=Secret"), ["Settled token"]);
+    assert_eq!(names("?kind=Deployment.apps&phase=RollingOut").len(), 1);
+    assert_eq!(names("?source=another"), [""; 0]);
+    let (code, env) = served.get(&format!("/v1/objects/ConfigMap/{}/env", site.name));
+    assert_eq!((code, &env["kind"], &env["phase"]), (200, &json!("ConfigMap"), &json!("Refused")), "{env}");
+    assert!(env["reason"].as_str().unwrap().contains("env.yaml is not understood"), "{env}");
+    let metrics = ask(&served.socket(), "GET", "/metrics");
+    assert!(
+        metrics.head.contains("content-type: application/openmetrics-text; version=1.0.0"),
+        "{}",
+        metrics.head
+    );
+    let name = &site.name;
+    for line in [
+        format!("rhumb_objects{{source=\"{name}\",phase=\"Refused\"}} 1"),
+        format!("rhumb_source_revision_info{{source=\"{name}\",revision=\"{}\"}} 1", repo.head()),
+        format!("rhumb_source_complete{{source=\"{name}\"}} 0"),
+        "rhumb_apply_total{action=\"create\",class=\"none\"} 4".to_owned(),
+        format!("rhumb_drift_repaired_total{{source=\"{name}\"}} 1"),
+        "rhumb_rollout_in_flight 1".to_owned(),
+        "rhumb_rollout_queue 1".to_owned(),
+    ] {
+        assert!(metrics.body.lines().any(|found| *found == line), "{line} is not in\n{}", metrics.body);
+    }
+    for begin in [
+        "rhumb_api_requests_total{verb=\"PATCH\",code=\"201\"} ",
+        "workqueue_adds_total ",
+        "rhumb_last_progress_seconds{part=\"the loop\"} ",
+        "rhumb_progress_late{part=\"the loop\"} 0",
+        "# EOF",
+    ] {
+        assert!(
+            metrics.body.lines().any(|found| found.starts_with(begin)),
+            "{begin} is not in\n{}",
+            metrics.body
+        );
+    }
+    // Nothing of a Secret's values is in any answer.
+    for path in ["/metrics", "/v1/status", "/v1/objects", &format!("/v1/objects/Secret/{}/token", site.name)]
+    {
+        let answer = ask(&served.socket(), "GET", path);
+        assert_eq!(answer.code, 200);
+        for canary in ["canary-in-a-secret", "Y2FuYXJ5"] {
+            assert!(!answer.body.contains(canary), "{}", answer.body);
+        }
+    }
+}
+
+#[test]
+fn nothing_but_questions_is_answered() {
+    let site = Site::new("serving-questions");
+    let repo = Repo::new(&[("env.yaml", yaml::config_map("env", "a", "one"))]);
+    let mut served = configured(&site, &repo);
+    served.await_ready();
+    let check = |method: &str, path: &str, code: u16| {
+        let answer = ask(&served.socket(), method, path);
+        assert_eq!(answer.code, code, "{method} {path}: {}", answer.body);
+        for header in [
+            "cache-control: no-store",
+            "x-content-type-options: nosniff",
+            "content-security-policy: default-src 'none'",
+        ] {
+            assert!(answer.head.contains(header), "{}", answer.head);
+        }
+        answer
+    };
+    check("GET", "/livez", 200);
+    assert_eq!(check("HEAD", "/v1/status", 200).body, "");
+    for method in ["POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW"] {
+        for path in ["/v1/status", "/nowhere"] {
+            assert!(check(method, path, 405).head.contains("allow: get, head"));
+        }
+    }
+    for path in [
+        "/nowhere",
+        "/v1",
+        "/v1/objects/ConfigMap/nowhere/none",
+        "/v1/objects/a/b/c/d",
+        "//",
+        "/../etc/passwd",
+    ] {
+        check("GET", path, 404);
+    }
+    for path in ["/v1/objects?phase=Nowhere", "/v1/objects?unknown=1"] {
+        check("GET", path, 400);
+    }
+    let long = format!("/v1/objects?kind={}", "a".repeat(40_000));
+    assert!(ask(&served.socket(), "GET", &long).code >= 400);
+    // It goes on answering, and ends with the daemon.
+    check("GET", "/livez", 200);
+    served.daemon.signal("TERM");
+    assert!(served.daemon.ended(std::time::Duration::from_secs(5)).success());
+    assert!(UnixStream::connect(served.socket()).is_err());
+}
+
+#[test]
+fn a_new_configuration_is_answered_for_on_the_same_socket() {
+    let site = Site::new("serving-reload");
+    let repo = Repo::new(&[("env.yaml", yaml::config_map("env", "a", "one"))]);
+    let served = configured(&site, &repo);
+    served.await_ready();
+    let file = repo.path().with_extension("rhumb.yaml");
+    let before = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, before.replace("maxWorkloads: 1", "maxWorkloads: 2")).unwrap();
+    served.daemon.signal("HUP");
+    until("the new budget is in force", || {
+        served.get("/v1/status").1["rollout"]["workloads"] == json!({"used": 0, "of": 2})
+    });
+    served.await_ready();
+}
+
+#[test]
+fn what_keeps_the_socket_from_opening_keeps_nothing_else() {
+    let site = Site::new("serving-taken");
+    let repo = Repo::new(&[("env.yaml", yaml::config_map("env", "a", "one"))]);
+    let runtime = tempfile::tempdir().unwrap();
+    std::fs::write(runtime.path().join("rhumb.sock"), "a file").unwrap();
+    let mut command = site.command(&["run", repo.path().to_str().unwrap()]);
+    command.env("RUNTIME_DIRECTORY", runtime.path());
+    let daemon = Daemon::start(command);
+    daemon.says(&["nothing is answered about the status", "no socket"]);
+    site.await_data("env", "a", "one");
+}
