@@ -143,9 +143,7 @@ impl Reconciler {
     /// Puts the parts together. What becomes of objects is told to the listener as it happens.
     pub fn new(setup: Setup, until: Until, listener: mpsc::UnboundedSender<(ObjectId, Told)>) -> Self {
         let (sinks, channels) = Channels::open();
-        let mut engine = Engine::new(setup.budget);
-        engine.claim_as(&claims::holder());
-        engine.clock(Instant::now(), jiff::Timestamp::now());
+        let mut engine = claims::engine(setup.budget);
         let mut pending_feeds = Vec::new();
         let mut shelves = Vec::new();
         let mut places = Vec::new();

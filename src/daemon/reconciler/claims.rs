@@ -7,7 +7,7 @@ use super::super::event::Event;
 use super::super::inventory::Call;
 use super::{Reconciler, Until};
 use crate::cluster::{self, BudgetObject, Error, Fault};
-use crate::engine::{Book, Looked, NotABook, Sealing, Telling};
+use crate::engine::{Book, Budget, Engine, Looked, NotABook, Sealing, Telling};
 use crate::object::{Class, ObjectId};
 
 /// The shortest wait before the budget object is asked for again.
@@ -65,8 +65,16 @@ impl Keeper {
     }
 }
 
+/// An engine that claims under a name of its own, and knows the time.
+pub(super) fn engine(budget: Budget) -> Engine {
+    let mut engine = Engine::new(budget);
+    engine.claim_as(&holder());
+    engine.clock(Instant::now(), jiff::Timestamp::now());
+    engine
+}
+
 /// A name for this process that no other one has, on this host or another.
-pub(super) fn holder() -> String {
+fn holder() -> String {
     let (process, began) = (std::process::id(), jiff::Timestamp::now().as_nanosecond());
     format!("{process:x}-{began:x}-{:x}", super::super::random().to_bits() >> 16)
 }
