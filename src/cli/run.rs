@@ -98,7 +98,7 @@ async fn serve(
     let _watchdog = report::watchdog(service.clone(), cluster.pulses().clone(), interval)
         .map_err(|error| CommandError::new(Class::Internal, format!("no thread can be started: {error}")))?;
     let (running, seen) = watch::channel(None);
-    serve_socket(&cluster, seen, stop).await;
+    serve_socket(&cluster, seen, service, stop).await;
     let Some(state) = stop.run_until_cancelled(patient_state(&config, &cluster, service)).await else {
         return Ok(Exit::Done);
     };
@@ -128,13 +128,14 @@ async fn serve(
 async fn serve_socket(
     cluster: &Cluster,
     running: watch::Receiver<Option<Inquiries>>,
+    service: &Service,
     stop: &CancellationToken,
 ) {
     let Some(path) = settings::socket() else { return };
     match serve::bind(&path).await {
         Ok(listener) => {
             let (pulses, calls) = (cluster.pulses().clone(), cluster.measures().clone());
-            let router = serve::router(serve::Process { running, pulses, calls });
+            let router = serve::router(serve::Process { running, pulses, calls, service: service.clone() });
             tokio::spawn(serve::serve(listener, router, stop.clone()));
         }
         Err(error) => tracing::warn!("nothing is answered about the status: {error}"),

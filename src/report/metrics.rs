@@ -14,13 +14,13 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
-use super::{PHASES, Phase, SourceStatus, Status};
+use super::{PHASES, Phase, Reloads, SourceStatus, Status};
 use crate::cluster;
 use crate::object::Class;
 use crate::pulse::Sign;
 use crate::queue;
 
-/// The media type of the text (OpenMetrics 1.0).
+/// The media type of the text (version 1.0 of `OpenMetrics`).
 pub const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -32,6 +32,11 @@ struct Written {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct OfSource {
     source: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Outcome {
+    outcome: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -50,6 +55,20 @@ struct AtRevision {
     source: String,
     revision: String,
 }
+
+/// What is known of the process beside its loop.
+#[derive(Clone, Copy, Debug)]
+pub struct Process<'a> {
+    /// The last signs of life of its parts.
+    pub signs: &'a [Sign],
+    /// Now.
+    pub now: Instant,
+    /// How often a new configuration was taken over, and refused.
+    pub reloads: Reloads,
+}
+
+/// A gauge of whole numbers.
+type Count = Gauge<u64, AtomicU64>;
 
 /// What is counted by the loop, by the calls to the API server and by the workqueue; a clone counts the same.
 #[derive(Clone, Debug, Default)]
@@ -80,14 +99,19 @@ impl Metrics {
     /// All metrics as a text of [`MEDIA_TYPE`].
     ///
     /// Without a status there is no loop yet, and nothing of what it would tell.
-    pub fn text(&self, status: Option<&Status>, signs: &[Sign], now: Instant) -> String {
+    pub fn text(&self, status: Option<&Status>, process: &Process<'_>) -> String {
         let mut registry = Registry::default();
         registry.register("rhumb_apply", "Writes by what came of them", self.writes.clone());
         let repaired = "Objects that somebody else had changed, and that were repaired";
         registry.register("rhumb_drift_repaired", repaired, self.repaired.clone());
         self.calls.register(&mut registry);
         self.queue.register(&mut registry);
-        progress(&mut registry, signs, now);
+        progress(&mut registry, process.signs, process.now);
+        let reloads = Family::<Outcome, Counter>::default();
+        for (outcome, count) in [("taken", process.reloads.taken), ("refused", process.reloads.refused)] {
+            reloads.get_or_create(&Outcome { outcome }).inc_by(count);
+        }
+        registry.register("rhumb_config_reloads", "New configurations by what became of them", reloads);
         if let Some(status) = status {
             gauges(&mut registry, status);
         }
@@ -104,7 +128,7 @@ impl Metrics {
 /// How long ago each part gave its last sign of life.
 fn progress(registry: &mut Registry, signs: &[Sign], now: Instant) {
     let parts = Family::<OfPart, Gauge<f64, AtomicU64>>::default();
-    let late = Family::<OfPart, Gauge>::default();
+    let late = Family::<OfPart, Count>::default();
     for sign in signs {
         let part = OfPart { part: sign.name.to_string() };
         parts.get_or_create(&part).set(now.saturating_duration_since(sign.last).as_secs_f64());
@@ -118,19 +142,19 @@ fn progress(registry: &mut Registry, signs: &[Sign], now: Instant) {
 fn gauges(registry: &mut Registry, status: &Status) {
     let version = vec![("version".to_owned(), status.process.version.clone())];
     registry.register("rhumb_build", "The program", Info::new(version));
-    let mut gauge = |name: &str, help: &str, value: i64| {
-        let gauge: Gauge = Gauge::default();
+    let mut gauge = |name: &str, help: &str, value: u64| {
+        let gauge = Count::default();
         gauge.set(value);
         registry.register(name, help, gauge);
     };
     let (rollout, process) = (&status.rollout, &status.process);
-    gauge("workqueue_depth", "Keys that wait to be taken, or are being processed", process.queue as i64);
+    gauge("workqueue_depth", "Keys that wait to be taken, or are being processed", process.queue as u64);
     gauge(
         "rhumb_rollout_in_flight",
         "Workloads whose pods are being replaced",
         rollout.workloads.used.into(),
     );
-    gauge("rhumb_rollout_queue", "Workloads that wait to be rolled out", rollout.queue.len() as i64);
+    gauge("rhumb_rollout_queue", "Workloads that wait to be rolled out", rollout.queue.len() as u64);
     gauge("rhumb_budget_workloads", "Workloads that may roll at a time", rollout.workloads.of.into());
     gauge("rhumb_budget_window", "Workloads that may roll at a time just now", rollout.window.into());
     let unavailable = "Pods that are unavailable, or may become so by what was begun";
@@ -152,17 +176,17 @@ fn gauges(registry: &mut Registry, status: &Status) {
 }
 
 fn sources(registry: &mut Registry, sources: &[SourceStatus]) {
-    let objects = Family::<InPhase, Gauge>::default();
-    let revisions = Family::<AtRevision, Gauge>::default();
-    let of = |value: &dyn Fn(&SourceStatus) -> i64| {
-        let family = Family::<OfSource, Gauge>::default();
+    let objects = Family::<InPhase, Count>::default();
+    let revisions = Family::<AtRevision, Count>::default();
+    let of = |value: &dyn Fn(&SourceStatus) -> u64| {
+        let family = Family::<OfSource, Count>::default();
         for source in sources {
             family.get_or_create(&OfSource { source: source.name.clone() }).set(value(source));
         }
         family
     };
     for source in sources {
-        let count = |phase: Phase| source.objects.get(&phase).copied().unwrap_or(0) as i64;
+        let count = |phase: Phase| source.objects.get(&phase).copied().unwrap_or(0) as u64;
         for phase in PHASES {
             let labels = InPhase { source: source.name.clone(), phase: phase.to_string() };
             objects.get_or_create(&labels).set(count(phase));
@@ -176,8 +200,8 @@ fn sources(registry: &mut Registry, sources: &[SourceStatus]) {
     registry.register("rhumb_source_revision_info", "The revision in force; always 1", revisions);
     let complete = of(&|source| source.complete.into());
     registry.register("rhumb_source_complete", "Whether the newest state was read whole", complete);
-    let findings = of(&|source| source.findings as i64);
+    let findings = of(&|source| source.findings as u64);
     registry.register("rhumb_source_findings", "Findings in the files of each source", findings);
-    let pending = of(&|source| source.prune_waiting as i64);
+    let pending = of(&|source| source.prune_waiting as u64);
     registry.register("rhumb_prune_pending", "Deletions that wait for a person", pending);
 }

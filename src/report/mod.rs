@@ -15,7 +15,7 @@ mod watchdog;
 
 use std::fmt;
 
-pub use metrics::{MEDIA_TYPE, Metrics};
+pub use metrics::{MEDIA_TYPE, Metrics, Process};
 pub use phase::{PHASES, Phase};
 pub use status::{
     Beside, Filter, Named, ObjectStatus, ProcessStatus, QueueStatus, RollStatus, RolloutStatus, Share,

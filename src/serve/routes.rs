@@ -18,7 +18,7 @@ use crate::daemon::Inquiries;
 use crate::object::{GroupKind, ObjectId};
 use crate::pulse::Pulses;
 use crate::queue;
-use crate::report::{Filter, MEDIA_TYPE, Metrics, ObjectStatus, Status, VERSION};
+use crate::report::{self, Filter, MEDIA_TYPE, Metrics, ObjectStatus, Service, Status, VERSION};
 
 /// The loop answers within milliseconds: one that takes longer is stuck.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -57,6 +57,8 @@ pub struct Process {
     pub pulses: Pulses,
     /// What is counted about the calls, also before there is a loop.
     pub calls: Measures,
+    /// What the service manager hears, which knows of new configurations.
+    pub service: Service,
 }
 
 impl Process {
@@ -159,13 +161,14 @@ async fn status(State(process): State<Process>) -> Result<Json<Status>, Failed> 
 /// What is counted is told in any case: that the loop cannot begin is worth knowing.
 async fn counted(State(process): State<Process>) -> Response {
     let running = process.running.borrow().clone();
-    let (signs, now) = (process.pulses.signs(), Instant::now());
+    let (signs, now, reloads) = (process.pulses.signs(), Instant::now(), process.service.reloads());
+    let beside = report::Process { signs: &signs, now, reloads };
     let text = match running {
         Some(running) => {
             let status = asked(running.status()).await.ok();
-            running.metrics().text(status.as_ref(), &signs, now)
+            running.metrics().text(status.as_ref(), &beside)
         }
-        None => Metrics::new(process.calls, queue::Measures::default()).text(None, &signs, now),
+        None => Metrics::new(process.calls, queue::Measures::default()).text(None, &beside),
     };
     ([(header::CONTENT_TYPE, MEDIA_TYPE)], text).into_response()
 }

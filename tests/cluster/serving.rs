@@ -107,6 +107,14 @@ fn the_status_tells_what_runs_and_what_is_not_as_it_should_be() {
         rollout["rolling"].as_array().map(Vec::len) == Some(1)
             && rollout["queue"].as_array().map(Vec::len) == Some(1)
     });
+    tell_of_the_rollout_and_the_source(&served);
+    tell_of_objects(&served, &site.name);
+    tell_metrics(&served, &site.name, &repo.head());
+    tell_no_secrets(&served, &site.name);
+}
+
+#[track_caller]
+fn tell_of_the_rollout_and_the_source(served: &Served) {
     let (_, status) = served.get("/v1/status");
     assert_eq!(status["rollout"]["workloads"], json!({"used": 1, "of": 1}));
     let queued = &status["rollout"]["queue"][0];
@@ -119,6 +127,10 @@ fn the_status_tells_what_runs_and_what_is_not_as_it_should_be() {
     assert_eq!((&source["complete"], &source["healthy"]), (&json!(false), &json!(false)));
     assert!(source["incomplete"].as_str().unwrap().contains("env.yaml"), "{source}");
     assert!(source["findings"].as_u64().unwrap() > 0, "{source}");
+}
+
+#[track_caller]
+fn tell_of_objects(served: &Served, name: &str) {
     let names = |query: &str| -> Vec<String> {
         let (code, list) = served.get(&format!("/v1/objects{query}"));
         assert_eq!((code, &list["kind"]), (200, &json!("ObjectList")), "{list}");
@@ -131,19 +143,22 @@ fn the_status_tells_what_runs_and_what_is_not_as_it_should_be() {
     assert_eq!(names("?kind=Secret"), ["Settled token"]);
     assert_eq!(names("?kind=Deployment.apps&phase=RollingOut").len(), 1);
     assert_eq!(names("?source=another"), [""; 0]);
-    let (code, env) = served.get(&format!("/v1/objects/ConfigMap/{}/env", site.name));
+    let (code, env) = served.get(&format!("/v1/objects/ConfigMap/{}/env", name));
     assert_eq!((code, &env["kind"], &env["phase"]), (200, &json!("ConfigMap"), &json!("Refused")), "{env}");
     assert!(env["reason"].as_str().unwrap().contains("env.yaml is not understood"), "{env}");
+}
+
+#[track_caller]
+fn tell_metrics(served: &Served, name: &str, head: &str) {
     let metrics = ask(&served.socket(), "GET", "/metrics");
     assert!(
         metrics.head.contains("content-type: application/openmetrics-text; version=1.0.0"),
         "{}",
         metrics.head
     );
-    let name = &site.name;
     for line in [
         format!("rhumb_objects{{source=\"{name}\",phase=\"Refused\"}} 1"),
-        format!("rhumb_source_revision_info{{source=\"{name}\",revision=\"{}\"}} 1", repo.head()),
+        format!("rhumb_source_revision_info{{source=\"{name}\",revision=\"{}\"}} 1", head),
         format!("rhumb_source_complete{{source=\"{name}\"}} 0"),
         "rhumb_apply_total{action=\"create\",class=\"none\"} 4".to_owned(),
         format!("rhumb_drift_repaired_total{{source=\"{name}\"}} 1"),
@@ -165,9 +180,12 @@ fn the_status_tells_what_runs_and_what_is_not_as_it_should_be() {
             metrics.body
         );
     }
+}
+
+#[track_caller]
+fn tell_no_secrets(served: &Served, name: &str) {
     // Nothing of a Secret's values is in any answer.
-    for path in ["/metrics", "/v1/status", "/v1/objects", &format!("/v1/objects/Secret/{}/token", site.name)]
-    {
+    for path in ["/metrics", "/v1/status", "/v1/objects", &format!("/v1/objects/Secret/{}/token", name)] {
         let answer = ask(&served.socket(), "GET", path);
         assert_eq!(answer.code, 200);
         for canary in ["canary-in-a-secret", "Y2FuYXJ5"] {
@@ -237,6 +255,13 @@ fn a_new_configuration_is_answered_for_on_the_same_socket() {
         served.get("/v1/status").1["rollout"]["workloads"] == json!({"used": 0, "of": 2})
     });
     served.await_ready();
+    let counted =
+        |line: &str| ask(&served.socket(), "GET", "/metrics").body.lines().any(|found| found == line);
+    assert!(counted("rhumb_config_reloads_total{outcome=\"taken\"} 1"));
+    std::fs::write(&file, "kind: Nonsense\n").unwrap();
+    served.daemon.signal("HUP");
+    until("it is refused", || counted("rhumb_config_reloads_total{outcome=\"refused\"} 1"));
+    assert_eq!(served.get("/livez").0, 200);
 }
 
 #[test]
