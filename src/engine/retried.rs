@@ -14,6 +14,7 @@ use super::rejection::Rejection;
 use super::rolls::{After, Roll};
 use super::state::Engine;
 use super::{Live, Want};
+use crate::health::Status;
 use crate::object::ObjectId;
 
 impl Engine {
@@ -151,12 +152,13 @@ impl Engine {
     /// What failed and is still there is under way again. What its controller says of the old failure is not held
     /// against it: the time that it has begins now.
     fn judge_anew(&mut self, source: SourceId, id: &ObjectId) {
-        if self.rollouts.rolls.get(id).is_none_or(|roll| roll.failed.is_none()) {
-            return;
-        }
+        let Some(failed) = self.rollouts.rolls.get(id).and_then(|roll| roll.failed.clone()) else { return };
         self.rollouts.rolls.remove(id);
         self.show_roll(id);
-        let told = self.shown(id).map(|live| live.health.message.clone());
+        // It may say something else for a moment, and then the same again.
+        let health = self.shown(id).map(|live| &live.health);
+        let told = health.filter(|health| health.status == Status::Failed);
+        let told = Some(told.map_or(failed, |health| health.message.clone()));
         let shown = self.shown(id).and_then(|live| live.release.as_ref()).map(|release| release.hash);
         let Some(shown) = shown else { return };
         let pods = self.rollouts.rolls.get(id).map_or(0, |roll| roll.reserved);
