@@ -406,7 +406,7 @@ impl Engine {
         self.undone(source, id, unit, &to)
     }
 
-    fn wanted_hash(&self, source: SourceId, id: &ObjectId) -> Option<Hash> {
+    pub(super) fn wanted_hash(&self, source: SourceId, id: &ObjectId) -> Option<Hash> {
         match self.sources[source].catalog.want(id) {
             Some(Want::Object(desired)) => Some(desired.hash),
             _ => None,

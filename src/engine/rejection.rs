@@ -317,8 +317,10 @@ impl Engine {
                 // What failed has been replaced by something newer, which is claimed already.
                 return;
             }
-            let cause = self.cause(id, unit, why).into();
-            Rejection { unit: unit.clone(), way: self.way_of(unit, id), cause }
+            // A newer revision may have changed only what needed no rollout.
+            let unit = self.as_wanted(source, unit).unwrap_or_else(|| unit.clone());
+            let cause = self.cause(id, &unit, why).into();
+            Rejection { way: self.way_of(&unit, id), cause, unit }
         };
         let rejecting = &mut self.sources[source].rejecting;
         rejecting

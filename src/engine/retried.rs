@@ -1,15 +1,20 @@
-//! Trying again what was rejected: what was good before it stays known.
+//! Judging again what has failed and is still there: when a person says so, and when a newer revision leaves it.
 //!
 //! Where the rejected content is still there, its rejection alone knows what was good. So its unit is recorded in the
 //! budget object first, and only then the parent forgets the rejection: whatever dies when, one of the two says it. From
-//! then on the rollout is judged anew, and a second failure is one as any other.
+//! then on the rollout is judged anew, and a second failure is one as any other. What a newer revision leaves as it is
+//! belongs to that revision, too.
+
+use std::collections::BTreeSet;
 
 use super::book::{Book, Good, Unit};
 use super::entry::SourceId;
 use super::orders::{Answer, objects};
 use super::rejection::Rejection;
+use super::rolls::{After, Roll};
 use super::state::Engine;
 use super::{Live, Want};
+use crate::health::Status;
 use crate::object::ObjectId;
 
 impl Engine {
@@ -64,6 +69,60 @@ impl Engine {
         }
     }
 
+    /// Records what has failed, is still there, and is a part of a newer revision that writes nothing of it: that brings
+    /// only a configuration, say. Nothing else would ask for its record, and nobody would judge it.
+    pub(super) fn renew(&self, book: &mut Book) {
+        for unit in &mut book.units {
+            let source = self.applysets.iter().position(|one| *one == unit.applyset);
+            let Some(source) = source.filter(|_| self.has_failed(unit)) else { continue };
+            let rejecting = self.sources[source].rejecting.iter().any(|one| shares(&one.unit, unit));
+            if let Some(renewed) = self.as_wanted(source, unit).filter(|_| !rejecting) {
+                *unit = renewed;
+            }
+        }
+        let failed = |(id, roll): (&ObjectId, &Roll)| roll.failed.is_some().then_some(self.wanting(id)?);
+        let sources: BTreeSet<SourceId> = self.rollouts.rolls.iter().filter_map(failed).collect();
+        for source in sources {
+            let inventory = self.sources[source].inventory.iter();
+            for rejection in inventory.flat_map(|inventory| &inventory.rejections) {
+                if !self.is_void(source, rejection) || !self.is_needed(source, rejection) {
+                    continue;
+                }
+                let Some(unit) = self.as_wanted(source, &rejection.unit) else { continue };
+                if self.has_failed(&unit) && !book.units.iter().any(|known| shares(known, &unit)) {
+                    book.units.push(unit);
+                }
+            }
+        }
+    }
+
+    /// Whether a workload of a unit has failed with its content.
+    fn has_failed(&self, unit: &Unit) -> bool {
+        unit.members.iter().any(|(id, member)| {
+            let failed = self.rollouts.rolls.get(id).is_some_and(|roll| roll.failed.is_some());
+            failed && self.shows_member(id, member)
+        })
+    }
+
+    /// A unit with the contents that the newest revision asks for, where all of them are there: what that revision did
+    /// not change is a part of it, too. None where something is still to come.
+    pub(super) fn as_wanted(&self, source: SourceId, unit: &Unit) -> Option<Unit> {
+        let comes = |id: &ObjectId| {
+            self.entry(id).is_some_and(|entry| entry.candidate().is_some() || entry.instead.is_some())
+                || self.reconfigured(id).is_some()
+        };
+        let head = self.sources[source].head.clone().filter(|_| !unit.members.keys().any(comes))?;
+        let mut unit = unit.clone();
+        let before = unit.clone();
+        for (id, member) in &mut unit.members {
+            member.content = self.wanted_hash(source, id);
+        }
+        if unit != before {
+            unit.revision = head;
+        }
+        Some(unit)
+    }
+
     /// The parent has been read: what it has forgotten is tried again from here on.
     pub(super) fn forgotten_by_parent(&mut self, source: SourceId) {
         let Some(inventory) = &self.sources[source].inventory else { return };
@@ -76,22 +135,38 @@ impl Engine {
         }
     }
 
+    /// Units have been recorded that came after a failure: what of them has failed, and is not rejected, is a part of
+    /// the newer revision with the content that it has.
+    pub(super) fn judge_recorded(&mut self, ids: &[ObjectId]) {
+        for id in ids {
+            let Some(source) = self.wanting(id) else { continue };
+            let mut rejecting = self.sources[source].rejecting.iter();
+            let rejected = rejecting.any(|one| one.unit.members.contains_key(id))
+                || self.entry(id).is_some_and(|entry| entry.instead.is_some());
+            if !rejected {
+                self.judge_anew(source, id);
+            }
+        }
+    }
+
     /// What failed and is still there is under way again. What its controller says of the old failure is not held
     /// against it: the time that it has begins now.
     fn judge_anew(&mut self, source: SourceId, id: &ObjectId) {
-        if self.rollouts.rolls.get(id).is_none_or(|roll| roll.failed.is_none()) {
-            return;
-        }
+        let Some(failed) = self.rollouts.rolls.get(id).and_then(|roll| roll.failed.clone()) else { return };
         self.rollouts.rolls.remove(id);
         self.show_roll(id);
-        let told = self.shown(id).map(|live| live.health.message.clone());
-        let wanted = self.sources[source].catalog.want(id);
-        let Some(Want::Object(wanted)) = wanted else { return };
+        // It may say something else for a moment, and then the same again.
+        let health = self.shown(id).map(|live| &live.health);
+        let told = health.filter(|health| health.status == Status::Failed);
+        let told = Some(told.map_or(failed, |health| health.message.clone()));
+        let shown = self.shown(id).and_then(|live| live.release.as_ref()).map(|release| release.hash);
+        let Some(shown) = shown else { return };
         let pods = self.rollouts.rolls.get(id).map_or(0, |roll| roll.reserved);
-        let claim = self.claim(source, wanted.hash, pods);
+        // A newer content asks for a claim of its own.
+        let claim = self.claim(source, shown, pods);
         if let Some(roll) = self.rollouts.rolls.get_mut(id) {
             roll.claim.get_or_insert(claim);
-            roll.blamed = told;
+            (roll.blamed, roll.after) = (told, After::Failure);
         }
         self.rollouts.stale = true;
         self.changed(id);

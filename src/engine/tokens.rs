@@ -270,6 +270,7 @@ impl Engine {
         for id in claims.iter().map(|(id, _)| id).chain(&opened) {
             self.show_roll(id);
         }
+        self.judge_recorded(&opened);
         self.dirty.extend(opened);
     }
 
@@ -306,6 +307,7 @@ impl Engine {
         let over: Vec<Unit> = next.units.extract_if(.., is_over).collect();
         over.into_iter().filter(|unit| self.can_be_undone(unit)).for_each(|unit| next.remember(unit));
         self.restore(&mut next);
+        self.renew(&mut next);
         for (id, roll) in &self.rollouts.rolls {
             let asked = self.rollouts.asked.get(id).map(|(_, asked)| asked.content);
             let newer = asked.is_some() && book.claims.get(id).map(|claim| claim.content) == asked;

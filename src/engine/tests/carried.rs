@@ -138,6 +138,14 @@ fn retry(rig: &mut Rig) {
     rig.world.announce(&workload("web"));
 }
 
+/// The pods of web come up after all.
+fn mend(rig: &mut Rig) {
+    let rv = rig.world.tick();
+    let web = rig.world.things.get_mut(&workload("web")).unwrap();
+    (web.failed, web.phase, web.rv) = (None, RollPhase::Settled, rv);
+    rig.world.announce(&workload("web"));
+}
+
 fn is_tried_again(rig: &Rig) -> bool {
     rig.world.rejections.is_empty()
         && rig.world.acknowledged.iter().any(|one| one.outcome.starts_with("retried"))
@@ -164,11 +172,7 @@ fn what_is_tried_again_and_succeeds_can_be_undone() {
     rig.world.bad.clear();
     retry(&mut rig);
     rig.settle();
-    let web = rig.world.things.get_mut(&workload("web")).unwrap();
-    (web.failed, web.phase) = (None, RollPhase::Settled);
-    web.rv = 1_000_000;
-    rig.world.clock = web.rv;
-    rig.world.announce(&workload("web"));
+    mend(&mut rig);
     rig.settle();
     assert!(rig.world.is_free(), "{:#?}", rig.world.book);
     let past = rig.world.book.past.last().unwrap();
@@ -198,4 +202,82 @@ fn whenever_the_process_dies_what_is_tried_again_can_go_back() {
         assert_shows(&rig, 1, 1);
         assert!(rig.world.is_free(), "{point}");
     }
+}
+
+#[test]
+fn whenever_a_newer_revision_comes_what_was_good_before_a_retry_stays_known() {
+    for point in 0..30 {
+        for newer in [files(3, 3), files(3, 2), files(2, 3)] {
+            let mut rig = held();
+            retry(&mut rig);
+            for _ in 0..point {
+                rig.turn();
+            }
+            rig.read(reading("r3", &newer));
+            rig.settle();
+            rig.pass_time(budget(3).deadline);
+            rig.settle();
+            assert_shows(&rig, 1, 1);
+            assert!(rig.world.is_free(), "{point}");
+            assert_eq!(rig.world.rejections.len(), 1, "{point}: {:#?}", rig.world.rejections);
+        }
+    }
+}
+
+/// The newer revision changes only the configuration, so that the workload itself is not written again.
+#[test]
+fn what_failed_is_judged_as_a_part_of_the_newer_revision() {
+    for fresh in [false, true] {
+        for mended in [false, true] {
+            let mut rig = held();
+            if mended {
+                rig.world.bad.clear();
+            }
+            rig.read(reading("r3", &files(2, 3)));
+            if fresh {
+                rig.engine = rig.fresh(3);
+                rig.read(reading("r3", &files(2, 3)));
+            }
+            rig.settle();
+            assert_shows(&rig, 2, 3);
+            if mended {
+                mend(&mut rig);
+            }
+            rig.settle();
+            rig.pass_time(budget(3).deadline);
+            rig.settle();
+            if mended {
+                assert_shows(&rig, 2, 3);
+                assert!(rig.world.rejections.is_empty());
+            } else {
+                assert_shows(&rig, 1, 1);
+            }
+            assert!(rig.world.is_free(), "{fresh} {mended}: {:#?}", rig.world.book);
+        }
+    }
+}
+
+/// The workload is not written again, and nothing is recorded anew.
+#[test]
+fn a_newer_configuration_does_not_keep_a_rollout_from_going_back() {
+    let mut rig = at_rest(OnFailure::Rollback);
+    rig.read(reading("r2", &files(2, 2)));
+    let is_out = |rig: &Rig| {
+        let shown = rig.world.things[&workload("web")].release.as_ref().map(|release| release.hash);
+        shown == Some(hash(&workload("web"), 2))
+    };
+    for _ in 0..200 {
+        if !is_out(&rig) {
+            rig.turn();
+        }
+    }
+    assert!(is_out(&rig) && rig.world.rejections.is_empty(), "{:#?}", rig.world.log);
+    rig.read(reading("r3", &files(2, 3)));
+    rig.settle();
+    // The newer revision has the time of any rollout: its configuration may be what the pods wait for.
+    rig.pass_time(budget(3).deadline);
+    rig.settle();
+    assert_shows(&rig, 1, 1);
+    assert_eq!(rig.world.rejections[0].unit.revision.as_str(), "r3");
+    assert!(rig.world.is_free());
 }
