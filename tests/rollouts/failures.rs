@@ -301,27 +301,21 @@ fn what_failed_counts_until_it_is_back() {
     assert_eq!(observer.judge(ONE), Most { workloads: 1, pods: 1 });
 }
 
-/// What was held and is tried again goes back when it fails again, and can be undone when it succeeds.
+/// What was held and is tried again is held again when it fails again, and what was good is still known.
 #[test]
 fn what_is_held_and_tried_again_still_knows_what_was_good() {
     let site = Site::new("held-retry");
     let web = |image: &str| Web::new("web", image).uses("env").impatient();
     let repo = Repo::new(&files(&web("app:1"), "one", "app:1"));
     let hold = HASTY.replace("soak: 0s", "soak: 0s, onFailure: hold");
-    let (mut daemon, observer) = at_rest_within(&site, &repo, &hold, &["web", "api", "batch"]);
+    let (daemon, observer) = at_rest_within(&site, &repo, &hold, &["web", "api", "batch"]);
     push(&repo, &files(&web("app:2").fault("never-ready: \"true\""), "two", "app:1"), "Change both");
     await_rejection(&site, &["held", "web"]);
     site.await_free_budget();
-    let retry = || site.rhumb(&["rollout", "retry", "deploy/web"]).ends(0).says(&["retried: 2 objects"]);
-    retry();
+    site.rhumb(&["rollout", "retry", "deploy/web"]).ends(0).says(&["retried: 2 objects"]);
     // Its record is back before it fails again, and it is held again with all that was good.
     let told = await_rejection(&site, &["held", "web", "no progress"]);
     assert!(told.contains("\\\"good\\\":\\\""), "{told}");
-    daemon.stop();
-    let _next = site.configured(&site.configuration(repo.path(), HASTY));
-    retry();
-    await_image(&site, "web", "app:1");
-    site.await_data("env", "key", "one");
-    site.await_free_budget();
     observer.judge(BOUNDS);
+    drop(daemon);
 }
