@@ -13,7 +13,7 @@ use super::orders::{Answer, objects};
 use super::rejection::Rejection;
 use super::rolls::{After, Roll};
 use super::state::Engine;
-use super::{Live, Want};
+use super::{Live, RollPhase, Token, Want};
 use crate::health::Status;
 use crate::object::ObjectId;
 
@@ -27,7 +27,9 @@ impl Engine {
         let Some(known) = known else {
             return Answer::Now(format!("nothing to retry: nothing of {id} was rejected"));
         };
-        let recorded = self.rollouts.book.as_ref().is_some_and(|book| records(book, &known.unit));
+        // What is being written may take the record away.
+        let book = self.rollouts.book.as_ref().filter(|_| !self.rollouts.saving);
+        let recorded = book.is_some_and(|book| records(book, &known.unit));
         let words = format!("retried: {}, of which was said: {}", objects(&known.unit), known.cause);
         let keeps = !recorded && self.has_not_left(source, &known);
         let retrying = if keeps { &mut self.orders.restored } else { &mut self.orders.dropped };
@@ -143,31 +145,39 @@ impl Engine {
             let mut rejecting = self.sources[source].rejecting.iter();
             let rejected = rejecting.any(|one| one.unit.members.contains_key(id))
                 || self.entry(id).is_some_and(|entry| entry.instead.is_some());
-            if !rejected {
+            if !rejected && self.rollouts.rolls.get(id).is_some_and(|roll| roll.failed.is_some()) {
                 self.judge_anew(source, id);
             }
         }
     }
 
-    /// What failed and is still there is under way again. What its controller says of the old failure is not held
-    /// against it: the time that it has begins now.
+    /// What failed and is still there is under way again, also where this process has never seen it roll. What its
+    /// controller says of the old failure is not held against it: the time that it has begins now.
     fn judge_anew(&mut self, source: SourceId, id: &ObjectId) {
-        let Some(failed) = self.rollouts.rolls.get(id).and_then(|roll| roll.failed.clone()) else { return };
+        let Some(live) = self.shown(id) else { return };
+        let (Some(rolling), Some(shown)) = (live.rolling, live.release.as_ref().map(|release| release.hash))
+        else {
+            return;
+        };
+        let known = self.rollouts.rolls.get(id);
+        let failed = known.and_then(|roll| roll.failed.clone());
+        // It is judged already, or there is nothing to be judged.
+        let is_claimed = known.is_some_and(|roll| roll.claim.is_some());
+        if failed.is_none() && (is_claimed || rolling.phase == RollPhase::Settled) {
+            return;
+        }
+        // It may say something else for a moment, and then the same again.
+        let says = (live.health.status == Status::Failed).then(|| live.health.message.clone());
+        let (told, written) = (says.or(failed), Some(live.rv));
         self.rollouts.rolls.remove(id);
         self.show_roll(id);
-        // It may say something else for a moment, and then the same again.
-        let health = self.shown(id).map(|live| &live.health);
-        let told = health.filter(|health| health.status == Status::Failed);
-        let told = Some(told.map_or(failed, |health| health.message.clone()));
-        let shown = self.shown(id).and_then(|live| live.release.as_ref()).map(|release| release.hash);
-        let Some(shown) = shown else { return };
-        let pods = self.rollouts.rolls.get(id).map_or(0, |roll| roll.reserved);
+        let pods = self.rollouts.rolls.get(id).map_or(rolling.may_lose, |roll| roll.reserved);
         // A newer content asks for a claim of its own.
         let claim = self.claim(source, shown, pods);
-        if let Some(roll) = self.rollouts.rolls.get_mut(id) {
-            roll.claim.get_or_insert(claim);
-            (roll.blamed, roll.after) = (told, After::Failure);
-        }
+        let begun = || Roll::new(Token::Held, pods, Some(claim.clone()), written);
+        let roll = self.rollouts.rolls.entry(id.clone()).or_insert_with(begun);
+        roll.claim.get_or_insert(claim.clone());
+        (roll.blamed, roll.after) = (told, After::Failure);
         self.rollouts.stale = true;
         self.changed(id);
     }

@@ -252,6 +252,7 @@ impl Engine {
         let claims = book.claims.iter().filter(|(_, claim)| ours(&claim.applyset));
         let claims: Vec<(ObjectId, Claim)> = claims.map(|(id, claim)| (id.clone(), claim.clone())).collect();
         self.rollouts.recording.clear();
+        self.rollouts.saving = false;
         self.rollouts.book = Some(book);
         self.book_opened();
         self.orders.stale = true;
@@ -272,6 +273,12 @@ impl Engine {
         }
         self.judge_recorded(&opened);
         self.dirty.extend(opened);
+    }
+
+    /// What [`Engine::next_book`] told is on its way: until [`Engine::book`] is told again nobody knows what the budget
+    /// object says.
+    pub fn saving_book(&mut self) {
+        self.rollouts.saving = true;
     }
 
     /// Whether the cluster shows this content.

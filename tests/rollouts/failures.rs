@@ -308,14 +308,20 @@ fn what_is_held_and_tried_again_still_knows_what_was_good() {
     let web = |image: &str| Web::new("web", image).uses("env").impatient();
     let repo = Repo::new(&files(&web("app:1"), "one", "app:1"));
     let hold = HASTY.replace("soak: 0s", "soak: 0s, onFailure: hold");
-    let (daemon, observer) = at_rest_within(&site, &repo, &hold, &["web", "api", "batch"]);
+    let (mut daemon, observer) = at_rest_within(&site, &repo, &hold, &["web", "api", "batch"]);
     push(&repo, &files(&web("app:2").fault("never-ready: \"true\""), "two", "app:1"), "Change both");
     await_rejection(&site, &["held", "web"]);
     site.await_free_budget();
-    site.rhumb(&["rollout", "retry", "deploy/web"]).ends(0).says(&["retried: 2 objects"]);
+    let retry = || site.rhumb(&["rollout", "retry", "deploy/web"]).ends(0).says(&["retried: 2 objects"]);
+    retry();
     // Its record is back before it fails again, and it is held again with all that was good.
     let told = await_rejection(&site, &["held", "web", "no progress"]);
     assert!(told.contains("\\\"good\\\":\\\""), "{told}");
+    daemon.stop();
+    let _next = site.configured(&site.configuration(repo.path(), HASTY));
+    retry();
+    await_image(&site, "web", "app:1");
+    site.await_data("env", "key", "one");
+    site.await_free_budget();
     observer.judge(BOUNDS);
-    drop(daemon);
 }

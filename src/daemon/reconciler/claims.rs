@@ -98,6 +98,7 @@ impl Reconciler {
                 return self.rest_without_key();
             };
             self.keeper.call = Call::Busy;
+            self.engine.saving_book();
             let known = self.keeper.object.clone();
             self.spawn(async move {
                 let saved = cluster.save_budget(&namespace, known.as_ref(), &text).await;

@@ -166,6 +166,55 @@ fn what_is_tried_again_and_fails_again_goes_back() {
     assert!(rig.world.is_free());
 }
 
+/// The process before left the record of the unit in the budget object, and this one is just about to take it away.
+#[test]
+fn a_record_that_is_being_taken_away_is_made_again() {
+    let mut rig = held();
+    rig.world.book.units.push(rig.world.rejections[0].unit.clone());
+    rig.engine = rig.fresh(3);
+    rig.read(reading("r2", &files(2, 2)));
+    rig.engine.settle();
+    rig.deliver(usize::MAX);
+    rig.engine.advance(rig.now);
+    let next = rig.engine.next_book().expect("the record is taken away");
+    assert!(next.units.is_empty(), "{next:#?}");
+    rig.engine.saving_book();
+    rig.in_flight = Some(next.clone());
+    retry(&mut rig);
+    for _ in 0..30 {
+        rig.turn();
+    }
+    assert!(!is_tried_again(&rig), "nobody knows yet whether it is recorded");
+    rig.in_flight = None;
+    rig.world.book = next.clone();
+    rig.engine.book(next);
+    rig.settle();
+    assert!(is_tried_again(&rig), "{:#?}", rig.world.acknowledged);
+    rig.pass_time(budget(3).deadline);
+    rig.settle();
+    assert_shows(&rig, 1, 1);
+    assert!(rig.world.is_free());
+}
+
+/// All pods have the template, and none is available: nothing but the retry says that it is under way.
+#[test]
+fn what_is_everywhere_and_is_tried_again_goes_back() {
+    let mut rig = held();
+    let web = rig.world.things.get_mut(&workload("web")).unwrap();
+    (web.failed, web.phase) = (None, RollPhase::Recovering);
+    rig.engine = rig.fresh(3);
+    rig.read(reading("r2", &files(2, 2)));
+    rig.settle();
+    retry(&mut rig);
+    rig.settle();
+    assert!(is_tried_again(&rig), "{:#?}", rig.world.acknowledged);
+    assert_shows(&rig, 2, 2);
+    rig.pass_time(budget(3).deadline);
+    rig.settle();
+    assert_shows(&rig, 1, 1);
+    assert!(rig.world.is_free());
+}
+
 #[test]
 fn what_is_tried_again_and_succeeds_can_be_undone() {
     let mut rig = held();

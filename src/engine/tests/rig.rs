@@ -15,6 +15,8 @@ pub(super) struct Rig {
     pub(super) engine: Engine,
     pub(super) world: World,
     pub(super) now: Instant,
+    /// What the budget object will say, as long as its write is not answered.
+    pub(super) in_flight: Option<Book>,
     /// Contents that older revisions can still give.
     pub(super) history: BTreeMap<Hash, Shared>,
     /// All revisions, each with what it says.
@@ -27,6 +29,7 @@ impl Rig {
             engine: Engine::new(budget(most)),
             world: World::default(),
             now: Instant::now(),
+            in_flight: None,
             history: BTreeMap::new(),
             commits: Vec::new(),
         };
@@ -180,6 +183,9 @@ impl Rig {
 
     /// Writes the budget object.
     pub(super) fn keep_claims(&mut self) {
+        if self.in_flight.is_some() {
+            return;
+        }
         if let Some(book) = self.engine.next_book() {
             self.world.book = book.clone();
             self.engine.book(book);
