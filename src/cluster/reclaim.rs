@@ -3,14 +3,14 @@
 use http::Method;
 use serde_json::{Map, Value, json};
 
-use super::call::{Ask, Cluster};
+use super::call::{Answer, Ask, Cluster};
 use super::error::{Error, Fault, On};
 use super::kinds::Kind;
 use super::{FIELD_MANAGER, path};
 use crate::engine::Uid;
 use crate::object::{ObjectId, text_at};
 
-pub(super) const JSON_PATCH: &str = "application/json-patch+json";
+const JSON_PATCH: &str = "application/json-patch+json";
 
 /// The managers of client-side apply, whose `Update` entries hold what it had applied.
 const CLIENT_SIDE: [&str; 2] = ["kubectl-client-side-apply", "before-first-apply"];
@@ -36,16 +36,28 @@ impl Cluster {
         if text_at(&object, &["metadata", "uid"]) != &*uid.0 {
             return Err(Error::new(on, Fault::Stale));
         }
-        let version = text_at(&object, &["metadata", "resourceVersion"]);
         let entries = object["metadata"]["managedFields"].as_array().map_or(&[][..], Vec::as_slice);
         let Some(entries) = migrated(entries) else { return Ok(Reclaimed::Nothing) };
+        self.write_owners(kind, id, &object, &entries).await?;
+        Ok(Reclaimed::Taken)
+    }
+
+    /// Writes who owns which fields, into exactly the version that was read. No value changes.
+    pub(super) async fn write_owners(
+        &self,
+        kind: &Kind,
+        id: &ObjectId,
+        read: &Value,
+        entries: &[Value],
+    ) -> Result<Answer, Error> {
+        let version = text_at(read, &["metadata", "resourceVersion"]);
         let patch = json!([
             { "op": "replace", "path": "/metadata/managedFields", "value": entries },
             { "op": "replace", "path": "/metadata/resourceVersion", "value": version },
         ]);
         let url = path::query(path::object(kind, id), &[("fieldManager", FIELD_MANAGER)]);
-        self.ask(Ask::write(Method::PATCH, url, JSON_PATCH, patch.to_string().into_bytes(), on)).await?;
-        Ok(Reclaimed::Taken)
+        let (body, on) = (patch.to_string().into_bytes(), On::Object(id.clone()));
+        self.ask(Ask::write(Method::PATCH, url, JSON_PATCH, body, on)).await
     }
 }
 

@@ -4,15 +4,15 @@
 //! together with it. So it is made ours first, without any change of a value, and goes with the next apply. A dry run
 //! cannot write anything first: it leaves the strategy out, which moves no pod, and puts it into the answer.
 
-use http::Method;
 use serde_json::{Map, Value, json};
 
-use super::call::{Ask, Cluster};
+use super::FIELD_MANAGER;
+use super::call::Cluster;
 use super::error::{Error, Fault, On};
 use super::kinds::Kind;
-use super::reclaim::{JSON_PATCH, is_ours, union};
-use super::{FIELD_MANAGER, path};
-use crate::engine::{Guard, Rv, Uid};
+use super::reclaim::{is_ours, union};
+use super::wire::version;
+use crate::engine::{Guard, Rv};
 use crate::object::{GroupKind, ObjectId, at, text_at};
 
 /// What goes with the strategy that has it.
@@ -78,7 +78,7 @@ impl Cluster {
         body: &Value,
         guard: Guard,
     ) -> Result<Guard, Error> {
-        let (uid, version) = match &guard {
+        let (uid, seen) = match &guard {
             Guard::Absent => return Ok(guard),
             Guard::Uid(uid) => (uid, None),
             Guard::Exact(uid, version) => (uid, Some(*version)),
@@ -86,27 +86,18 @@ impl Cluster {
         let Some(field) = strategy_field(&id.group_kind(), body) else { return Ok(guard) };
         let on = On::Object(id.clone());
         let Some(live) = self.get(kind, id).await? else { return Err(Error::new(on, Fault::NoObject)) };
-        let shown = version_of(&live);
-        if text_at(&live, &["metadata", "uid"]) != &*uid.0 || version.is_some_and(|v| Some(v) != shown) {
+        let other = seen.is_some_and(|seen| seen != version_of(&live));
+        if text_at(&live, &["metadata", "uid"]) != &*uid.0 || other {
             return Err(Error::new(on, Fault::Stale));
         }
         let Some(entries) = owned(&live, field) else { return Ok(guard) };
-        let patch = json!([
-            { "op": "replace", "path": "/metadata/managedFields", "value": entries },
-            { "op": "replace", "path": "/metadata/resourceVersion",
-              "value": text_at(&live, &["metadata", "resourceVersion"]) },
-        ]);
-        let url = path::query(path::object(kind, id), &[("fieldManager", FIELD_MANAGER)]);
-        let body = patch.to_string().into_bytes();
-        let answer = self.ask(Ask::write(Method::PATCH, url, JSON_PATCH, body, on.clone())).await?;
-        let now: Value = answer.decode(&on)?;
-        let uid = Uid(uid.0.clone());
-        Ok(version_of(&now).map_or(Guard::Uid(uid.clone()), |version| Guard::Exact(uid, version)))
+        let now: Value = self.write_owners(kind, id, &live, &entries).await?.decode(&on)?;
+        Ok(Guard::Exact(uid.clone(), version_of(&now)))
     }
 }
 
-fn version_of(object: &Value) -> Option<Rv> {
-    text_at(object, &["metadata", "resourceVersion"]).parse().ok().map(Rv)
+fn version_of(object: &Value) -> Rv {
+    version(text_at(object, &["metadata", "resourceVersion"]))
 }
 
 /// The entries with all of a `rollingUpdate` in ours and in nobody else's; none where there is none.

@@ -160,9 +160,9 @@ struct Work {
 
 impl Work {
     fn step(&self, memory: &mut Memory, lock: &Lock, last: Option<Pass>) -> Result<Step, Error> {
-        self.recall(memory)?;
         let repository = self.store.repository()?;
         let mut odb = repository.odb().map_err(|error| self.store.judged(&error))?;
+        self.recall(memory, &odb)?;
         let Some(pass) = self.pass(memory, &mut odb)? else { return Ok(Step::Again(None)) };
         if pass.files.is_empty() && pass.refusals.is_empty() {
             return Err(Error::Empty { place: self.place.clone(), within: "the folder".to_owned() });
@@ -209,18 +209,15 @@ impl Work {
     }
 
     /// Drops what was known of a store that is no more, and reads what an earlier process had shown.
-    fn recall(&self, memory: &mut Memory) -> Result<(), Error> {
+    fn recall(&self, memory: &mut Memory, odb: &Odb<'_>) -> Result<(), Error> {
         let metadata = fs::metadata(self.store.path()).map_err(|error| Error::State {
             path: self.store.path().to_owned(),
             doing: "cannot read",
             error,
         })?;
         let identity = Some((metadata.dev(), metadata.ino(), metadata.created().ok()));
-        let kept = match &memory.shown {
-            Some(shown) => self.store.has(&shown.revision)?,
-            None => true,
-        };
-        if memory.store != identity || !kept {
+        let is_here = |shown: &Shown| Oid::from_str(shown.revision.as_str()).is_ok_and(|id| odb.exists(id));
+        if memory.store != identity || !memory.shown.as_ref().is_none_or(is_here) {
             *memory = Memory { store: identity, shown: self.remembered()?, ..Memory::default() };
         }
         Ok(())

@@ -225,13 +225,6 @@ impl Store {
         }
     }
 
-    /// Whether the commit of a revision is here.
-    pub(super) fn has(&self, revision: &Revision) -> Result<bool, Error> {
-        let repository = self.repository()?;
-        let odb = repository.odb().map_err(|error| self.judged(&error))?;
-        Ok(Oid::from_str(revision.as_str()).is_ok_and(|id| odb.exists(id)))
-    }
-
     /// Whether every object of a revision is here; contents are not read.
     pub(super) fn holds(&self, revision: &Revision) -> bool {
         let Ok(repository) = self.repository() else { return false };

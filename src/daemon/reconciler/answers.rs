@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot};
 
 use super::Reconciler;
@@ -61,13 +61,12 @@ impl Reconciler {
     /// Whoever has gone away meanwhile gets no answer.
     pub(super) fn answer(&mut self, question: Question) {
         let (now, at) = (Instant::now(), Timestamp::now());
-        let rest = SignedDuration::try_from(self.timers.resync.saturating_duration_since(now));
         let depth = self.queue.depth();
         let beside = Beside {
             open: &self.open,
             places: &self.places,
             since: self.since,
-            next_resync: rest.map_or(at, |rest| at.saturating_add(rest).unwrap_or(at)),
+            next_resync: self.next_resync(now, at),
             queue: depth.ready + depth.processing,
             unfinished: self.queue.unfinished(now),
             now: (now, at),

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use jiff::{SignedDuration, Timestamp};
 use tokio::sync::watch;
 
 use super::Reconciler;
@@ -44,6 +45,12 @@ impl Reconciler {
         (self.telling.rest, self.telling.due) = (Some(now + PAUSE), None);
     }
 
+    /// When everything is looked at again, at the latest.
+    pub(super) fn next_resync(&self, now: Instant, at: Timestamp) -> Timestamp {
+        let wait = self.timers.resync.saturating_duration_since(now);
+        at + SignedDuration::try_from(wait).unwrap_or_default()
+    }
+
     fn summary(&self, now: Instant) -> Summary {
         let sources = self.engine.sources().iter().map(|source| Following {
             name: source.name.clone(),
@@ -51,8 +58,7 @@ impl Reconciler {
             incomplete: source.incomplete.is_some(),
         });
         let open = self.open.values().filter(|reason| !reason.is_as_asked());
-        let wait = self.timers.resync.saturating_duration_since(now);
-        let resync = jiff::Timestamp::now() + jiff::SignedDuration::try_from(wait).unwrap_or_default();
+        let resync = self.next_resync(now, Timestamp::now());
         Summary {
             sources: sources.collect(),
             objects: self.engine.entries().filter(|(_, entry)| !entry.wants.is_empty()).count(),

@@ -146,6 +146,15 @@ fn mend(rig: &mut Rig) {
     rig.world.announce(&workload("web"));
 }
 
+/// What is tried again has the time of any rollout.
+#[track_caller]
+fn assert_fails_again_and_goes_back(rig: &mut Rig) {
+    rig.pass_time(budget(3).deadline);
+    rig.settle();
+    assert_shows(rig, 1, 1);
+    assert!(rig.world.is_free());
+}
+
 fn is_tried_again(rig: &Rig) -> bool {
     rig.world.rejections.is_empty()
         && rig.world.acknowledged.iter().any(|one| one.outcome.starts_with("retried"))
@@ -190,10 +199,7 @@ fn a_record_that_is_being_taken_away_is_made_again() {
     rig.engine.book(next);
     rig.settle();
     assert!(is_tried_again(&rig), "{:#?}", rig.world.acknowledged);
-    rig.pass_time(budget(3).deadline);
-    rig.settle();
-    assert_shows(&rig, 1, 1);
-    assert!(rig.world.is_free());
+    assert_fails_again_and_goes_back(&mut rig);
 }
 
 /// All pods have the template, and none is available: nothing but the retry says that it is under way.
@@ -209,10 +215,7 @@ fn what_is_everywhere_and_is_tried_again_goes_back() {
     rig.settle();
     assert!(is_tried_again(&rig), "{:#?}", rig.world.acknowledged);
     assert_shows(&rig, 2, 2);
-    rig.pass_time(budget(3).deadline);
-    rig.settle();
-    assert_shows(&rig, 1, 1);
-    assert!(rig.world.is_free());
+    assert_fails_again_and_goes_back(&mut rig);
 }
 
 #[test]
