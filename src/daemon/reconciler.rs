@@ -365,13 +365,13 @@ impl Reconciler {
             self.enqueue();
         }
         self.ask(batch);
+        self.tell_summary(now);
         self.keep_inventories();
         self.keep_budget();
         self.follow_pods();
         self.follow_nodes();
         self.keep_configs();
         self.pin();
-        self.tell_summary(now);
         if let Some(objects) = looked {
             let ms = format_args!("{:.1}", now.elapsed().as_secs_f64() * 1e3);
             tracing::debug!(objects, ms, "looked at everything");
