@@ -35,7 +35,7 @@ mod tasks;
 pub use inventory::{PendingPrune, acknowledged, confirmed, pending_prunes, rejections, unlisted};
 pub use pass::{Ending, Pass};
 pub use preview::{PreviewError, preview, preview_of};
-pub use reconciler::{Inquiries, Reconciler, Until};
+pub use reconciler::{Fetch, Inquiries, Reconciler, Until};
 pub use setup::{Files, Setup, SourceSetup};
 pub use tasks::Fatal;
 

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-pub use self::answers::Inquiries;
+pub use self::answers::{Fetch, Inquiries};
 use self::channels::Channels;
 use self::claims::Keeper;
 use self::configs::Configs;

@@ -1,20 +1,23 @@
 //! The routes, and what an answer looks like.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, Request, State};
 use axum::http::{HeaderValue, Method, StatusCode, header};
-use axum::middleware::{Next, from_fn};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{any, get};
 use axum::{Json, Router};
 use serde::Serialize;
 use serde_json::json;
 use tokio::sync::watch;
 
+use super::guard::{Guard, guarded};
+use super::hook::{Hooks, hook};
 use crate::cluster::Measures;
-use crate::daemon::Inquiries;
+use crate::daemon::{Fetch, Inquiries};
 use crate::object::{GroupKind, ObjectId};
 use crate::pulse::Pulses;
 use crate::queue;
@@ -34,8 +37,30 @@ const HEADERS: [(header::HeaderName, HeaderValue); 4] = [
     (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
 ];
 
-/// All routes.
-pub fn router(process: Process) -> Router {
+/// At which door somebody asks.
+#[derive(Clone, Debug)]
+pub enum Door {
+    /// The Unix socket: who may connect may ask.
+    Socket,
+    /// TCP.
+    Network(Guard),
+    /// That of the kubelet: everybody may ask whether it lives and is ready, and hears nothing else.
+    Probes,
+}
+
+/// All that is answered at a door.
+pub fn router(process: Process, hooks: Arc<Hooks>, door: Door) -> Router {
+    let questions = match door {
+        Door::Socket => questions(process.clone()),
+        Door::Network(guard) => questions(process.clone()).layer(from_fn_with_state(guard, guarded)),
+        Door::Probes => return probes(process).layer(from_fn(described)),
+    };
+    let heard = Router::new().route("/hook/{source}", any(hook)).with_state((hooks, process));
+    // Webhooks show by their signature who they are.
+    questions.merge(heard).layer(from_fn(described))
+}
+
+fn questions(process: Process) -> Router {
     Router::new()
         .route("/livez", get(live))
         .route("/readyz", get(ready))
@@ -43,9 +68,29 @@ pub fn router(process: Process) -> Router {
         .route("/v1/status", get(status))
         .route("/v1/objects", get(objects))
         .route("/v1/objects/{kind}/{namespace}/{name}", get(object))
-        .fallback(async || Failed(StatusCode::NOT_FOUND, "there is no such page".to_owned()))
-        .layer(from_fn(answered))
+        .fallback(nowhere)
+        .layer(from_fn(asked_only))
         .with_state(process)
+}
+
+fn probes(process: Process) -> Router {
+    let bare = async |answer: Result<&'static str, Failed>| {
+        answer.map_err(|failed| Failed::new(failed.0, "not now"))
+    };
+    let (living, being_ready) = (
+        async move |state: State<Process>| bare(live(state).await).await,
+        async move |state: State<Process>| bare(ready(state).await).await,
+    );
+    Router::new()
+        .route("/livez", get(living))
+        .route("/readyz", get(being_ready))
+        .fallback(nowhere)
+        .layer(from_fn(asked_only))
+        .with_state(process)
+}
+
+async fn nowhere() -> Failed {
+    Failed::new(StatusCode::NOT_FOUND, "there is no such page")
 }
 
 /// Whom the routes ask.
@@ -67,25 +112,49 @@ impl Process {
         self.running.borrow().clone().ok_or_else(none)
     }
 
+    /// Hints that a source has something new; none while no loop answers.
+    pub(super) async fn fetch(&self, source: &str) -> Option<Fetch> {
+        asked(self.inquiries().ok()?.fetch(source)).await.ok()
+    }
+
     async fn status(&self) -> Result<Status, Failed> {
         asked(self.inquiries()?.status()).await
     }
 }
 
 /// Refuses all that is no question, whatever it is about.
-async fn answered(request: Request, next: Next) -> Response {
-    let mut response = if matches!(*request.method(), Method::GET | Method::HEAD) {
-        next.run(request).await
-    } else {
-        let only = [(header::ALLOW, HeaderValue::from_static("GET, HEAD"))];
-        (only, Failed(StatusCode::METHOD_NOT_ALLOWED, "nothing is changed here".to_owned())).into_response()
-    };
-    response.headers_mut().extend(HEADERS);
+async fn asked_only(request: Request, next: Next) -> Response {
+    if matches!(*request.method(), Method::GET | Method::HEAD) {
+        return next.run(request).await;
+    }
+    let only = [(header::ALLOW, HeaderValue::from_static("GET, HEAD"))];
+    (only, Failed::new(StatusCode::METHOD_NOT_ALLOWED, "nothing is changed here")).into_response()
+}
+
+/// Adds what each answer says about itself, unless it says otherwise.
+async fn described(request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    for (name, value) in HEADERS {
+        response.headers_mut().entry(name).or_insert(value);
+    }
     response
 }
 
 /// An answer that tells why there is none.
-struct Failed(StatusCode, String);
+#[derive(Debug)]
+pub(super) struct Failed(StatusCode, String);
+
+impl Failed {
+    /// With a status and why.
+    pub(super) fn new(status: StatusCode, why: &str) -> Self {
+        Self(status, why.to_owned())
+    }
+}
+
+/// An answer to what is done later.
+pub(super) fn accepted(message: &str) -> Json<serde_json::Value> {
+    Json(json!({ "apiVersion": VERSION, "kind": "Accepted", "message": message }))
+}
 
 impl IntoResponse for Failed {
     fn into_response(self) -> Response {

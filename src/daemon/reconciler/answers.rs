@@ -5,6 +5,7 @@ use std::time::Instant;
 use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot};
 
+use super::super::feed::Order;
 use super::Reconciler;
 use crate::object::ObjectId;
 use crate::report::{self, Beside, Filter, Metrics, ObjectStatus, Status};
@@ -14,6 +15,16 @@ pub(super) enum Question {
     Status(oneshot::Sender<Status>),
     Objects(Filter, oneshot::Sender<Vec<ObjectStatus>>),
     Object(ObjectId, oneshot::Sender<Option<ObjectStatus>>),
+    Fetch(String, oneshot::Sender<Fetch>),
+}
+
+/// What came of a hint from outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fetch {
+    /// The source is looked at, as soon as what is being done with it is done.
+    Begun,
+    /// There is no such source.
+    NoSource,
 }
 
 /// Asks a running reconciler. Costs nothing while nobody asks; each question has none as its answer once the loop has
@@ -38,6 +49,11 @@ impl Inquiries {
     /// One object; the inner none where no source of the process knows it.
     pub async fn object(&self, id: ObjectId) -> Option<Option<ObjectStatus>> {
         self.ask(|answer| Question::Object(id, answer)).await
+    }
+
+    /// Hints that a source has something new. It is looked at, as ever, and nothing else follows from that.
+    pub async fn fetch(&self, source: &str) -> Option<Fetch> {
+        self.ask(|answer| Question::Fetch(source.to_owned(), answer)).await
     }
 
     /// What the loop counts.
@@ -77,6 +93,18 @@ impl Reconciler {
                 drop(answer.send(report::objects(&self.engine, &beside, &filter)));
             }
             Question::Object(id, answer) => drop(answer.send(report::object_of(&self.engine, &beside, &id))),
+            Question::Fetch(name, answer) => drop(answer.send(self.hint(&name))),
         }
+    }
+
+    /// A feed that has not begun begins with a look, and one that is told a thousand things more looks anyway.
+    fn hint(&self, name: &str) -> Fetch {
+        let Some(source) = self.engine.sources().iter().position(|source| *source.name == *name) else {
+            return Fetch::NoSource;
+        };
+        if let Some(feed) = &self.feeds[source] {
+            let _ = feed.try_send(Order::Hint);
+        }
+        Fetch::Begun
     }
 }
