@@ -12,6 +12,7 @@ mod parents;
 mod pods;
 mod reading;
 mod summary;
+mod views;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -41,7 +42,7 @@ use super::setup::{Files, Setup};
 use super::tasks::{Fatal, Tasks};
 use crate::cluster::{InformerEvent, News, Scaler, applyset_id};
 use crate::engine::{Engine, Judgement, Live, Reason, Source, SourceId};
-use crate::object::{GroupKind, Hash, ObjectId};
+use crate::object::{GroupKind, Hash, ObjectId, Revision};
 use crate::pulse::Pulse;
 use crate::queue::Queue;
 use crate::report::{Metrics, Told};
@@ -94,6 +95,8 @@ pub struct Reconciler {
     watched: Watched,
     namespace: String,
     places: Vec<String>,
+    /// Since when each source follows its revision.
+    taken: BTreeMap<SourceId, (Revision, jiff::Timestamp)>,
     ledgers: Vec<Ledger>,
     keeper: Keeper,
     followers: Followers,
@@ -190,6 +193,7 @@ impl Reconciler {
             watched,
             namespace: setup.namespace,
             places,
+            taken: BTreeMap::new(),
             pending_feeds,
             unknown: BTreeSet::new(),
             read: BTreeSet::new(),

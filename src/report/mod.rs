@@ -6,6 +6,7 @@
 //!
 //! **Invariant:** decides nothing.
 
+mod compared;
 mod metrics;
 mod notify;
 mod phase;
@@ -15,11 +16,12 @@ mod watchdog;
 
 use std::fmt;
 
+pub use compared::{Compared, Differing};
 pub use metrics::{MEDIA_TYPE, Metrics, Process};
 pub use phase::{PHASES, Phase};
 pub use status::{
-    Beside, Filter, Named, ObjectStatus, ProcessStatus, QueueStatus, RollStatus, RolloutStatus, Share,
-    SourceStatus, Status, VERSION, object_of, objects, status,
+    Beside, CommitStatus, Filter, Named, ObjectStatus, ProcessStatus, QueueStatus, RollStatus, RolloutStatus,
+    Share, SourceStatus, Status, VERSION, object_of, objects, status,
 };
 
 use crate::engine::Reason;

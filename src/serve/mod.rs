@@ -12,6 +12,7 @@ mod guard;
 mod hook;
 mod kept;
 mod listener;
+mod page;
 mod patient;
 mod routes;
 mod secret;

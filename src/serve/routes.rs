@@ -10,21 +10,28 @@ use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
 use axum::{Json, Router};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::sync::watch;
 
 use super::guard::{Guard, guarded};
 use super::hook::{Hooks, hook};
+use super::page;
 use crate::cluster::Measures;
 use crate::daemon::{Fetch, Inquiries};
 use crate::object::{GroupKind, ObjectId};
 use crate::pulse::Pulses;
 use crate::queue;
-use crate::report::{self, Filter, MEDIA_TYPE, Metrics, ObjectStatus, Service, Status, VERSION};
+use crate::report::{
+    self, Compared, Differing, Filter, MEDIA_TYPE, Metrics, ObjectStatus, Service, Status, VERSION,
+};
 
 /// The loop answers within milliseconds: one that takes longer is stuck.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The longest time that comparing with the cluster may take, and with whom.
+const COMPARISON: Duration = Duration::from_mins(1);
+const SERVER: &str = "the API server";
 
 /// What stands for the namespace of a cluster-scoped object.
 const NO_NAMESPACE: &str = "-";
@@ -68,6 +75,12 @@ fn questions(process: Process) -> Router {
         .route("/v1/status", get(status))
         .route("/v1/objects", get(objects))
         .route("/v1/objects/{kind}/{namespace}/{name}", get(object))
+        .route("/v1/diff", get(diff))
+        .route("/openapi.json", get(described_by))
+        .route("/", get(page::index))
+        .route("/page.js", get(page::script))
+        .route("/page.css", get(page::style))
+        .route("/icon.svg", get(page::icon))
         .fallback(nowhere)
         .layer(from_fn(asked_only))
         .with_state(process)
@@ -181,15 +194,74 @@ struct OneObject {
     object: ObjectStatus,
 }
 
+/// One object beside what is asked for.
+#[derive(Serialize)]
+struct ComparedObject {
+    #[serde(flatten)]
+    object: OneObject,
+    #[serde(flatten)]
+    compared: Compared,
+}
+
+/// What is not as asked for.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Difference {
+    api_version: &'static str,
+    kind: &'static str,
+    items: Vec<Differing>,
+    more: usize,
+}
+
+/// How an object is shown.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Look {
+    view: Option<View>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum View {
+    /// As YAML, beside what is asked for.
+    Yaml,
+}
+
+/// Whose differences are asked for.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OfSource {
+    source: Option<String>,
+}
+
 async fn asked<T>(answer: impl Future<Output = Option<T>>) -> Result<T, Failed> {
-    match tokio::time::timeout(PATIENCE, answer).await {
+    asked_within(PATIENCE, "the loop", answer).await
+}
+
+async fn asked_within<T>(
+    time: Duration,
+    who: &str,
+    answer: impl Future<Output = Option<T>>,
+) -> Result<T, Failed> {
+    match tokio::time::timeout(time, answer).await {
         Ok(Some(answer)) => Ok(answer),
-        Ok(None) => Err(Failed(StatusCode::SERVICE_UNAVAILABLE, "the loop has ended".to_owned())),
+        Ok(None) => Err(Failed::new(StatusCode::SERVICE_UNAVAILABLE, "the loop has ended")),
         Err(_) => {
-            let why = format!("the loop has not answered for {} s", PATIENCE.as_secs());
+            let why = format!("{who} has not answered for {} s", time.as_secs());
             Err(Failed(StatusCode::SERVICE_UNAVAILABLE, why))
         }
     }
+}
+
+/// A question that is understood, or which of its parameters is not.
+fn understood<T>(question: Result<Query<T>, QueryRejection>) -> Result<T, Failed> {
+    let Query(question) =
+        question.map_err(|rejection| Failed(StatusCode::BAD_REQUEST, rejection.body_text()))?;
+    Ok(question)
+}
+
+async fn described_by() -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "application/json")], include_str!("openapi.json"))
 }
 
 /// Alive is what makes progress: the loop, what reads each source, and each watch.
@@ -246,7 +318,7 @@ async fn objects(
     State(process): State<Process>,
     filter: Result<Query<Filter>, QueryRejection>,
 ) -> Result<Json<Objects>, Failed> {
-    let Query(filter) = filter.map_err(|rejection| Failed(StatusCode::BAD_REQUEST, rejection.body_text()))?;
+    let filter = understood(filter)?;
     let items = asked(process.inquiries()?.objects(filter)).await?;
     Ok(Json(Objects { api_version: VERSION, kind: "ObjectList", items }))
 }
@@ -254,10 +326,35 @@ async fn objects(
 async fn object(
     State(process): State<Process>,
     Path((kind, namespace, name)): Path<(String, String, String)>,
-) -> Result<Json<OneObject>, Failed> {
+    look: Result<Query<Look>, QueryRejection>,
+) -> Result<Response, Failed> {
+    let look = understood(look)?;
     let namespace = (namespace != NO_NAMESPACE).then_some(namespace);
     let id = ObjectId::new(&GroupKind::parse(&kind), namespace.as_deref(), &name);
-    let found = asked(process.inquiries()?.object(id.clone())).await?;
     let none = || Failed(StatusCode::NOT_FOUND, format!("no source of this process knows {id}"));
-    Ok(Json(OneObject { api_version: VERSION, object: found.ok_or_else(none)? }))
+    let inquiries = process.inquiries()?;
+    let one = |object| OneObject { api_version: VERSION, object };
+    if look.view == Some(View::Yaml) {
+        let compared = inquiries.compared(id.clone());
+        let (object, compared) = asked_within(COMPARISON, SERVER, compared).await?.ok_or_else(none)?;
+        return Ok(Json(ComparedObject { object: one(object), compared }).into_response());
+    }
+    let found = asked(inquiries.object(id.clone())).await?;
+    Ok(Json(one(found.ok_or_else(none)?)).into_response())
+}
+
+async fn diff(
+    State(process): State<Process>,
+    of: Result<Query<OfSource>, QueryRejection>,
+) -> Result<Json<Difference>, Failed> {
+    let source = understood(of)?.source;
+    let inquiries = process.inquiries()?;
+    if let Some(name) = &source {
+        let status = asked(inquiries.status()).await?;
+        if !status.sources.iter().any(|known| known.name == *name) {
+            return Err(Failed(StatusCode::NOT_FOUND, format!("there is no source {name}")));
+        }
+    }
+    let (items, more) = asked_within(COMPARISON, SERVER, inquiries.differing(source)).await?;
+    Ok(Json(Difference { api_version: VERSION, kind: "Difference", items, more }))
 }

@@ -1,20 +1,29 @@
 //! Answers to those who ask where things stand, from the engine's facts of this very moment.
 
+use std::sync::Arc;
 use std::time::Instant;
 
+use futures::{StreamExt as _, stream};
 use jiff::Timestamp;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use super::super::feed::Order;
 use super::Reconciler;
+use super::views::Glance;
 use crate::object::ObjectId;
-use crate::report::{self, Beside, Filter, Metrics, ObjectStatus, Status};
+use crate::report::{self, Beside, Compared, Differing, Filter, Metrics, ObjectStatus, Status};
+
+/// So many objects are compared for one answer, and so many at a time for all.
+const COMPARED: usize = 50;
+const COMPARING: usize = 4;
 
 /// A question, with where its answer goes.
 pub(super) enum Question {
     Status(oneshot::Sender<Status>),
     Objects(Filter, oneshot::Sender<Vec<ObjectStatus>>),
     Object(ObjectId, oneshot::Sender<Option<ObjectStatus>>),
+    Glance(ObjectId, oneshot::Sender<Option<(ObjectStatus, Glance)>>),
+    Differing(Option<String>, oneshot::Sender<Vec<(ObjectStatus, Glance)>>),
     Fetch(String, oneshot::Sender<Fetch>),
 }
 
@@ -33,6 +42,8 @@ pub enum Fetch {
 pub struct Inquiries {
     questions: mpsc::Sender<Question>,
     metrics: Metrics,
+    /// Objects that may be compared at a time: what people look at keeps nothing else from the API server.
+    comparing: Arc<Semaphore>,
 }
 
 impl Inquiries {
@@ -49,6 +60,33 @@ impl Inquiries {
     /// One object; the inner none where no source of the process knows it.
     pub async fn object(&self, id: ObjectId) -> Option<Option<ObjectStatus>> {
         self.ask(|answer| Question::Object(id, answer)).await
+    }
+
+    /// One object beside what is asked for, masked; the inner none where no source of the process knows it.
+    pub async fn compared(&self, id: ObjectId) -> Option<Option<(ObjectStatus, Compared)>> {
+        let found = self.ask(|answer| Question::Glance(id, answer)).await?;
+        Some(match found {
+            Some((status, glance)) => Some((status, self.compare(glance).await)),
+            None => None,
+        })
+    }
+
+    /// The objects of a source, or of all, that are not as asked for, with what would change; and how many more there
+    /// are that were not compared.
+    pub async fn differing(&self, source: Option<String>) -> Option<(Vec<Differing>, usize)> {
+        let mut found = self.ask(|answer| Question::Differing(source, answer)).await?;
+        let more = found.len().saturating_sub(COMPARED);
+        found.truncate(COMPARED);
+        let compared = stream::iter(found).map(async |(object, glance)| {
+            let Compared { difference, note, .. } = self.compare(glance).await;
+            Differing { object, difference, note }
+        });
+        Some((compared.buffered(COMPARING).collect().await, more))
+    }
+
+    async fn compare(&self, glance: Glance) -> Compared {
+        let _permit = self.comparing.acquire().await;
+        glance.compare().await
     }
 
     /// Hints that a source has something new. It is looked at, as ever, and nothing else follows from that.
@@ -71,7 +109,8 @@ impl Inquiries {
 impl Reconciler {
     /// A way to ask it while it runs.
     pub fn inquiries(&self) -> Inquiries {
-        Inquiries { questions: self.channels.questions.clone(), metrics: self.metrics.clone() }
+        let comparing = Arc::new(Semaphore::new(COMPARING));
+        Inquiries { questions: self.channels.questions.clone(), metrics: self.metrics.clone(), comparing }
     }
 
     /// Whoever has gone away meanwhile gets no answer.
@@ -81,6 +120,8 @@ impl Reconciler {
         let beside = Beside {
             open: &self.open,
             places: &self.places,
+            taken: &self.taken,
+            metrics: &self.metrics,
             since: self.since,
             next_resync: self.next_resync(now, at),
             queue: depth.ready + depth.processing,
@@ -93,6 +134,19 @@ impl Reconciler {
                 drop(answer.send(report::objects(&self.engine, &beside, &filter)));
             }
             Question::Object(id, answer) => drop(answer.send(report::object_of(&self.engine, &beside, &id))),
+            Question::Glance(id, answer) => {
+                let status = report::object_of(&self.engine, &beside, &id);
+                drop(answer.send(status.map(|status| (status, self.glance(&id)))));
+            }
+            Question::Differing(source, answer) => {
+                let all = report::objects(&self.engine, &beside, &Filter { source, ..Filter::default() });
+                let differ = all.into_iter().filter(|object| self.may_differ(object));
+                drop(
+                    answer.send(
+                        differ.map(|object| (object.clone(), self.glance(&object.object.id()))).collect(),
+                    ),
+                );
+            }
             Question::Fetch(name, answer) => drop(answer.send(self.hint(&name))),
         }
     }

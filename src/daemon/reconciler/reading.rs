@@ -28,6 +28,9 @@ impl Reconciler {
             .collect();
         if let Some(revision) = &reading.revision {
             tracing::info!(source = %self.engine.source(source).name, %revision, files = reading.files.len(), "read");
+            if self.taken.get(&source).is_none_or(|(known, _)| known != revision) {
+                self.taken.insert(source, (revision.clone(), jiff::Timestamp::now()));
+            }
         }
         let known = &self.engine.source(source).refused;
         let refused = reading.refused.iter().filter(|found| !known.contains(found));
