@@ -38,7 +38,7 @@ pub use events::write_events;
 pub use inventory::{PendingPrune, acknowledged, confirmed, pending_prunes, rejections, unlisted};
 pub use pass::{Ending, Pass};
 pub use preview::{PreviewError, preview, preview_of};
-pub use reconciler::{Inquiries, Reconciler, Until};
+pub use reconciler::{Fetch, Inquiries, Reconciler, Until};
 pub use setup::{Files, Setup, SourceSetup};
 pub use tasks::Fatal;
 

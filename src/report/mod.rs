@@ -7,6 +7,7 @@
 //!
 //! **Invariant:** decides nothing.
 
+mod compared;
 mod metrics;
 mod notice;
 mod notify;
@@ -18,13 +19,14 @@ mod watchdog;
 
 use std::fmt;
 
+pub use compared::{Compared, Differing};
 pub use metrics::{Ended, MEDIA_TYPE, Metrics, Process};
 pub use notice::{Draft, Happening, Notice, Notices, Recorder, Regarding};
 pub use phase::{PHASES, Phase};
 pub use stand::Stand;
 pub use status::{
-    Beside, Filter, Named, ObjectStatus, ProcessStatus, QueueStatus, RollStatus, RolloutStatus, Share,
-    SourceStatus, SourceTimes, Status, VERSION, object_of, objects, status, unwell,
+    Beside, CommitStatus, Filter, Named, ObjectStatus, ProcessStatus, QueueStatus, RollStatus, RolloutStatus,
+    Share, SourceStatus, SourceTimes, Status, VERSION, object_of, objects, status, unwell,
 };
 
 use crate::engine::Reason;
