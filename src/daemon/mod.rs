@@ -32,7 +32,7 @@ mod reconciler;
 mod setup;
 mod tasks;
 
-pub use inventory::{PendingPrune, acknowledged, confirmed, pending_prunes, rejections, unlisted};
+pub use inventory::{PendingPrune, acknowledged, confirmed, pending_prunes, place, rejections, unlisted};
 pub use pass::{Ending, Pass};
 pub use preview::{PreviewError, preview, preview_of};
 pub use reconciler::{Inquiries, Reconciler, Until};
