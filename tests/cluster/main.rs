@@ -37,6 +37,7 @@ mod secrets;
 mod service;
 mod serving;
 mod state;
+mod status;
 mod steps;
 mod support;
 mod thread;
