@@ -15,7 +15,6 @@ mod listener;
 mod page;
 mod patient;
 mod routes;
-mod secret;
 mod socket;
 mod tls;
 
