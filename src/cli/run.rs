@@ -14,9 +14,9 @@ use super::signals::{Hangup, Signals};
 use super::{CommandError, Exit, Terminal, session, settings};
 use crate::cluster::Cluster;
 use crate::config::Config;
-use crate::daemon::{Inquiries, Reconciler, SourceSetup, Until};
+use crate::daemon::{self, Inquiries, Reconciler, SourceSetup, Until};
 use crate::object::{Class, ObjectId};
-use crate::report::{self, Service, Summary, Told, Topic};
+use crate::report::{self, Recorder, Service, Summary, Told, Topic};
 use crate::serve::{self, Door, Guard, Hooks, Place, Process};
 
 /// How long the end waits for what still runs.
@@ -98,18 +98,21 @@ async fn follow(
     let _watchdog = report::watchdog(service.clone(), cluster.pulses().clone(), interval)
         .map_err(|error| CommandError::new(Class::Internal, format!("no thread can be started: {error}")))?;
     let (running, seen) = watch::channel(None);
-    answer(&config, &cluster, seen, (service, stop));
+    let recorder = Recorder::new(jiff::Timestamp::now());
+    answer(&config, &cluster, (seen, recorder.clone()), (service, stop));
     let Some(state) = stop.run_until_cancelled(patient_state(&config, &cluster, service)).await else {
         return Ok(Exit::Done);
     };
     let _credentials = AbortOnDropHandle::new(tokio::spawn(cluster.follow_credentials(CREDENTIALS)));
+    let events = daemon::write_events(cluster.clone(), config.namespace.clone(), recorder.clone());
+    let _events = AbortOnDropHandle::new(tokio::spawn(events));
     let (listener, mut told) = mpsc::unbounded_channel();
     let log = tokio::spawn(async move {
         while let Some((id, told)) = told.recv().await {
             report::log(&id, &told);
         }
     });
-    let daemon = Daemon { typed, cluster, state: state?, signals, service, listener, running };
+    let daemon = Daemon { typed, cluster, state: state?, signals, service, listener, running, recorder };
     let ended = loop {
         match daemon.follow(&config).await {
             Ok(Some(newer)) => config = *newer,
@@ -128,12 +131,12 @@ async fn follow(
 fn answer(
     config: &Config,
     cluster: &Cluster,
-    running: watch::Receiver<Option<Inquiries>>,
+    (running, recorder): (watch::Receiver<Option<Inquiries>>, Recorder),
     (service, stop): (&Service, &CancellationToken),
 ) {
     let spec = &config.serve;
     let (pulses, calls) = (cluster.pulses().clone(), cluster.measures().clone());
-    let process = Process { running, pulses, calls, service: service.clone() };
+    let process = Process { running, pulses, calls, service: service.clone(), recorder };
     let hooks = Hooks::new(spec.hook_secret.clone());
     let guard = || Guard::new(&spec.hosts, spec.token.clone());
     let socket = spec.socket.clone().map(|path| (Place::Socket(path), Door::Socket));
@@ -155,6 +158,8 @@ struct Daemon<'a> {
     listener: mpsc::UnboundedSender<(ObjectId, Told)>,
     /// Who answers now.
     running: watch::Sender<Option<Inquiries>>,
+    /// What happens, over all configurations.
+    recorder: Recorder,
 }
 
 impl Daemon<'_> {
@@ -165,7 +170,8 @@ impl Daemon<'_> {
         let (summary, summaries) = watch::channel(Summary::default());
         let teller = AbortOnDropHandle::new(tokio::spawn(tell(self.service.clone(), summaries)));
         let stop = self.signals.stop().child_token();
-        let reconciler = Reconciler::new(setup, Until::Stopped, self.listener.clone()).summed_up(summary);
+        let reconciler = Reconciler::new(setup, Until::Stopped, self.listener.clone());
+        let reconciler = reconciler.summed_up(summary).recorded(self.recorder.clone());
         self.running.send_replace(Some(reconciler.inquiries()));
         let mut running = std::pin::pin!(reconciler.run(stop.clone()));
         let mut next = None;

@@ -7,6 +7,7 @@ mod conclusion;
 mod configs;
 mod dispatch;
 mod fleets;
+mod notices;
 mod orders;
 mod parents;
 mod pods;
@@ -27,6 +28,7 @@ use self::claims::Keeper;
 use self::configs::Configs;
 use self::dispatch::Batch;
 use self::fleets::NodeWatch;
+use self::notices::Chronicle;
 use self::pods::Followers;
 use self::reading::Pins;
 use self::summary::Telling;
@@ -42,7 +44,7 @@ use super::setup::{Files, Setup};
 use super::tasks::{Fatal, Tasks};
 use crate::cluster::{InformerEvent, News, Scaler, applyset_id};
 use crate::engine::{Engine, Judgement, Live, Reason, Source, SourceId};
-use crate::object::{GroupKind, Hash, ObjectId, Revision};
+use crate::object::{GroupKind, Hash, ObjectId};
 use crate::pulse::Pulse;
 use crate::queue::Queue;
 use crate::report::{Metrics, Told};
@@ -95,8 +97,6 @@ pub struct Reconciler {
     watched: Watched,
     namespace: String,
     places: Vec<String>,
-    /// Since when each source follows its revision.
-    taken: BTreeMap<SourceId, (Revision, jiff::Timestamp)>,
     ledgers: Vec<Ledger>,
     keeper: Keeper,
     followers: Followers,
@@ -122,6 +122,7 @@ pub struct Reconciler {
     until: Until,
     since: jiff::Timestamp,
     metrics: Metrics,
+    chronicle: Chronicle,
     telling: Telling,
     channels: Channels,
     tasks: Tasks,
@@ -176,6 +177,7 @@ impl Reconciler {
             Watched::new(setup.cluster.clone(), applysets, sinks.informers, sinks.scalers, sinks.parents);
         let queue = Queue::default();
         let metrics = Metrics::new(setup.cluster.measures().clone(), queue.measures().clone());
+        let sources = places.len();
         Self {
             ledgers: places.iter().map(|_| Ledger::default()).collect(),
             feeds: places.iter().map(|_| None).collect(),
@@ -193,7 +195,6 @@ impl Reconciler {
             watched,
             namespace: setup.namespace,
             places,
-            taken: BTreeMap::new(),
             pending_feeds,
             unknown: BTreeSet::new(),
             read: BTreeSet::new(),
@@ -211,6 +212,7 @@ impl Reconciler {
             until,
             since: jiff::Timestamp::now(),
             metrics,
+            chronicle: Chronicle::of(sources),
             telling: Telling::default(),
             channels,
             tasks: Tasks::default(),
@@ -343,6 +345,7 @@ impl Reconciler {
         let looked = self.on_time(now);
         self.carry_out_orders();
         self.engine.advance(now);
+        self.tell_turns(now);
         self.ask_about_failures();
         self.free_stuck(now);
         self.evict_due(now);
@@ -426,7 +429,9 @@ impl Reconciler {
             Event::Unreadable(source, why) => {
                 let name = self.engine.source(source).name.clone();
                 tracing::warn!(source = %name, "{why}");
+                let head = self.engine.source(source).head.clone();
                 self.engine.unreadable(source, why);
+                self.notice_read(source, head.as_ref());
                 self.read.insert(source);
             }
             Event::Place(source, place) => self.is_at(source, place),

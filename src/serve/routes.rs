@@ -23,7 +23,7 @@ use crate::object::{GroupKind, ObjectId};
 use crate::pulse::Pulses;
 use crate::queue;
 use crate::report::{
-    self, Compared, Differing, Filter, MEDIA_TYPE, Metrics, ObjectStatus, Service, Status, VERSION,
+    self, Compared, Differing, Filter, MEDIA_TYPE, Metrics, ObjectStatus, Recorder, Service, Status, VERSION,
 };
 
 /// The loop answers within milliseconds: one that takes longer is stuck.
@@ -117,6 +117,8 @@ pub struct Process {
     pub calls: Measures,
     /// What the service manager hears, which knows of new configurations.
     pub service: Service,
+    /// What happens, over all configurations.
+    pub recorder: Recorder,
 }
 
 impl Process {

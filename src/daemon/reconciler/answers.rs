@@ -10,6 +10,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 use super::super::feed::Order;
 use super::Reconciler;
 use super::views::Glance;
+use crate::engine::Engine;
 use crate::object::ObjectId;
 use crate::report::{self, Beside, Compared, Differing, Filter, Metrics, ObjectStatus, Status};
 
@@ -115,12 +116,41 @@ impl Reconciler {
 
     /// Whoever has gone away meanwhile gets no answer.
     pub(super) fn answer(&mut self, question: Question) {
-        let (now, at) = (Instant::now(), Timestamp::now());
-        let depth = self.queue.depth();
+        let now = Instant::now();
+        match question {
+            Question::Status(answer) => drop(answer.send(self.with_beside(now, report::status))),
+            Question::Objects(filter, answer) => drop(answer.send(self.objects(now, &filter))),
+            Question::Object(id, answer) => drop(answer.send(self.object(now, &id))),
+            Question::Glance(id, answer) => {
+                let found = self.object(now, &id).map(|status| (status, self.glance(&id)));
+                drop(answer.send(found));
+            }
+            Question::Differing(source, answer) => {
+                let all = self.objects(now, &Filter { source, ..Filter::default() });
+                let differ = all.into_iter().filter(|object| self.may_differ(object));
+                let glances = differ.map(|object| (object.clone(), self.glance(&object.object.id())));
+                drop(answer.send(glances.collect()));
+            }
+            Question::Fetch(name, answer) => drop(answer.send(self.hint(&name))),
+        }
+    }
+
+    fn objects(&self, now: Instant, filter: &Filter) -> Vec<ObjectStatus> {
+        self.with_beside(now, |engine, beside| report::objects(engine, beside, filter))
+    }
+
+    fn object(&self, now: Instant, id: &ObjectId) -> Option<ObjectStatus> {
+        self.with_beside(now, |engine, beside| report::object_of(engine, beside, id))
+    }
+
+    /// Tells something of the engine's facts and of what the loop knows beside them.
+    pub(super) fn with_beside<T>(&self, now: Instant, tell: impl FnOnce(&Engine, &Beside<'_>) -> T) -> T {
+        let at = Timestamp::now();
+        let (depth, times) = (self.queue.depth(), self.chronicle.times());
         let beside = Beside {
             open: &self.open,
             places: &self.places,
-            taken: &self.taken,
+            times: &times,
             metrics: &self.metrics,
             since: self.since,
             next_resync: self.next_resync(now, at),
@@ -128,27 +158,7 @@ impl Reconciler {
             unfinished: self.queue.unfinished(now),
             now: (now, at),
         };
-        match question {
-            Question::Status(answer) => drop(answer.send(report::status(&self.engine, &beside))),
-            Question::Objects(filter, answer) => {
-                drop(answer.send(report::objects(&self.engine, &beside, &filter)));
-            }
-            Question::Object(id, answer) => drop(answer.send(report::object_of(&self.engine, &beside, &id))),
-            Question::Glance(id, answer) => {
-                let status = report::object_of(&self.engine, &beside, &id);
-                drop(answer.send(status.map(|status| (status, self.glance(&id)))));
-            }
-            Question::Differing(source, answer) => {
-                let all = report::objects(&self.engine, &beside, &Filter { source, ..Filter::default() });
-                let differ = all.into_iter().filter(|object| self.may_differ(object));
-                drop(
-                    answer.send(
-                        differ.map(|object| (object.clone(), self.glance(&object.object.id()))).collect(),
-                    ),
-                );
-            }
-            Question::Fetch(name, answer) => drop(answer.send(self.hint(&name))),
-        }
+        tell(&self.engine, &beside)
     }
 
     /// A feed that has not begun begins with a look, and one that is told a thousand things more looks anyway.

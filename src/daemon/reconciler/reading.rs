@@ -28,9 +28,6 @@ impl Reconciler {
             .collect();
         if let Some(revision) = &reading.revision {
             tracing::info!(source = %self.engine.source(source).name, %revision, files = reading.files.len(), "read");
-            if self.taken.get(&source).is_none_or(|(known, _)| known != revision) {
-                self.taken.insert(source, (revision.clone(), jiff::Timestamp::now()));
-            }
         }
         let known = &self.engine.source(source).refused;
         let refused = reading.refused.iter().filter(|found| !known.contains(found));
@@ -41,7 +38,9 @@ impl Reconciler {
             tracing::warn!(code = diagnostic.code, "{}: {}", diagnostic.origin, diagnostic.message);
         }
         let before = self.engine.dropped();
+        let head = self.engine.source(source).head.clone();
         self.engine.read(source, reading);
+        self.notice_read(source, head.as_ref());
         self.read.insert(source);
         let dropped = self.engine.dropped();
         if dropped > before {
@@ -101,6 +100,7 @@ impl Reconciler {
                     let name = format!("the source {}", followed.name());
                     let pulse = self.hands.cluster.pulses().expect(&name, super::TURN);
                     let feed = Feed::new(followed, dialect, scopes.clone(), (events, pulse));
+                    let feed = feed.noting(self.chronicle.last_look(source));
                     self.tasks.keep("the reader of a source", feed.run(from_loop));
                     self.feeds[source] = Some(orders);
                 }
