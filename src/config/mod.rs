@@ -28,6 +28,7 @@ pub use file::read;
 pub use location::{GitUrl, Location, NotInside, TreePath, is_url};
 pub use name::{Name, NotAName};
 pub use reload::{Change, changed};
+pub use serve::SOCKET;
 pub use spec::{API_VERSION, ApiSpec, Budget, GitSpec, Narrowing, SourceSpec, SpecError};
 
 use crate::engine::{Adopt, BlastRadius, Prune};

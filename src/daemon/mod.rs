@@ -35,7 +35,7 @@ mod setup;
 mod tasks;
 
 pub use events::write_events;
-pub use inventory::{PendingPrune, acknowledged, confirmed, pending_prunes, rejections, unlisted};
+pub use inventory::{PendingPrune, acknowledged, confirmed, pending_prunes, place, rejections, unlisted};
 pub use pass::{Ending, Pass};
 pub use preview::{PreviewError, preview, preview_of};
 pub use reconciler::{Fetch, Inquiries, Reconciler, Until};
