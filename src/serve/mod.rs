@@ -8,6 +8,7 @@
 
 mod connections;
 mod error;
+mod events;
 mod guard;
 mod hook;
 mod kept;
@@ -25,5 +26,7 @@ pub use listener::{Place, listen};
 pub use routes::{Door, Process, router};
 pub use socket::bind;
 
+#[cfg(test)]
+mod openapi_tests;
 #[cfg(test)]
 mod tests;
