@@ -24,6 +24,7 @@ mod event;
 mod feed;
 mod inventory;
 mod kinds;
+mod objects;
 mod pass;
 mod pins;
 mod preview;
@@ -33,6 +34,7 @@ mod setup;
 mod tasks;
 
 pub use inventory::{PendingPrune, acknowledged, confirmed, pending_prunes, place, rejections, unlisted};
+pub use objects::{Held, held};
 pub use pass::{Ending, Pass};
 pub use preview::{PreviewError, preview, preview_of};
 pub use reconciler::{Inquiries, Reconciler, Until};
