@@ -62,7 +62,8 @@ fn merged(known: &Config, newer: Config) -> (Config, Vec<Change>) {
     let changes = changed(known, &newer);
     let connection = known.connection.clone();
     let (state_directory, namespace) = (known.state_directory.clone(), known.namespace.clone());
-    (Config { connection, state_directory, namespace, ..newer }, changes)
+    let serve = known.serve.clone();
+    (Config { connection, state_directory, namespace, serve, ..newer }, changes)
 }
 
 #[cfg(test)]

@@ -16,6 +16,13 @@ const OBJECTS: [&str; 4] = ["get", "create", "patch", "delete"];
 /// What is asked of a kind, in all namespaces at once.
 const KIND: [&str; 2] = ["list", "watch"];
 
+/// What is asked of Events.
+const TOLD: [&str; 2] = ["create", "patch"];
+const EVENTS: &str = "what happens is told as Events";
+
+/// Events on cluster-scoped objects are in this namespace.
+const HOME: &str = "default";
+
 /// Where a right holds.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Place {
@@ -60,6 +67,7 @@ impl Rights {
         let own = "the sources' parents and the rollout budget";
         let verbs = ["get", "list", "watch", "create", "patch"];
         rights.add(here(), objects("", "configmaps"), &verbs, own);
+        rights.add(here(), objects("", "events"), &TOLD, EVENTS);
         let names = Some(["kube-system".to_owned()].into());
         let identity = Subject::Objects { group: String::new(), resource: "namespaces".to_owned(), names };
         rights.add(Place::Cluster, identity, &["get"], "its uid names the cluster");
@@ -106,6 +114,8 @@ impl Rights {
         self.add(Place::Cluster, subject(), &KIND, "objects of this kind are watched in all namespaces");
         let place = self.place(object);
         self.add(place, subject(), &OBJECTS, "objects of this kind are in the source");
+        let home = object.id.namespace().unwrap_or(HOME).to_owned();
+        self.add(Place::Namespace(home), objects("", "events"), &TOLD, EVENTS);
     }
 
     fn place(&mut self, object: &Object) -> Place {

@@ -14,10 +14,10 @@ use super::signals::{Hangup, Signals};
 use super::{CommandError, Exit, Terminal, session, settings};
 use crate::cluster::Cluster;
 use crate::config::Config;
-use crate::daemon::{Inquiries, Reconciler, SourceSetup, Until};
+use crate::daemon::{self, Inquiries, Reconciler, SourceSetup, Until};
 use crate::object::{Class, ObjectId};
-use crate::report::{self, Service, Summary, Told, Topic};
-use crate::serve;
+use crate::report::{self, Recorder, Service, Summary, Told, Topic};
+use crate::serve::{self, Door, Guard, Hooks, Place, Process};
 
 /// How long the end waits for what still runs.
 const SHUTDOWN: Duration = Duration::from_secs(1);
@@ -71,7 +71,7 @@ pub(super) fn carry_out(args: &RunArgs, global: &Global, terminal: &Terminal) ->
         let ended = tokio::select! {
             biased;
             () = signals.aborted() => Ok(Exit::Aborted),
-            ended = serve(typed, config, &signals, &service, interval) => ended,
+            ended = follow(typed, config, &signals, &service, interval) => ended,
         };
         told.abort();
         ended
@@ -82,7 +82,7 @@ pub(super) fn carry_out(args: &RunArgs, global: &Global, terminal: &Terminal) ->
 }
 
 /// The daemon from its start to its end, over all its configurations.
-async fn serve(
+async fn follow(
     typed: Typed<'_>,
     mut config: Config,
     signals: &Signals,
@@ -98,18 +98,21 @@ async fn serve(
     let _watchdog = report::watchdog(service.clone(), cluster.pulses().clone(), interval)
         .map_err(|error| CommandError::new(Class::Internal, format!("no thread can be started: {error}")))?;
     let (running, seen) = watch::channel(None);
-    serve_socket(&cluster, seen, service, stop).await;
+    let recorder = Recorder::new(jiff::Timestamp::now());
+    answer(&config, &cluster, (seen, recorder.clone()), (service, stop));
     let Some(state) = stop.run_until_cancelled(patient_state(&config, &cluster, service)).await else {
         return Ok(Exit::Done);
     };
     let _credentials = AbortOnDropHandle::new(tokio::spawn(cluster.follow_credentials(CREDENTIALS)));
+    let events = daemon::write_events(cluster.clone(), config.namespace.clone(), recorder.clone());
+    let _events = AbortOnDropHandle::new(tokio::spawn(events));
     let (listener, mut told) = mpsc::unbounded_channel();
     let log = tokio::spawn(async move {
         while let Some((id, told)) = told.recv().await {
             report::log(&id, &told);
         }
     });
-    let daemon = Daemon { typed, cluster, state: state?, signals, service, listener, running };
+    let daemon = Daemon { typed, cluster, state: state?, signals, service, listener, running, recorder };
     let ended = loop {
         match daemon.follow(&config).await {
             Ok(Some(newer)) => config = *newer,
@@ -123,22 +126,25 @@ async fn serve(
     ended
 }
 
-/// Answers on the socket in the service's runtime directory; without one there is none. What keeps it from opening
-/// keeps nothing else from running.
-async fn serve_socket(
+/// Answers questions, wherever the configuration says so. What keeps a place from opening keeps nothing else from
+/// running.
+fn answer(
+    config: &Config,
     cluster: &Cluster,
-    running: watch::Receiver<Option<Inquiries>>,
-    service: &Service,
-    stop: &CancellationToken,
+    (running, recorder): (watch::Receiver<Option<Inquiries>>, Recorder),
+    (service, stop): (&Service, &CancellationToken),
 ) {
-    let Some(path) = settings::socket() else { return };
-    match serve::bind(&path).await {
-        Ok(listener) => {
-            let (pulses, calls) = (cluster.pulses().clone(), cluster.measures().clone());
-            let router = serve::router(serve::Process { running, pulses, calls, service: service.clone() });
-            tokio::spawn(serve::serve(listener, router, stop.clone()));
-        }
-        Err(error) => tracing::warn!("nothing is answered about the status: {error}"),
+    let spec = &config.serve;
+    let (pulses, calls) = (cluster.pulses().clone(), cluster.measures().clone());
+    let process = Process { running, pulses, calls, service: service.clone(), recorder };
+    let hooks = Hooks::new(spec.hook_secret.clone());
+    let guard = || Guard::new(&spec.hosts, spec.token.clone());
+    let socket = spec.socket.clone().map(|path| (Place::Socket(path), Door::Socket));
+    let listen = |address| (Place::Address(address, spec.tls.clone()), Door::Network(guard()));
+    let probes = spec.probes.map(|address| (Place::Probes(address), Door::Probes));
+    for (place, door) in [socket, spec.listen.map(listen), probes].into_iter().flatten() {
+        let router = serve::router(process.clone(), hooks.clone(), door);
+        tokio::spawn(serve::listen(place, router, stop.clone()));
     }
 }
 
@@ -152,6 +158,8 @@ struct Daemon<'a> {
     listener: mpsc::UnboundedSender<(ObjectId, Told)>,
     /// Who answers now.
     running: watch::Sender<Option<Inquiries>>,
+    /// What happens, over all configurations.
+    recorder: Recorder,
 }
 
 impl Daemon<'_> {
@@ -162,7 +170,8 @@ impl Daemon<'_> {
         let (summary, summaries) = watch::channel(Summary::default());
         let teller = AbortOnDropHandle::new(tokio::spawn(tell(self.service.clone(), summaries)));
         let stop = self.signals.stop().child_token();
-        let reconciler = Reconciler::new(setup, Until::Stopped, self.listener.clone()).summed_up(summary);
+        let reconciler = Reconciler::new(setup, Until::Stopped, self.listener.clone());
+        let reconciler = reconciler.summed_up(summary).recorded(self.recorder.clone());
         self.running.send_replace(Some(reconciler.inquiries()));
         let mut running = std::pin::pin!(reconciler.run(stop.clone()));
         let mut next = None;

@@ -6,7 +6,10 @@ use super::fault::{Fault, suggestion};
 use super::location::without_credentials;
 use super::spec::{ConfigurationDocument, SourceDocument, default_resync};
 use super::tree::{self, Mark, Node};
-use super::{API_VERSION, ApiSpec, Budget, Config, ConnectionSpec, Environment, Name, SourceConfig, reader};
+use super::{
+    API_VERSION, ApiSpec, Budget, Config, ConnectionSpec, Environment, Name, ServeConfig, SourceConfig,
+    reader,
+};
 use crate::object::{Diagnostic, Origin};
 
 const KINDS: [&str; 2] = ["Configuration", "Source"];
@@ -65,7 +68,10 @@ impl Reading<'_> {
     }
 
     fn configuration(&mut self, document: &mut Node, mark: Mark, faults: &mut Vec<Fault>) {
-        let read = reader::read(document, faults);
+        let read: Option<ConfigurationDocument> = reader::read(document, faults);
+        if let Some(read) = &read {
+            read.serve.check(self.environment, document, faults);
+        }
         if let Some((first, _)) = &self.configuration {
             let message = format!("a second Configuration; the first stands on line {}", first.line);
             let fault = Fault::new("config-two-configurations", message).at(mark);
@@ -101,7 +107,8 @@ impl Reading<'_> {
 
     fn into_config(self) -> Config {
         let Some((_, Some(document))) = self.configuration else {
-            return Config { sources: self.sources, ..Config::default() };
+            let serve = ServeConfig::of_environment(self.environment);
+            return Config { serve, sources: self.sources, ..Config::default() };
         };
         let resolve = |path: std::path::PathBuf| self.environment.resolve(&path);
         Config {
@@ -114,6 +121,7 @@ impl Reading<'_> {
             namespace: document.namespace.into(),
             resync: document.resync,
             budget: document.budget,
+            serve: document.serve.resolved(self.environment),
             sources: self.sources,
         }
     }
@@ -127,6 +135,7 @@ impl Default for Config {
             namespace: Name::system_namespace().into(),
             resync: default_resync(),
             budget: Budget::default(),
+            serve: ServeConfig::default(),
             sources: Vec::new(),
         }
     }

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize};
 
+use super::serve::ServeSpec;
 use super::{Duration, Environment, GitUrl, Location, Mode, Name, Pause, SourceConfig, TreePath};
 use crate::engine::{self, Adopt, Amount, BlastRadius, OnFailure, Prune};
 
@@ -275,6 +276,8 @@ pub(super) struct ConfigurationDocument {
     pub(super) api: ApiSpec,
     #[serde(default)]
     pub(super) budget: Budget,
+    #[serde(default)]
+    pub(super) serve: ServeSpec,
 }
 
 /// A document of kind `Source`.

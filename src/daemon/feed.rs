@@ -1,5 +1,6 @@
 //! One task per source: looks at it, reads what changed, and looks up older contents.
 
+mod last_look;
 mod missing;
 mod past;
 
@@ -13,6 +14,7 @@ use futures::{FutureExt as _, StreamExt as _};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
+pub(super) use self::last_look::LastLook;
 use self::missing::{Lookup, Missing};
 use super::act::blocking;
 use super::event::Event;
@@ -38,6 +40,8 @@ pub(super) enum Order {
     Scopes(Box<Scopes>),
     /// Look whether there is anything new, after the reading of this number.
     Look(u64),
+    /// Somebody outside says that there is something new.
+    Hint,
     /// Keep these revisions readable.
     Pin(BTreeSet<Revision>),
     /// Look up where the way back of an order leads to.
@@ -53,6 +57,7 @@ pub(super) struct Feed {
     pub(super) scopes: Scopes,
     pub(super) events: mpsc::Sender<Event>,
     pulse: Pulse,
+    looked: LastLook,
     told: Option<Snapshot>,
     place: String,
     /// Why the last look failed, if it did.
@@ -91,6 +96,7 @@ impl Feed {
             scopes,
             events,
             pulse,
+            looked: LastLook::default(),
             told,
             place,
             trouble,
@@ -100,6 +106,11 @@ impl Feed {
             asked,
             answered,
         }
+    }
+
+    /// Tells, beside its events, when it last looked.
+    pub(super) fn noting(self, looked: LastLook) -> Self {
+        Self { looked, ..self }
     }
 
     /// Runs until nobody listens any more.
@@ -219,6 +230,7 @@ impl Feed {
         match seen {
             Ok(news) => {
                 self.trouble = None;
+                self.looked.was(jiff::Timestamp::now());
                 events.extend(news.map(read));
                 if self.answered < self.asked {
                     self.answered = self.asked;
@@ -321,6 +333,9 @@ impl Desk {
             }
             Order::Scopes(scopes) => Deed::ReadAgain(scopes),
             Order::Look(reading) => Deed::LookAfter(reading),
+            // A look that has not begun sees all that this one would.
+            Order::Hint if self.later.iter().any(|deed| matches!(deed, Deed::Look)) => return,
+            Order::Hint => Deed::Look,
             Order::Pin(revisions) => Deed::Want(revisions),
         };
         self.later.push_back(deed);

@@ -13,6 +13,7 @@
 //! | `act` | carries an action out and says what came of it |
 //! | `kinds` | discovery, informers, autoscalers |
 //! | `inventory` | the parent object of each source |
+//! | `events` | what happens as Kubernetes Events |
 //! | `tasks` | what runs beside the loop, so that no end goes unseen |
 //! | [`preview()`] | one dry run of the same engine |
 //!
@@ -21,6 +22,7 @@
 mod act;
 mod contents;
 mod event;
+mod events;
 mod feed;
 mod inventory;
 mod kinds;
@@ -33,11 +35,12 @@ mod reconciler;
 mod setup;
 mod tasks;
 
+pub use events::write_events;
 pub use inventory::{PendingPrune, acknowledged, confirmed, pending_prunes, place, rejections, unlisted};
 pub use objects::{Held, held};
 pub use pass::{Ending, Pass};
 pub use preview::{PreviewError, preview, preview_of};
-pub use reconciler::{Inquiries, Reconciler, Until};
+pub use reconciler::{Fetch, Inquiries, Reconciler, Until};
 pub use setup::{Files, Setup, SourceSetup};
 pub use tasks::Fatal;
 

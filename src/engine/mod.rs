@@ -63,6 +63,7 @@ mod steps;
 mod strategy;
 mod switch;
 mod tokens;
+mod turns;
 mod unit;
 mod unlisted;
 mod usage;
@@ -124,6 +125,7 @@ pub use steps::{
     Lack, Move, Promote, Promotion, Shown, Size, Standing, StepWait, Steps, misused_steps, next,
 };
 pub use strategy::Strategy;
+pub use turns::{Course, Turn};
 pub use unlisted::GROUP_DOWN;
 pub use usage::Usage;
 pub use waiting::{EVERY, Queued, TOLD, Telling};

@@ -18,6 +18,7 @@ use super::others::Other;
 use super::pods::{WorkloadPods, failing, ripens};
 use super::state::Engine;
 use super::stepping::{Step, under};
+use super::turns::{Course, Turn};
 use super::{Live, Reason, RollPhase, Rv, Uid};
 use crate::health::Status;
 use crate::object::{Hash, ObjectId, duration_text};
@@ -69,6 +70,8 @@ pub(super) struct Rollouts {
     pub(super) gates: BTreeMap<ObjectId, Reason>,
     /// Whether the queue may be another one than was told.
     pub(super) untold: bool,
+    /// What became of rollouts, and was not told yet.
+    pub(super) turns: Vec<Turn>,
 }
 
 /// One workload in flight.
@@ -177,7 +180,17 @@ impl Engine {
     /// A write that may restart pods was answered with this version, or changed nothing.
     pub(super) fn roll_answered(&mut self, id: &ObjectId, written: Option<Rv>) {
         match (self.rollouts.rolls.get_mut(id), written) {
-            (Some(roll), Some(rv)) => (roll.written, roll.before) = (Some(rv), None),
+            (Some(roll), Some(rv)) => {
+                let (first, before) = (roll.written.replace(rv).is_none(), roll.before.take());
+                // A step of the same rollout, or another try, begins nothing.
+                let going = before.filter(|before| before.failed.is_none());
+                let content = |roll: &Roll| roll.claim.as_ref().map(|claim| claim.content);
+                let same = going.is_some_and(|before| content(&before) == content(roll));
+                if first && !same {
+                    let roll = roll.clone();
+                    self.note_turn(id, &roll, Course::Began);
+                }
+            }
             (Some(roll), None) => match roll.before.take() {
                 Some(before) => *roll = *before,
                 None => drop(self.rollouts.rolls.remove(id)),
@@ -209,6 +222,7 @@ impl Engine {
             // Whether it comes up decides about its unit.
             let claim = self.claim(apply.source, apply.want.hash, 0);
             let roll = Roll::new(Token::None, 0, Some(claim), Some(Rv(0)));
+            self.note_turn(id, &roll, Course::Began);
             self.rollouts.rolls.insert(id.clone(), roll);
         }
     }
@@ -440,6 +454,7 @@ impl Engine {
         if roll.claim.is_some() && roll.token == Token::Held {
             self.rollouts.window = self.rollouts.window.saturating_add(1);
         }
+        self.note_turn(id, roll, Course::Succeeded);
         self.is_over_with(id);
         self.rollouts.stale = true;
         self.track_wave(id);
@@ -457,6 +472,8 @@ impl Engine {
                 // Other units go on; the pods that it has unavailable count all the same.
                 (roll.token, roll.reserved) = (Token::None, 0);
             }
+            let roll = roll.clone();
+            self.note_turn(id, &roll, Course::Failed(why.clone()));
         }
         self.changed(id);
     }

@@ -10,6 +10,8 @@ mod adoption;
 mod another;
 mod budget;
 mod commands;
+mod doors;
+mod events;
 mod failures;
 mod fights;
 mod files;

@@ -52,8 +52,11 @@ fn kinds_are_watched_everywhere_and_written_in_their_namespaces() {
         &[
             "* configmaps. list,watch",
             "* namespaces. create,delete,get,list,patch,watch",
+            "default events. create,patch",
             "ops configmaps. create,delete,get,patch",
+            "ops events. create,patch",
             "shop configmaps. create,delete,get,patch",
+            "shop events. create,patch",
         ],
     );
 }
@@ -66,6 +69,7 @@ fn secrets_and_restarts_need_the_key() {
             "* secrets. list,watch",
             "rhumb-system secrets. create",
             "rhumb-system secrets. get config-key.rhumb.dev",
+            "shop events. create,patch",
             "shop secrets. create,delete,get,patch",
         ],
     );
@@ -83,7 +87,7 @@ fn workloads_need_what_tells_of_their_rollouts() {
     for line in [
         "* horizontalpodautoscalers.autoscaling list,watch",
         "shop controllerrevisions.apps list,watch",
-        "shop events. list,watch",
+        "shop events. create,list,patch,watch",
         "shop pods. delete,list,watch",
     ] {
         assert!(plain.contains(&line.to_owned()), "{line} is not in {plain:#?}");

@@ -32,6 +32,7 @@ mod safety;
 mod seal;
 mod simulation;
 mod steps;
+mod turns;
 mod unknown;
 mod wakes;
 mod words;
