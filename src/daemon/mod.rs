@@ -26,6 +26,7 @@ mod events;
 mod feed;
 mod inventory;
 mod kinds;
+mod objects;
 mod pass;
 mod pins;
 mod preview;
@@ -36,6 +37,7 @@ mod tasks;
 
 pub use events::write_events;
 pub use inventory::{PendingPrune, acknowledged, confirmed, pending_prunes, place, rejections, unlisted};
+pub use objects::{Held, held};
 pub use pass::{Ending, Pass};
 pub use preview::{PreviewError, preview, preview_of};
 pub use reconciler::{Fetch, Inquiries, Reconciler, Until};

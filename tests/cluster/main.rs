@@ -33,6 +33,7 @@ mod quiet;
 mod refusals;
 mod remotes;
 mod restarts;
+mod rights;
 mod samples;
 mod secrets;
 mod service;
