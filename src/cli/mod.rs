@@ -24,6 +24,7 @@ mod rollout_words;
 mod run;
 mod session;
 mod settings;
+mod share;
 mod signals;
 mod steps;
 mod target;

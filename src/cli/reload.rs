@@ -62,7 +62,7 @@ fn merged(known: &Config, newer: Config) -> (Config, Vec<Change>) {
     let changes = changed(known, &newer);
     let connection = known.connection.clone();
     let (state_directory, namespace) = (known.state_directory.clone(), known.namespace.clone());
-    (Config { connection, state_directory, namespace, ..newer }, changes)
+    (Config { connection, state_directory, namespace, leases: known.leases, ..newer }, changes)
 }
 
 #[cfg(test)]

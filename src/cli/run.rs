@@ -10,6 +10,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::args::{Global, RunArgs};
 use super::reload::{Reloaded, reload};
+use super::share::Share;
 use super::signals::{Hangup, Signals};
 use super::{CommandError, Exit, Terminal, session, settings};
 use crate::cluster::Cluster;
@@ -98,7 +99,7 @@ async fn serve(
     let _watchdog = report::watchdog(service.clone(), cluster.pulses().clone(), interval)
         .map_err(|error| CommandError::new(Class::Internal, format!("no thread can be started: {error}")))?;
     let (running, seen) = watch::channel(None);
-    serve_socket(&cluster, seen, service, stop).await;
+    serve_socket(&cluster, seen.clone(), service, stop).await;
     let Some(state) = stop.run_until_cancelled(patient_state(&config, &cluster, service)).await else {
         return Ok(Exit::Done);
     };
@@ -109,16 +110,20 @@ async fn serve(
             report::log(&id, &told);
         }
     });
-    let daemon = Daemon { typed, cluster, state: state?, signals, service, listener, running };
+    let (state, share) = (state?, Share::of(&config, &cluster, seen));
+    let daemon = Daemon { typed, cluster, state, signals, service, listener, running, share };
     let ended = loop {
         match daemon.follow(&config).await {
-            Ok(Some(newer)) => config = *newer,
-            Ok(None) => break Ok(Exit::Done),
+            Ok(Next::Configuration(newer)) => config = *newer,
+            Ok(Next::Share) => {}
+            Ok(Next::End) => break Ok(Exit::Done),
             Err(error) => break Err(error),
         }
     };
+    let Daemon { listener, share, .. } = daemon;
+    share.end().await;
     // The loop has ended and with it the only sender: what is left is written down.
-    drop(daemon);
+    drop(listener);
     let _ = log.await;
     ended
 }
@@ -152,13 +157,26 @@ struct Daemon<'a> {
     listener: mpsc::UnboundedSender<(ObjectId, Told)>,
     /// Who answers now.
     running: watch::Sender<Option<Inquiries>>,
+    /// What of the configuration this process serves.
+    share: Share,
+}
+
+/// What comes after a loop.
+enum Next {
+    /// Another configuration.
+    Configuration(Box<Config>),
+    /// Other sources of the same one.
+    Share,
+    /// The end.
+    End,
 }
 
 impl Daemon<'_> {
-    /// Follows one configuration to the end, or to the next one.
-    async fn follow(&self, config: &Config) -> Result<Option<Box<Config>>, CommandError> {
-        let sources = self.sources(config).map_err(|error| self.typed.judged(error))?;
-        let setup = session::daemon(config, self.cluster.clone(), sources);
+    /// Follows one configuration to the end, or to what comes next.
+    async fn follow(&self, config: &Config) -> Result<Next, CommandError> {
+        let served = self.share.take(config, &self.cluster);
+        let sources = self.sources(&served.config).map_err(|error| self.typed.judged(error))?;
+        let setup = session::daemon(&served.config, served.cluster.clone(), sources);
         let (summary, summaries) = watch::channel(Summary::default());
         let teller = AbortOnDropHandle::new(tokio::spawn(tell(self.service.clone(), summaries)));
         let stop = self.signals.stop().child_token();
@@ -172,16 +190,22 @@ impl Daemon<'_> {
                 () = self.signals.reload(), if next.is_none() => {
                     let open = |config: &Config| self.sources(config);
                     if let Reloaded::Changed(newer) = reload(self.typed, config, self.service, open) {
-                        next = Some(newer);
+                        next = Some(Next::Configuration(newer));
                         // Its writes on their way are answered first, as at the end.
                         stop.cancel();
                     }
                 }
+                changed = self.share.changed(&served), if next.is_none() => {
+                    changed?;
+                    next = Some(Next::Share);
+                    stop.cancel();
+                }
             }
         };
         drop(teller);
+        self.share.rest();
         ended?;
-        Ok(next.filter(|_| !self.signals.stop().is_cancelled()))
+        Ok(next.filter(|_| !self.signals.stop().is_cancelled()).unwrap_or(Next::End))
     }
 
     /// The sources, ready to be followed.

@@ -6,7 +6,9 @@ use super::fault::{Fault, suggestion};
 use super::location::without_credentials;
 use super::spec::{ConfigurationDocument, SourceDocument, default_resync};
 use super::tree::{self, Mark, Node};
-use super::{API_VERSION, ApiSpec, Budget, Config, ConnectionSpec, Environment, Name, SourceConfig, reader};
+use super::{
+    API_VERSION, ApiSpec, Budget, Config, ConnectionSpec, Environment, Name, SourceConfig, UseLeases, reader,
+};
 use crate::object::{Diagnostic, Origin};
 
 const KINDS: [&str; 2] = ["Configuration", "Source"];
@@ -114,6 +116,7 @@ impl Reading<'_> {
             namespace: document.namespace.into(),
             resync: document.resync,
             budget: document.budget,
+            leases: document.leases,
             sources: self.sources,
         }
     }
@@ -127,6 +130,7 @@ impl Default for Config {
             namespace: Name::system_namespace().into(),
             resync: default_resync(),
             budget: Budget::default(),
+            leases: UseLeases::default(),
             sources: Vec::new(),
         }
     }

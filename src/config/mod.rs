@@ -11,6 +11,7 @@ mod duration;
 mod environment;
 mod fault;
 mod file;
+mod leases;
 mod location;
 mod name;
 mod reader;
@@ -23,6 +24,7 @@ use std::path::PathBuf;
 pub use duration::{Duration, NotADuration, Pause};
 pub use environment::{Environment, NoStateDirectory};
 pub use file::read;
+pub use leases::UseLeases;
 pub use location::{GitUrl, Location, NotInside, TreePath, is_url};
 pub use name::{Name, NotAName};
 pub use reload::{Change, changed};
@@ -43,6 +45,8 @@ pub struct Config {
     pub resync: Duration,
     /// How much may roll at once.
     pub budget: Budget,
+    /// Whether replicas share the sources.
+    pub leases: UseLeases,
     /// What is followed; names are unique.
     pub sources: Vec<SourceConfig>,
 }

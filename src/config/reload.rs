@@ -63,6 +63,7 @@ pub fn changed(old: &Config, new: &Config) -> Vec<Change> {
         (old.resync == new.resync, Change::Resync),
         (old.connection.api == new.connection.api, Change::Restart("api")),
         (old.budget == new.budget, Change::Budget),
+        (old.leases == new.leases, Change::Restart("leases")),
     ];
     let keys = keys.into_iter().filter(|(same, _)| !same).map(|(_, change)| change);
     let named =

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize};
 
-use super::{Duration, Environment, GitUrl, Location, Mode, Name, Pause, SourceConfig, TreePath};
+use super::{Duration, Environment, GitUrl, Location, Mode, Name, Pause, SourceConfig, TreePath, UseLeases};
 use crate::engine::{self, Adopt, Amount, BlastRadius, OnFailure, Prune};
 
 /// The version of the documents.
@@ -275,6 +275,8 @@ pub(super) struct ConfigurationDocument {
     pub(super) api: ApiSpec,
     #[serde(default)]
     pub(super) budget: Budget,
+    #[serde(default)]
+    pub(super) leases: UseLeases,
 }
 
 /// A document of kind `Source`.

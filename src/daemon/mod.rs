@@ -12,6 +12,7 @@
 //! | `contents` | bodies of objects, read again when they are needed |
 //! | `act` | carries an action out and says what came of it |
 //! | `kinds` | discovery, informers, autoscalers |
+//! | `leases` | which sources this replica holds |
 //! | `inventory` | the parent object of each source |
 //! | `tasks` | what runs beside the loop, so that no end goes unseen |
 //! | [`preview()`] | one dry run of the same engine |
@@ -24,6 +25,7 @@ mod event;
 mod feed;
 mod inventory;
 mod kinds;
+mod leases;
 mod pass;
 mod pins;
 mod preview;
@@ -33,6 +35,7 @@ mod setup;
 mod tasks;
 
 pub use inventory::{PendingPrune, acknowledged, confirmed, pending_prunes, rejections, unlisted};
+pub use leases::{Leases, Names as SourceNames};
 pub use pass::{Ending, Pass};
 pub use preview::{PreviewError, preview, preview_of};
 pub use reconciler::{Inquiries, Reconciler, Until};
