@@ -15,9 +15,9 @@ use super::signals::{Hangup, Signals};
 use super::{CommandError, Exit, Terminal, session, settings};
 use crate::cluster::Cluster;
 use crate::config::Config;
-use crate::daemon::{Inquiries, Reconciler, SourceSetup, Until};
+use crate::daemon::{self, Inquiries, Reconciler, SourceSetup, Until};
 use crate::object::{Class, ObjectId};
-use crate::report::{self, Service, Summary, Told, Topic};
+use crate::report::{self, Recorder, Service, Summary, Told, Topic};
 use crate::serve;
 
 /// How long the end waits for what still runs.
@@ -99,11 +99,14 @@ async fn serve(
     let _watchdog = report::watchdog(service.clone(), cluster.pulses().clone(), interval)
         .map_err(|error| CommandError::new(Class::Internal, format!("no thread can be started: {error}")))?;
     let (running, seen) = watch::channel(None);
-    serve_socket(&cluster, seen.clone(), service, stop).await;
+    let recorder = Recorder::new(jiff::Timestamp::now());
+    serve_socket(&cluster, (seen.clone(), recorder.clone()), service, stop).await;
     let Some(state) = stop.run_until_cancelled(patient_state(&config, &cluster, service)).await else {
         return Ok(Exit::Done);
     };
     let _credentials = AbortOnDropHandle::new(tokio::spawn(cluster.follow_credentials(CREDENTIALS)));
+    let events = daemon::write_events(cluster.clone(), config.namespace.clone(), recorder.clone());
+    let _events = AbortOnDropHandle::new(tokio::spawn(events));
     let (listener, mut told) = mpsc::unbounded_channel();
     let log = tokio::spawn(async move {
         while let Some((id, told)) = told.recv().await {
@@ -111,7 +114,7 @@ async fn serve(
         }
     });
     let (state, share) = (state?, Share::of(&config, &cluster, seen));
-    let daemon = Daemon { typed, cluster, state, signals, service, listener, running, share };
+    let daemon = Daemon { typed, cluster, state, signals, service, listener, running, recorder, share };
     let ended = loop {
         match daemon.follow(&config).await {
             Ok(Next::Configuration(newer)) => config = *newer,
@@ -132,7 +135,7 @@ async fn serve(
 /// keeps nothing else from running.
 async fn serve_socket(
     cluster: &Cluster,
-    running: watch::Receiver<Option<Inquiries>>,
+    (running, recorder): (watch::Receiver<Option<Inquiries>>, Recorder),
     service: &Service,
     stop: &CancellationToken,
 ) {
@@ -140,7 +143,8 @@ async fn serve_socket(
     match serve::bind(&path).await {
         Ok(listener) => {
             let (pulses, calls) = (cluster.pulses().clone(), cluster.measures().clone());
-            let router = serve::router(serve::Process { running, pulses, calls, service: service.clone() });
+            let service = service.clone();
+            let router = serve::router(serve::Process { running, pulses, calls, service, recorder });
             tokio::spawn(serve::serve(listener, router, stop.clone()));
         }
         Err(error) => tracing::warn!("nothing is answered about the status: {error}"),
@@ -157,6 +161,8 @@ struct Daemon<'a> {
     listener: mpsc::UnboundedSender<(ObjectId, Told)>,
     /// Who answers now.
     running: watch::Sender<Option<Inquiries>>,
+    /// What happens, over all configurations.
+    recorder: Recorder,
     /// What of the configuration this process serves.
     share: Share,
 }
@@ -180,7 +186,8 @@ impl Daemon<'_> {
         let (summary, summaries) = watch::channel(Summary::default());
         let teller = AbortOnDropHandle::new(tokio::spawn(tell(self.service.clone(), summaries)));
         let stop = self.signals.stop().child_token();
-        let reconciler = Reconciler::new(setup, Until::Stopped, self.listener.clone()).summed_up(summary);
+        let reconciler = Reconciler::new(setup, Until::Stopped, self.listener.clone());
+        let reconciler = reconciler.summed_up(summary).recorded(self.recorder.clone());
         self.running.send_replace(Some(reconciler.inquiries()));
         let mut running = std::pin::pin!(reconciler.run(stop.clone()));
         let mut next = None;

@@ -1,5 +1,6 @@
 //! One task per source: looks at it, reads what changed, and looks up older contents.
 
+mod last_look;
 mod missing;
 mod past;
 
@@ -13,6 +14,7 @@ use futures::{FutureExt as _, StreamExt as _};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
+pub(super) use self::last_look::LastLook;
 use self::missing::{Lookup, Missing};
 use super::act::blocking;
 use super::event::Event;
@@ -53,6 +55,7 @@ pub(super) struct Feed {
     pub(super) scopes: Scopes,
     pub(super) events: mpsc::Sender<Event>,
     pulse: Pulse,
+    looked: LastLook,
     told: Option<Snapshot>,
     place: String,
     /// Why the last look failed, if it did.
@@ -91,6 +94,7 @@ impl Feed {
             scopes,
             events,
             pulse,
+            looked: LastLook::default(),
             told,
             place,
             trouble,
@@ -100,6 +104,11 @@ impl Feed {
             asked,
             answered,
         }
+    }
+
+    /// Tells, beside its events, when it last looked.
+    pub(super) fn noting(self, looked: LastLook) -> Self {
+        Self { looked, ..self }
     }
 
     /// Runs until nobody listens any more.
@@ -219,6 +228,7 @@ impl Feed {
         match seen {
             Ok(news) => {
                 self.trouble = None;
+                self.looked.was(jiff::Timestamp::now());
                 events.extend(news.map(read));
                 if self.answered < self.asked {
                     self.answered = self.asked;

@@ -14,6 +14,7 @@
 //! | `kinds` | discovery, informers, autoscalers |
 //! | `leases` | which sources this replica holds |
 //! | `inventory` | the parent object of each source |
+//! | `events` | what happens as Kubernetes Events |
 //! | `tasks` | what runs beside the loop, so that no end goes unseen |
 //! | [`preview()`] | one dry run of the same engine |
 //!
@@ -22,6 +23,7 @@
 mod act;
 mod contents;
 mod event;
+mod events;
 mod feed;
 mod inventory;
 mod kinds;
@@ -34,6 +36,7 @@ mod reconciler;
 mod setup;
 mod tasks;
 
+pub use events::write_events;
 pub use inventory::{PendingPrune, acknowledged, confirmed, pending_prunes, rejections, unlisted};
 pub use leases::{Leases, Names as SourceNames};
 pub use pass::{Ending, Pass};

@@ -7,6 +7,7 @@ mod conclusion;
 mod configs;
 mod dispatch;
 mod fleets;
+mod notices;
 mod orders;
 mod parents;
 mod pods;
@@ -26,6 +27,7 @@ use self::claims::Keeper;
 use self::configs::Configs;
 use self::dispatch::Batch;
 use self::fleets::NodeWatch;
+use self::notices::Chronicle;
 use self::pods::Followers;
 use self::reading::Pins;
 use self::summary::Telling;
@@ -119,6 +121,7 @@ pub struct Reconciler {
     until: Until,
     since: jiff::Timestamp,
     metrics: Metrics,
+    chronicle: Chronicle,
     telling: Telling,
     channels: Channels,
     tasks: Tasks,
@@ -173,6 +176,7 @@ impl Reconciler {
             Watched::new(setup.cluster.clone(), applysets, sinks.informers, sinks.scalers, sinks.parents);
         let queue = Queue::default();
         let metrics = Metrics::new(setup.cluster.measures().clone(), queue.measures().clone());
+        let sources = places.len();
         Self {
             ledgers: places.iter().map(|_| Ledger::default()).collect(),
             feeds: places.iter().map(|_| None).collect(),
@@ -207,6 +211,7 @@ impl Reconciler {
             until,
             since: jiff::Timestamp::now(),
             metrics,
+            chronicle: Chronicle::of(sources),
             telling: Telling::default(),
             channels,
             tasks: Tasks::default(),
@@ -339,6 +344,7 @@ impl Reconciler {
         let looked = self.on_time(now);
         self.carry_out_orders();
         self.engine.advance(now);
+        self.tell_turns(now);
         self.ask_about_failures();
         self.free_stuck(now);
         self.evict_due(now);
@@ -359,13 +365,13 @@ impl Reconciler {
             self.enqueue();
         }
         self.ask(batch);
+        self.tell_summary(now);
         self.keep_inventories();
         self.keep_budget();
         self.follow_pods();
         self.follow_nodes();
         self.keep_configs();
         self.pin();
-        self.tell_summary(now);
         if let Some(objects) = looked {
             let ms = format_args!("{:.1}", now.elapsed().as_secs_f64() * 1e3);
             tracing::debug!(objects, ms, "looked at everything");
@@ -422,7 +428,9 @@ impl Reconciler {
             Event::Unreadable(source, why) => {
                 let name = self.engine.source(source).name.clone();
                 tracing::warn!(source = %name, "{why}");
+                let head = self.engine.source(source).head.clone();
                 self.engine.unreadable(source, why);
+                self.notice_read(source, head.as_ref());
                 self.read.insert(source);
             }
             Event::Place(source, place) => self.is_at(source, place),

@@ -47,6 +47,11 @@ impl Engine {
         }
     }
 
+    /// Whether a change of the newest revision of a source is not done.
+    pub fn is_anything_moving(&self, source: SourceId) -> bool {
+        !self.sources[source].moving.is_empty()
+    }
+
     /// A source has another newest revision. Only objects that were moving can have come to rest by that, and only
     /// where the cluster shows the very revision others can have begun to move.
     pub(super) fn track_moves(&mut self, source: SourceId) {

@@ -5,12 +5,13 @@
 
 use std::fmt::Write as _;
 use std::sync::atomic::AtomicU64;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
@@ -40,6 +41,12 @@ struct Outcome {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Rolled {
+    source: String,
+    outcome: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct OfPart {
     part: String,
 }
@@ -56,6 +63,30 @@ struct AtRevision {
     revision: String,
 }
 
+/// How a rollout ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// All is healthy.
+    Succeeded,
+    /// It did not come up.
+    Failed,
+    /// What was good before is back.
+    RolledBack,
+    /// A newer content took its place before it ended.
+    Superseded,
+}
+
+impl Ended {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Succeeded => "succeeded",
+            Self::Failed => "failed",
+            Self::RolledBack => "rolled-back",
+            Self::Superseded => "superseded",
+        }
+    }
+}
+
 /// What is known of the process beside its loop.
 #[derive(Clone, Copy, Debug)]
 pub struct Process<'a> {
@@ -70,11 +101,18 @@ pub struct Process<'a> {
 /// A gauge of whole numbers.
 type Count = Gauge<u64, AtomicU64>;
 
+/// How long rollouts take, in seconds: from a container that starts at once to one that is given an hour.
+type Lengths = Histogram;
+
+const LENGTHS: [f64; 10] = [5.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200.0, 1800.0, 3600.0];
+
 /// What is counted by the loop, by the calls to the API server and by the workqueue; a clone counts the same.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Metrics {
     writes: Family<Written, Counter>,
     repaired: Family<OfSource, Counter>,
+    rollouts: Family<Rolled, Counter>,
+    rollout_seconds: Family<Rolled, Lengths, fn() -> Lengths>,
     calls: cluster::Measures,
     queue: queue::Measures,
 }
@@ -82,7 +120,23 @@ pub struct Metrics {
 impl Metrics {
     /// Of these calls and this queue.
     pub fn new(calls: cluster::Measures, queue: queue::Measures) -> Self {
-        Self { calls, queue, ..Self::default() }
+        Self {
+            writes: Family::default(),
+            repaired: Family::default(),
+            rollouts: Family::default(),
+            rollout_seconds: Family::new_with_constructor(|| Histogram::new(LENGTHS)),
+            calls,
+            queue,
+        }
+    }
+
+    /// A rollout of a source has ended, so long after its beginning; none where an earlier process began it.
+    pub fn rolled(&self, source: &str, ended: Ended, took: Option<Duration>) {
+        let labels = Rolled { source: source.to_owned(), outcome: ended.word() };
+        self.rollouts.get_or_create(&labels).inc();
+        if let Some(took) = took {
+            self.rollout_seconds.get_or_create(&labels).observe(took.as_secs_f64());
+        }
     }
 
     /// A write was answered: with this class of error, or well.
@@ -104,6 +158,10 @@ impl Metrics {
         registry.register("rhumb_apply", "Writes by what came of them", self.writes.clone());
         let repaired = "Objects that somebody else had changed, and that were repaired";
         registry.register("rhumb_drift_repaired", repaired, self.repaired.clone());
+        let rollouts = "Rollouts that ended, by how";
+        registry.register("rhumb_rollouts", rollouts, self.rollouts.clone());
+        let lengths = "Seconds from the first write of a rollout to its end";
+        registry.register("rhumb_rollout_seconds", lengths, self.rollout_seconds.clone());
         self.calls.register(&mut registry);
         self.queue.register(&mut registry);
         progress(&mut registry, process.signs, process.now);
@@ -114,6 +172,7 @@ impl Metrics {
         registry.register("rhumb_config_reloads", "New configurations by what became of them", reloads);
         if let Some(status) = status {
             gauges(&mut registry, status);
+            ages(&mut registry, status);
         }
         let mut text = String::new();
         if text::encode(&mut text, &registry).is_err() {
@@ -173,6 +232,19 @@ fn gauges(registry: &mut Registry, status: &Status) {
     let longest = "Seconds that the longest of what is being processed has been";
     seconds("workqueue_longest_running_processor_seconds", longest, process.longest_seconds);
     sources(registry, &status.sources);
+}
+
+/// How long ago each source was last looked at, and each watch last heard of its server.
+fn ages(registry: &mut Registry, status: &Status) {
+    let looked = Family::<OfSource, Gauge<f64, AtomicU64>>::default();
+    for source in &status.sources {
+        if let Some(at) = source.looked {
+            let age = status.at.duration_since(at).as_secs_f64().max(0.0);
+            looked.get_or_create(&OfSource { source: source.name.clone() }).set(age);
+        }
+    }
+    let since = "Seconds since the newest state of each source was last looked at, with success";
+    registry.register("rhumb_source_age_seconds", since, looked);
 }
 
 fn sources(registry: &mut Registry, sources: &[SourceStatus]) {

@@ -1,25 +1,30 @@
 //! What is told to the outside.
 //!
-//! Owns [`Told`], the past tense of every decision, and its log line; [`Phase`], where an object stands, in one word;
-//! [`Status`], where everything stands; [`Metrics`]; what the service manager is told ([`Service`]), with one line of
+//! Owns [`Told`], the past tense of every decision, and its log line; [`Notice`], what happened, with the [`Recorder`]
+//! from which all take it who are told as it happens; [`Phase`], where an object stands, in one word;
+//! [`Status`], where everything stands, and [`Stand`], the same of one source in a few lines; [`Metrics`]; what the service manager is told ([`Service`]), with one line of
 //! where everything stands ([`Summary`]); and the [`watchdog()`].
 //!
 //! **Invariant:** decides nothing.
 
 mod metrics;
+mod notice;
 mod notify;
 mod phase;
+mod stand;
 mod status;
 mod summary;
 mod watchdog;
 
 use std::fmt;
 
-pub use metrics::{MEDIA_TYPE, Metrics, Process};
+pub use metrics::{Ended, MEDIA_TYPE, Metrics, Process};
+pub use notice::{Draft, Happening, Notice, Notices, Recorder, Regarding};
 pub use phase::{PHASES, Phase};
+pub use stand::Stand;
 pub use status::{
     Beside, Filter, Named, ObjectStatus, ProcessStatus, QueueStatus, RollStatus, RolloutStatus, Share,
-    SourceStatus, Status, VERSION, object_of, objects, status,
+    SourceStatus, SourceTimes, Status, VERSION, object_of, objects, status, unwell,
 };
 
 use crate::engine::Reason;

@@ -63,6 +63,18 @@ pub struct SourceStatus {
     /// The revision in force; none before the first read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
+    /// Who made the revision, where it is a commit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub author: Option<String>,
+    /// The first line of the revision's message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
+    /// Since when the revision is in force here, as far as this process knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<Timestamp>,
+    /// When it was last looked at, with success.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub looked: Option<Timestamp>,
     /// Whether its newest state was read whole: nothing is pruned otherwise.
     pub complete: bool,
     /// Why not.
@@ -207,6 +219,15 @@ pub struct ObjectStatus {
     pub wave: i32,
 }
 
+/// What is known of a source's times.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SourceTimes {
+    /// Since when its revision is in force.
+    pub since: Option<Timestamp>,
+    /// When it was last looked at, with success.
+    pub looked: Option<Timestamp>,
+}
+
 /// What the loop knows beside the engine's facts.
 #[derive(Clone, Copy, Debug)]
 pub struct Beside<'a> {
@@ -214,6 +235,8 @@ pub struct Beside<'a> {
     pub open: &'a BTreeMap<ObjectId, Reason>,
     /// Where the sources are.
     pub places: &'a [String],
+    /// Their times.
+    pub times: &'a [SourceTimes],
     /// Since when the loop runs.
     pub since: Timestamp,
     /// When everything is looked at next.
@@ -260,11 +283,17 @@ fn source(
 ) -> SourceStatus {
     let source = engine.source(number);
     let waiting = engine.judgements(number).filter(|(_, judged)| matches!(judged, Judgement::Confirm(_)));
+    let times = beside.times.get(number).copied().unwrap_or_default();
+    let authored = source.head.as_ref().and_then(|head| engine.author(number, head));
     let paused = source.inventory.as_ref().and_then(|inventory| inventory.paused.as_ref());
     SourceStatus {
         name: source.name.to_string(),
         place: beside.places.get(number).cloned().unwrap_or_default(),
         revision: source.head.as_ref().map(ToString::to_string),
+        author: authored.map(|authored| authored.author.clone()),
+        subject: authored.map(|authored| authored.subject.clone()),
+        since: times.since,
+        looked: times.looked,
         complete: source.incomplete.is_none(),
         incomplete: source.incomplete.as_ref().map(ToString::to_string),
         observed: source.writes == Writes::Observed,
@@ -338,6 +367,18 @@ pub fn objects(engine: &Engine, beside: &Beside<'_>, filter: &Filter) -> Vec<Obj
         told.filter(|(_, told)| of_source(told) && of_phase(told)).collect();
     told.sort_by_key(|(id, _)| *id);
     told.into_iter().map(|(_, told)| told).collect()
+}
+
+/// The objects of a source that are not as wanted and healthy, in their order.
+pub fn unwell(engine: &Engine, beside: &Beside<'_>, source: SourceId) -> Vec<ObjectStatus> {
+    let is_unwell = |id: &ObjectId, entry: &Entry| {
+        source_of(engine, id, entry) == Some(source)
+            && !Phase::of(engine, id, entry, beside.open.get(id)).is_well()
+    };
+    let mut unwell: Vec<(&ObjectId, &Entry)> =
+        engine.entries().filter(|(id, entry)| is_unwell(id, entry)).collect();
+    unwell.sort_by_key(|(id, _)| *id);
+    unwell.into_iter().filter_map(|(id, entry)| object(engine, beside, id, entry)).collect()
 }
 
 /// One object; none where no source of this process knows it.

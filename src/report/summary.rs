@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::{Phase, Status};
 use crate::object::Revision;
 
 /// So many sources are named; of more, only their number.
@@ -13,13 +14,13 @@ const NAMED: usize = 3;
 pub struct Summary {
     /// The sources, in the order of the configuration.
     pub sources: Vec<Following>,
-    /// Objects that the sources want.
+    /// Objects of the sources.
     pub objects: usize,
-    /// Those of them that are not healthy.
+    /// Those of them that are as wanted, and not healthy.
     pub unhealthy: usize,
     /// Objects that wait or are refused.
     pub open: usize,
-    /// Rollouts that go on.
+    /// Workloads whose pods are being replaced.
     pub rolling: usize,
     /// When everything is looked at again, whatever happens before.
     pub resync: jiff::Timestamp,
@@ -34,6 +35,40 @@ pub struct Following {
     pub revision: Option<Revision>,
     /// Whether its newest state was not read whole.
     pub incomplete: bool,
+}
+
+impl Summary {
+    /// Of a status.
+    pub fn of(status: &Status) -> Self {
+        let sources = status.sources.iter().map(|source| Following {
+            name: source.name.as_str().into(),
+            revision: source.revision.as_deref().map(Revision::new),
+            incomplete: !source.complete,
+        });
+        let count = |phases: &[Phase]| {
+            let of = |phase| status.sources.iter().filter_map(move |source| source.objects.get(phase));
+            phases.iter().flat_map(of).sum()
+        };
+        let all = status.sources.iter().flat_map(|source| source.objects.values());
+        let resync = status.process.next_resync;
+        Self {
+            sources: sources.collect(),
+            objects: all.sum(),
+            unhealthy: count(&[Phase::Progressing, Phase::Failed]),
+            open: count(&[
+                Phase::Waiting,
+                Phase::Refused,
+                Phase::RolledBack,
+                Phase::Quarantined,
+                Phase::Held,
+                Phase::Paused,
+                Phase::PruneWaiting,
+            ]),
+            rolling: count(&[Phase::RollingOut]),
+            // Made of two clocks: without its fraction it stays the same from turn to turn, nearly always.
+            resync: resync.round(jiff::Unit::Second).unwrap_or(resync),
+        }
+    }
 }
 
 /// `shop at 1a2b3c4d5e6f: 20 objects, 1 not healthy, 1 rolling; next resync 12:05:10 UTC`.

@@ -18,7 +18,7 @@ use crate::daemon::Inquiries;
 use crate::object::{GroupKind, ObjectId};
 use crate::pulse::Pulses;
 use crate::queue;
-use crate::report::{self, Filter, MEDIA_TYPE, Metrics, ObjectStatus, Service, Status, VERSION};
+use crate::report::{self, Filter, MEDIA_TYPE, Metrics, ObjectStatus, Recorder, Service, Status, VERSION};
 
 /// The loop answers within milliseconds: one that takes longer is stuck.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -59,6 +59,8 @@ pub struct Process {
     pub calls: Measures,
     /// What the service manager hears, which knows of new configurations.
     pub service: Service,
+    /// What happens, over all configurations.
+    pub recorder: Recorder,
 }
 
 impl Process {

@@ -56,7 +56,7 @@ fn a_restart_on_an_unchanged_cluster_sends_nothing() {
         repo.change("last.yaml", &yaml::config_map("last", "a", &wanted));
         site.await_data("last", "a", &wanted);
         assert_eq!(daemon.stop().code(), Some(0));
-        let sent: Vec<_> = window.all_writes().into_iter().map(|event| event.name).collect();
+        let sent: Vec<_> = window.writes().into_iter().map(|event| event.name).collect();
         assert_eq!(sent, ["last"]);
     }
 }
@@ -189,5 +189,5 @@ fn a_change_that_the_watch_never_told_is_found_by_the_audit() {
     site.api.delete(&site.at("ConfigMap", "gone"));
     site.await_data_within(Duration::from_secs(15), "env", "a", "1");
     site.await_object("ConfigMap", "gone");
-    assert_eq!(window.all_writes().len(), 2);
+    assert_eq!(window.writes().len(), 2);
 }

@@ -10,6 +10,7 @@ mod adoption;
 mod another;
 mod budget;
 mod commands;
+mod events;
 mod failures;
 mod fights;
 mod files;

@@ -71,7 +71,7 @@ fn the_running_daemon_sends_nothing_for_what_is_as_wanted() {
             .count();
         if looks >= 4 { Ok(()) } else { Err(format!("{looks} looks at the inventory")) }
     });
-    let writes = window.all_writes();
+    let writes = window.writes();
     assert!(writes.iter().all(|event| event.name == "env") && writes.len() == 3, "{writes:#?}");
     // And a resync is over what is known: it lists nothing again.
     let lists = window.calls().iter().filter(|event| event.verb == "list").count();

@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::support::{Daemon, Manners, Remote, Repo, SOON, Site, Window, eventually, yaml};
 
 /// How long after the remote's return a new commit must be there: looks at a failing remote are spread.
-const RETURN: Duration = Duration::from_secs(30);
+const RETURN: Duration = Duration::from_secs(90);
 
 struct Bed {
     site: Site<'static>,

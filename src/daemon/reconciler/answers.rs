@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot};
 
 use super::Reconciler;
+use crate::engine::Engine;
 use crate::object::ObjectId;
 use crate::report::{self, Beside, Filter, Metrics, ObjectStatus, Status};
 
@@ -60,23 +61,35 @@ impl Reconciler {
 
     /// Whoever has gone away meanwhile gets no answer.
     pub(super) fn answer(&mut self, question: Question) {
-        let (now, at) = (Instant::now(), Timestamp::now());
-        let depth = self.queue.depth();
+        let now = Instant::now();
+        match question {
+            Question::Status(answer) => drop(answer.send(self.with_beside(now, report::status))),
+            Question::Objects(filter, answer) => {
+                let objects =
+                    self.with_beside(now, |engine, beside| report::objects(engine, beside, &filter));
+                drop(answer.send(objects));
+            }
+            Question::Object(id, answer) => {
+                let object = self.with_beside(now, |engine, beside| report::object_of(engine, beside, &id));
+                drop(answer.send(object));
+            }
+        }
+    }
+
+    /// Tells something of the engine's facts and of what the loop knows beside them.
+    pub(super) fn with_beside<T>(&self, now: Instant, tell: impl FnOnce(&Engine, &Beside<'_>) -> T) -> T {
+        let at = Timestamp::now();
+        let (depth, times) = (self.queue.depth(), self.chronicle.times());
         let beside = Beside {
             open: &self.open,
             places: &self.places,
+            times: &times,
             since: self.since,
             next_resync: self.next_resync(now, at),
             queue: depth.ready + depth.processing,
             unfinished: self.queue.unfinished(now),
             now: (now, at),
         };
-        match question {
-            Question::Status(answer) => drop(answer.send(report::status(&self.engine, &beside))),
-            Question::Objects(filter, answer) => {
-                drop(answer.send(report::objects(&self.engine, &beside, &filter)));
-            }
-            Question::Object(id, answer) => drop(answer.send(report::object_of(&self.engine, &beside, &id))),
-        }
+        tell(&self.engine, &beside)
     }
 }

@@ -205,9 +205,12 @@ impl Reconciler {
                         self.engine.entry(id).and_then(|entry| entry.want()).map(|(_, want)| want.hash);
                     let told = (content, reason.to_string());
                     if self.refused.insert(id.clone(), told.clone()) != Some(told) {
-                        self.tell(id, Told::Refused(reason.clone()));
+                        let told = Told::Refused(reason.clone());
+                        self.notice_told(id, &told);
+                        self.tell(id, told);
                     }
                 } else if !passing && !known_fight {
+                    self.notice_told(id, &Told::Waiting(reason.clone()));
                     let _ = self.listener.send((id.clone(), Told::Waiting(reason.clone())));
                 }
                 self.open.insert(id.clone(), reason);
@@ -267,9 +270,17 @@ impl Reconciler {
         if let (Outcome::Applied(_), Action::Apply(apply), false) = (&outcome, action, unchanged) {
             self.tell_restart(id, apply);
         }
+        let repair = matches!(action, Action::Apply(Apply { purpose: Purpose::Repair, .. }));
+        let repaired = repair && !unchanged && matches!(outcome, Outcome::Applied(_));
         self.engine.outcome(id, action, outcome, now);
         if let Some(told) = told {
-            self.tell(id, if unchanged { Told::Unchanged } else { told });
+            let told = if unchanged { Told::Unchanged } else { told };
+            if repaired {
+                self.notice_repair(id);
+            } else {
+                self.notice_told(id, &told);
+            }
+            self.tell(id, told);
         }
         self.queue.done(id);
     }

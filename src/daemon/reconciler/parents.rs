@@ -9,6 +9,7 @@ use super::{Reconciler, Until};
 use crate::cluster::{self, Parent};
 use crate::engine::{Inventory, Sealing, SourceId, Writes};
 use crate::object::{Class, GroupKind, ObjectId};
+use crate::report::Stand;
 
 /// The shortest wait before an inventory is asked for again.
 const AGAIN: Duration = Duration::from_millis(500);
@@ -144,11 +145,11 @@ impl Reconciler {
                 Need::Tidying if self.is_idle() && self.all_synced(source) => Tidy::Exact,
                 Need::Nothing | Need::Tidying
                     if self.read.contains(&source)
-                        && !inventory::tells_all(
+                        && !(inventory::tells_all(
                             &self.engine,
                             source,
                             self.ledgers[source].parent.parent(),
-                        ) =>
+                        ) && self.tells_stand(source)) =>
                 {
                     Tidy::Grow
                 }
@@ -157,12 +158,16 @@ impl Reconciler {
             self.ledgers[source].need = if tidy == Tidy::Grow { Need::Tidying } else { Need::Nothing };
             let known = self.ledgers[source].parent.parent().cloned();
             let place = &self.places[source];
-            let Some(wanted) = inventory::wanted(&self.engine, source, place, known.as_ref(), tidy) else {
+            let Some(mut wanted) = inventory::wanted(&self.engine, source, place, known.as_ref(), tidy)
+            else {
                 // Once there is a key.
                 self.engine.want_seal();
                 self.ledgers[source].need = Need::Growth;
                 continue;
             };
+            if let Some(stand) = self.stand(source) {
+                stand.write_to(&mut wanted.data);
+            }
             let nothing_to_say = known.is_none() && wanted.kinds.is_empty();
             if known.as_ref() == Some(&wanted) || nothing_to_say {
                 continue;
@@ -175,6 +180,13 @@ impl Reconciler {
                 Event::Parent(source, saved.map(Some))
             });
         }
+    }
+
+    /// Whether a parent that is there tells where its source stands.
+    fn tells_stand(&self, source: SourceId) -> bool {
+        let parent = self.ledgers[source].parent.parent();
+        let (Some(parent), Some(stand)) = (parent, self.stand(source)) else { return true };
+        Stand::in_data(&parent.data).as_ref() == Some(stand)
     }
 
     /// Logs, once, which kind keeps a source from pruning, and that none does any more.

@@ -38,7 +38,9 @@ impl Reconciler {
             tracing::warn!(code = diagnostic.code, "{}: {}", diagnostic.origin, diagnostic.message);
         }
         let before = self.engine.dropped();
+        let head = self.engine.source(source).head.clone();
         self.engine.read(source, reading);
+        self.notice_read(source, head.as_ref());
         self.read.insert(source);
         let dropped = self.engine.dropped();
         if dropped > before {
@@ -98,6 +100,7 @@ impl Reconciler {
                     let name = format!("the source {}", followed.name());
                     let pulse = self.hands.cluster.pulses().expect(&name, super::TURN);
                     let feed = Feed::new(followed, dialect, scopes.clone(), (events, pulse));
+                    let feed = feed.noting(self.chronicle.last_look(source));
                     self.tasks.keep("the reader of a source", feed.run(from_loop));
                     self.feeds[source] = Some(orders);
                 }

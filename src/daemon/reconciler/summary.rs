@@ -1,15 +1,19 @@
-//! One line of where everything stands, kept current for whoever shows it.
+//! Where everything stands, kept current for whoever shows it: one line, and one for each source's ConfigMap.
 
 use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::watch;
 
-use super::Reconciler;
-use crate::report::{Following, Summary};
+use super::{Reconciler, Until};
+use crate::engine::{Engine, SourceId};
+use crate::report::{self, Beside, Stand, Summary};
 
 /// It is made anew at most this often.
 const PAUSE: Duration = Duration::from_secs(1);
+
+/// The sources' ConfigMaps are told of it at most this often: each change is a write.
+const WRITTEN: Duration = Duration::from_secs(5);
 
 /// Who is told, and when next.
 #[derive(Debug, Default)]
@@ -19,6 +23,9 @@ pub(super) struct Telling {
     rest: Option<Instant>,
     /// When something is to be told that came too soon after the last.
     pub(super) due: Option<Instant>,
+    /// When it was last worked out what the sources' ConfigMaps are to tell, and what.
+    written: Option<Instant>,
+    stands: Vec<Stand>,
 }
 
 impl Reconciler {
@@ -31,43 +38,46 @@ impl Reconciler {
 
     /// Tells how things stand after a turn.
     pub(super) fn tell_summary(&mut self, now: Instant) {
-        let Some(to) = &self.telling.to else { return };
+        if self.until != Until::Stopped {
+            return;
+        }
         if let Some(rest) = self.telling.rest.filter(|rest| *rest > now) {
             self.telling.due = Some(rest);
             return;
         }
-        let summary = self.summary(now);
-        to.send_if_modified(|known| {
-            let changed = *known != summary;
-            *known = summary;
-            changed
-        });
         (self.telling.rest, self.telling.due) = (Some(now + PAUSE), None);
+        let status = self.with_beside(now, report::status);
+        if let Some(to) = &self.telling.to {
+            let summary = Summary::of(&status);
+            to.send_if_modified(|known| {
+                let changed = *known != summary;
+                *known = summary;
+                changed
+            });
+        }
+        self.notice_stand(&status);
+        if self.telling.written.is_some_and(|written| now < written + WRITTEN) {
+            self.telling.due = self.telling.written.map(|written| written + WRITTEN);
+            return;
+        }
+        self.telling.written = Some(now);
+        let stands = status.sources.iter().enumerate().map(|(source, told)| {
+            let unwell = |engine: &Engine, beside: &Beside<'_>| report::unwell(engine, beside, source);
+            let unwell = if told.healthy { Vec::new() } else { self.with_beside(now, unwell) };
+            Stand::of(told, &unwell)
+        });
+        self.telling.stands = stands.collect();
+    }
+
+    /// Where a source stands, as its ConfigMap is to tell it; none before that is known.
+    pub(super) fn stand(&self, source: SourceId) -> Option<&Stand> {
+        self.telling.stands.get(source)
     }
 
     /// When everything is looked at again, at the latest.
     pub(super) fn next_resync(&self, now: Instant, at: Timestamp) -> Timestamp {
         let wait = self.timers.resync.saturating_duration_since(now);
         at + SignedDuration::try_from(wait).unwrap_or_default()
-    }
-
-    fn summary(&self, now: Instant) -> Summary {
-        let sources = self.engine.sources().iter().map(|source| Following {
-            name: source.name.clone(),
-            revision: source.head.clone(),
-            incomplete: source.incomplete.is_some(),
-        });
-        let open = self.open.values().filter(|reason| !reason.is_as_asked());
-        let resync = self.next_resync(now, Timestamp::now());
-        Summary {
-            sources: sources.collect(),
-            objects: self.engine.entries().filter(|(_, entry)| !entry.wants.is_empty()).count(),
-            unhealthy: self.unhealthy().len(),
-            open: open.count(),
-            rolling: self.engine.rolling(),
-            // Made of two clocks: without its fraction it stays the same from turn to turn, nearly always.
-            resync: resync.round(jiff::Unit::Second).unwrap_or(resync),
-        }
     }
 }
 
@@ -77,7 +87,7 @@ mod tests {
     use tokio_util::sync::CancellationToken;
 
     use super::super::super::setup::Setup;
-    use super::super::{TURN, Until};
+    use super::super::TURN;
     use super::*;
     use crate::cluster::{Cluster, Connection};
     use crate::engine::Budget;

@@ -1,0 +1,124 @@
+//! Kubernetes Events of our own: what happened to an object, beside the object.
+//!
+//! They have `core/v1`'s form, which every `kubectl` shows, with the count of one that is repeated, as client-go's
+//! recorder writes them.
+
+use std::collections::BTreeMap;
+
+use http::Method;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use serde_json::json;
+
+use super::call::{Ask, Cluster};
+use super::error::{Error, On};
+use super::parent::MERGE_PATCH;
+use super::write::{JSON, json};
+use super::{FIELD_MANAGER, path};
+use crate::engine::Uid;
+use crate::object::{GroupKind, Gvk, ObjectId};
+
+/// The longest message that the API server takes, in bytes.
+pub const LONGEST_MESSAGE: usize = 1024;
+
+/// Events about what has no namespace are in this one, as client-go has it.
+const NO_NAMESPACE: &str = "default";
+
+/// Whether a person should look at it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Severity {
+    /// It is as it should be.
+    Normal,
+    /// A person should.
+    Warning,
+}
+
+/// An Event, as it is to be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Occurrence {
+    /// The object that it is about.
+    pub id: ObjectId,
+    /// In which version of its kind.
+    pub gvk: Gvk,
+    /// Which incarnation, where one is known.
+    pub uid: Option<Uid>,
+    /// A word for programs, as `RolloutFailed`.
+    pub reason: String,
+    /// What people read; at most [`LONGEST_MESSAGE`] bytes.
+    pub message: String,
+    /// Whether a person should look at it.
+    pub severity: Severity,
+    /// How often it happened.
+    pub count: u32,
+    /// When it first did.
+    pub first: Timestamp,
+    /// When it last did.
+    pub last: Timestamp,
+    /// Annotations of the Event itself.
+    pub annotations: BTreeMap<String, String>,
+}
+
+impl Occurrence {
+    fn namespace(&self) -> &str {
+        self.id.namespace().unwrap_or(NO_NAMESPACE)
+    }
+
+    fn on(&self, name: &str) -> On {
+        On::Object(ObjectId::new(&GroupKind::new("", "Event"), Some(self.namespace()), name))
+    }
+
+    fn event(&self, name: &str) -> Event {
+        Event {
+            metadata: ObjectMeta {
+                name: Some(name.to_owned()),
+                namespace: Some(self.namespace().to_owned()),
+                annotations: Some(self.annotations.clone()).filter(|annotations| !annotations.is_empty()),
+                ..ObjectMeta::default()
+            },
+            involved_object: ObjectReference {
+                api_version: Some(self.gvk.api_version()),
+                kind: Some(self.gvk.kind.to_string()),
+                namespace: self.id.namespace().map(str::to_owned),
+                name: Some(self.id.name().to_owned()),
+                uid: self.uid.as_ref().map(ToString::to_string),
+                ..ObjectReference::default()
+            },
+            reason: Some(self.reason.clone()),
+            message: Some(self.message.clone()),
+            type_: Some(if self.severity == Severity::Warning { "Warning" } else { "Normal" }.to_owned()),
+            count: i32::try_from(self.count).ok(),
+            first_timestamp: Some(Time(self.first)),
+            last_timestamp: Some(Time(self.last)),
+            source: Some(EventSource { component: Some(FIELD_MANAGER.to_owned()), host: None }),
+            reporting_component: Some(FIELD_MANAGER.to_owned()),
+            reporting_instance: Some(FIELD_MANAGER.to_owned()),
+            ..Event::default()
+        }
+    }
+}
+
+impl Cluster {
+    /// Makes an Event under a name that nobody else has.
+    pub async fn make_event(&self, occurrence: &Occurrence, name: &str) -> Result<(), Error> {
+        let on = occurrence.on(name);
+        let body = json(&occurrence.event(name), &on)?;
+        let collection = format!("/api/v1/namespaces/{}/events", occurrence.namespace());
+        let url = path::query(collection, &[("fieldManager", FIELD_MANAGER)]);
+        self.ask(Ask::write(Method::POST, url, JSON, body, on)).await.map(drop)
+    }
+
+    /// Says of an Event that was made that it happened again; fails with
+    /// [`Fault::NoObject`](super::Fault::NoObject) where it has expired.
+    pub async fn repeat_event(&self, occurrence: &Occurrence, name: &str) -> Result<(), Error> {
+        let on = occurrence.on(name);
+        let patch = json!({
+            "count": occurrence.count,
+            "lastTimestamp": occurrence.last,
+            "message": occurrence.message,
+        });
+        let path = format!("/api/v1/namespaces/{}/events/{name}", occurrence.namespace());
+        let url = path::query(path, &[("fieldManager", FIELD_MANAGER)]);
+        self.ask(Ask::write(Method::PATCH, url, MERGE_PATCH, json(&patch, &on)?, on)).await.map(drop)
+    }
+}

@@ -1,0 +1,80 @@
+//! What happens as Kubernetes Events: on the object, and on the `ConfigMap` of its source.
+//!
+//! Events are for people. Whatever keeps them from being written keeps nothing else from being done.
+
+mod correlate;
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use tokio::sync::broadcast::error::RecvError;
+
+use self::correlate::{Correlator, Deed, Write};
+use crate::cluster::{Cluster, Error, Fault};
+use crate::object::Class;
+use crate::report::{Notices, Recorder};
+
+/// A namespace in which the user may make no Events is not tried again for so long.
+const DENIED: Duration = Duration::from_mins(10);
+
+/// Writes what a recorder tells, and has told, as long as it is polled. The sources' `ConfigMap`s are in this namespace.
+pub async fn write_events(cluster: Cluster, namespace: String, recorder: Recorder) {
+    let Notices { past, mut coming } = recorder.after(0);
+    let mut writer = Writer { cluster, correlator: Correlator::new(&namespace), denied: HashMap::new() };
+    for notice in past {
+        writer.correlator.offer(&notice, Instant::now());
+    }
+    loop {
+        while let Some(write) = writer.correlator.next(Instant::now()) {
+            writer.carry_out(write).await;
+        }
+        let due = writer.correlator.due();
+        let wake = due.unwrap_or_else(Instant::now);
+        tokio::select! {
+            notice = coming.recv() => match notice {
+                Ok(notice) => writer.correlator.offer(&notice, Instant::now()),
+                Err(RecvError::Lagged(missed)) => tracing::debug!(missed, "no Events of what came too fast"),
+                Err(RecvError::Closed) => return,
+            },
+            () = tokio::time::sleep_until(wake.into()), if due.is_some() => {}
+        }
+    }
+}
+
+struct Writer {
+    cluster: Cluster,
+    correlator: Correlator,
+    /// Where the user may make none, and until when that is believed.
+    denied: HashMap<Option<String>, Instant>,
+}
+
+impl Writer {
+    async fn carry_out(&mut self, write: Write) {
+        let namespace = write.occurrence.id.namespace().map(str::to_owned);
+        let now = Instant::now();
+        if self.denied.get(&namespace).is_some_and(|until| now < *until) {
+            return;
+        }
+        let written = match write.deed {
+            Deed::Make => self.cluster.make_event(&write.occurrence, &write.name).await,
+            Deed::Repeat => self.cluster.repeat_event(&write.occurrence, &write.name).await,
+        };
+        match written {
+            Ok(()) => drop(self.denied.remove(&namespace)),
+            // They live for an hour.
+            Err(error) if write.deed == Deed::Repeat && *error.fault() == Fault::NoObject => {
+                self.correlator.expired(write);
+            }
+            Err(error) => self.failed(namespace, &error, now),
+        }
+    }
+
+    fn failed(&mut self, namespace: Option<String>, error: &Error, now: Instant) {
+        if error.class() != Class::Forbidden {
+            return tracing::debug!("an Event could not be written: {error}");
+        }
+        if self.denied.insert(namespace, now + DENIED).is_none() {
+            tracing::warn!("no Events are written there: {error}");
+        }
+    }
+}

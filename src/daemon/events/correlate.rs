@@ -1,0 +1,271 @@
+//! Which Events are written, and when: the same thing again raises a count, many like things become one, and no
+//! source writes more than one a second for long. As client-go's correlator.
+//!
+//! **Invariant:** pure. The time is an argument.
+
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+
+use crate::cluster::{LONGEST_MESSAGE, Occurrence, Severity};
+use crate::engine::Uid;
+use crate::object::{GroupKind, Gvk, ObjectId};
+use crate::report::{Happening, Notice};
+
+/// So many Events of a source may be written at once.
+const BURST: u32 = 25;
+
+/// Then one each.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// After so many different messages about the same within [`SIMILAR_WITHIN`], the next count as one.
+const SIMILAR: usize = 10;
+const SIMILAR_WITHIN: Duration = Duration::from_mins(10);
+
+/// So many wait to be written; of more, the oldest that is no warning is not written at all.
+const WAITING: usize = 256;
+
+/// Of so many Events is remembered that they were made.
+const REMEMBERED: usize = 1024;
+
+/// The longest name of an object, less what an Event's name has behind it.
+const LONGEST_NAME: usize = 253 - 24;
+
+/// Where a revision is found that an Event follows from.
+const REVISION: &str = "rhumb.dev/revision";
+
+/// What makes two Events the same.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    about: ObjectId,
+    uid: Option<Uid>,
+    reason: Happening,
+    message: String,
+}
+
+/// An Event that waits to be written.
+#[derive(Debug)]
+struct Waiting {
+    source: String,
+    key: Key,
+    name: String,
+    occurrence: Occurrence,
+}
+
+/// Whether an Event is there already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Deed {
+    /// It is made.
+    Make,
+    /// It is, and happened again.
+    Repeat,
+}
+
+/// An Event that is to be written now.
+#[derive(Debug)]
+pub(super) struct Write {
+    /// How.
+    pub(super) deed: Deed,
+    /// Its name.
+    pub(super) name: String,
+    /// What it says.
+    pub(super) occurrence: Occurrence,
+    key: Key,
+    source: String,
+}
+
+/// An Event that was made.
+#[derive(Debug)]
+struct Made {
+    name: String,
+    count: u32,
+    first: Timestamp,
+}
+
+/// Different messages about the same, with their times.
+type Messages = VecDeque<(Instant, String)>;
+
+/// What is to be written, and what was.
+#[derive(Debug)]
+pub(super) struct Correlator {
+    namespace: String,
+    waiting: VecDeque<Waiting>,
+    made: HashMap<Key, Made>,
+    /// The keys of what was made, the oldest first.
+    order: VecDeque<Key>,
+    similar: HashMap<(ObjectId, Happening), Messages>,
+    /// When each source has its next whole burst again.
+    full: HashMap<String, Instant>,
+}
+
+impl Correlator {
+    /// Nothing was written yet. The sources' `ConfigMap`s are in this namespace.
+    pub(super) fn new(namespace: &str) -> Self {
+        Self {
+            namespace: namespace.to_owned(),
+            waiting: VecDeque::new(),
+            made: HashMap::new(),
+            order: VecDeque::new(),
+            similar: HashMap::new(),
+            full: HashMap::new(),
+        }
+    }
+
+    /// Takes a notice: it becomes an Event on its object, and one on its source.
+    pub(super) fn offer(&mut self, notice: &Notice, now: Instant) {
+        let Some(regarding) = &notice.regarding else { return };
+        if !is_told(notice.reason) {
+            return;
+        }
+        let made = match (&notice.author, &notice.subject) {
+            (Some(author), Some(subject)) => format!(" ({author}: {subject})"),
+            _ => String::new(),
+        };
+        let message = format!("{}{made}", notice.message);
+        if let Some((id, gvk, uid)) = &regarding.object {
+            self.add(notice, (id.clone(), gvk.clone(), uid.clone()), message.clone(), now);
+        }
+        if let Some(parent) = &regarding.parent {
+            let gvk = Gvk::new("", "v1", "ConfigMap");
+            let id = ObjectId::new(&GroupKind::new("", "ConfigMap"), Some(&self.namespace), &notice.source);
+            let message = match &regarding.object {
+                Some((object, ..)) => format!("{object}: {message}"),
+                None => message,
+            };
+            self.add(notice, (id, gvk, Some(parent.clone())), message, now);
+        }
+    }
+
+    fn add(
+        &mut self,
+        notice: &Notice,
+        (id, gvk, uid): (ObjectId, Gvk, Option<Uid>),
+        mut message: String,
+        now: Instant,
+    ) {
+        let alike = self.is_one_of_many(&id, notice.reason, &message, now);
+        let key_message = if alike { String::new() } else { message.clone() };
+        if alike {
+            message.insert_str(0, "(combined from similar events) ");
+        }
+        message.truncate(message.floor_char_boundary(LONGEST_MESSAGE));
+        let key = Key { about: id.clone(), uid: uid.clone(), reason: notice.reason, message: key_message };
+        if let Some(waiting) = self.waiting.iter_mut().find(|waiting| waiting.key == key) {
+            waiting.occurrence.count += 1;
+            (waiting.occurrence.last, waiting.occurrence.message) = (notice.at, message);
+            return;
+        }
+        let revision = notice.revision.iter().map(|revision| (REVISION.to_owned(), revision.clone()));
+        let occurrence = Occurrence {
+            reason: notice.reason.to_string(),
+            severity: if notice.reason.is_warning() { Severity::Warning } else { Severity::Normal },
+            count: 1,
+            first: notice.at,
+            last: notice.at,
+            annotations: revision.collect::<BTreeMap<_, _>>(),
+            id,
+            gvk,
+            uid,
+            message,
+        };
+        let name = event_name(occurrence.id.name(), notice.number);
+        if self.waiting.len() >= WAITING {
+            let normal = |waiting: &Waiting| waiting.occurrence.severity == Severity::Normal;
+            let oldest = self.waiting.iter().position(normal).unwrap_or(0);
+            self.waiting.remove(oldest);
+        }
+        self.waiting.push_back(Waiting { source: notice.source.clone(), key, name, occurrence });
+    }
+
+    /// Whether so many different things were said of an object lately that this is only one more of them.
+    fn is_one_of_many(&mut self, id: &ObjectId, reason: Happening, message: &str, now: Instant) -> bool {
+        let over = |at: &Instant| now.duration_since(*at) >= SIMILAR_WITHIN;
+        if self.similar.len() >= REMEMBERED {
+            self.similar.retain(|_, messages| messages.back().is_some_and(|(at, _)| !over(at)));
+        }
+        let messages = self.similar.entry((id.clone(), reason)).or_default();
+        while messages.front().is_some_and(|(at, _)| over(at)) {
+            messages.pop_front();
+        }
+        if messages.iter().any(|(_, known)| known == message) {
+            return false;
+        }
+        if messages.len() < SIMILAR {
+            messages.push_back((now, message.to_owned()));
+            return false;
+        }
+        true
+    }
+
+    /// The next Event that may be written now: a warning first.
+    pub(super) fn next(&mut self, now: Instant) -> Option<Write> {
+        let may = |full: &HashMap<String, Instant>, source: &str| {
+            full.get(source).is_none_or(|full| full.saturating_duration_since(now) <= EVERY * (BURST - 1))
+        };
+        let (full, waiting) = (&self.full, &self.waiting);
+        let allowed = |of: Severity| {
+            waiting.iter().position(|one| one.occurrence.severity == of && may(full, &one.source))
+        };
+        let index = allowed(Severity::Warning).or_else(|| allowed(Severity::Normal))?;
+        let Waiting { source, key, name, mut occurrence } = self.waiting.remove(index)?;
+        let full = self.full.entry(source.clone()).or_insert(now);
+        *full = (*full).max(now) + EVERY;
+        let (deed, name) = if let Some(made) = self.made.get_mut(&key) {
+            made.count += occurrence.count;
+            (occurrence.count, occurrence.first) = (made.count, made.first);
+            (Deed::Repeat, made.name.clone())
+        } else {
+            self.remember(&key, &name, &occurrence);
+            (Deed::Make, name)
+        };
+        Some(Write { deed, name, occurrence, key, source })
+    }
+
+    fn remember(&mut self, key: &Key, name: &str, occurrence: &Occurrence) {
+        if self.order.len() >= REMEMBERED
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.made.remove(&oldest);
+        }
+        let made = Made { name: name.to_owned(), count: occurrence.count, first: occurrence.first };
+        self.made.insert(key.clone(), made);
+        self.order.push_back(key.clone());
+    }
+
+    /// An Event that was to be changed is not there any more: it is made anew.
+    pub(super) fn expired(&mut self, write: Write) {
+        let Write { mut occurrence, key, source, .. } = write;
+        self.made.remove(&key);
+        self.order.retain(|other| *other != key);
+        (occurrence.count, occurrence.first) = (1, occurrence.last);
+        let name = event_name(occurrence.id.name(), occurrence.last.as_microsecond().unsigned_abs());
+        self.waiting.push_front(Waiting { source, key, name, occurrence });
+    }
+
+    /// When the next one that waits may be written.
+    pub(super) fn due(&self) -> Option<Instant> {
+        let sources: HashSet<&String> = self.waiting.iter().map(|waiting| &waiting.source).collect();
+        let full = sources.into_iter().filter_map(|source| self.full.get(source));
+        full.filter_map(|full| full.checked_sub(EVERY * (BURST - 1))).min()
+    }
+}
+
+/// What people look for beside an object; every single object of a large commit is not.
+fn is_told(happening: Happening) -> bool {
+    !matches!(
+        happening,
+        Happening::Created | Happening::Configured | Happening::Pruned | Happening::Recreated
+    )
+}
+
+/// A name in the form of a DNS subdomain, which not every object has.
+fn event_name(object: &str, number: u64) -> String {
+    let plain = |c: char| if c.is_ascii_lowercase() || c.is_ascii_digit() { c } else { '-' };
+    let name: String = object.chars().take(LONGEST_NAME).map(plain).collect();
+    let name = name.trim_matches('-');
+    format!("{}.{number:x}", if name.is_empty() { "rhumb" } else { name })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,151 @@
+//! What becomes an Event, and when.
+
+use super::*;
+use crate::report::{Draft, Recorder, Regarding};
+
+const NAMESPACE: &str = "rhumb-system";
+
+struct Bed {
+    correlator: Correlator,
+    recorder: Recorder,
+    now: Instant,
+}
+
+impl Bed {
+    fn new() -> Self {
+        let recorder = Recorder::new(Timestamp::UNIX_EPOCH);
+        Self { correlator: Correlator::new(NAMESPACE), recorder, now: Instant::now() }
+    }
+
+    /// Something happens to an object; to the source as a whole where none is named.
+    fn happens(&mut self, reason: Happening, name: Option<&str>, message: &str) {
+        let object = name.map(|name| {
+            let gvk = Gvk::new("apps", "v1", "Deployment");
+            (ObjectId::new(&gvk.group_kind(), Some("shop"), name), gvk, Some(Uid("u".into())))
+        });
+        let draft = Draft {
+            reason,
+            source: "shop".into(),
+            object: object.as_ref().map(|(id, ..)| id.clone()),
+            // An object's Events alone, unless it is about the source.
+            regarding: Some(Regarding { parent: name.is_none().then(|| Uid("p".into())), object }),
+            message: message.to_owned(),
+            revision: Some("1a2b".to_owned()),
+            author: None,
+            subject: None,
+        };
+        self.recorder.record(Timestamp::UNIX_EPOCH, draft);
+        let last = self.recorder.after(0).past.pop().unwrap();
+        self.correlator.offer(&last, self.now);
+    }
+
+    /// What is written now: `web RolloutFailed 2: message`.
+    fn written(&mut self) -> Vec<String> {
+        std::iter::from_fn(|| self.correlator.next(self.now)).map(|write| words(&write)).collect()
+    }
+}
+
+fn words(write: &Write) -> String {
+    let Occurrence { id, reason, count, message, .. } = &write.occurrence;
+    let deed = if write.deed == Deed::Make { "" } else { " again" };
+    format!("{} {reason}{deed} {count}: {message}", id.name())
+}
+
+#[test]
+fn what_happens_again_raises_a_count() {
+    let mut bed = Bed::new();
+    bed.happens(Happening::DriftRepaired, Some("web"), "changed");
+    bed.happens(Happening::DriftRepaired, Some("web"), "changed");
+    assert_eq!(bed.written(), ["web DriftRepaired 2: changed"]);
+    bed.happens(Happening::DriftRepaired, Some("web"), "changed");
+    bed.happens(Happening::DriftRepaired, Some("api"), "changed");
+    assert_eq!(bed.written(), ["web DriftRepaired again 3: changed", "api DriftRepaired 1: changed"]);
+}
+
+#[test]
+fn one_that_has_expired_is_made_anew() {
+    let mut bed = Bed::new();
+    bed.happens(Happening::Refused, Some("web"), "no");
+    bed.written();
+    bed.happens(Happening::Refused, Some("web"), "no");
+    let write = bed.correlator.next(bed.now).unwrap();
+    assert_eq!(words(&write), "web Refused again 2: no");
+    bed.correlator.expired(write);
+    assert_eq!(bed.written(), ["web Refused 1: no"]);
+    bed.happens(Happening::Refused, Some("web"), "no");
+    assert_eq!(bed.written(), ["web Refused again 2: no"]);
+}
+
+#[test]
+fn many_different_messages_about_the_same_become_one() {
+    let mut bed = Bed::new();
+    for number in 0..SIMILAR + 3 {
+        bed.happens(Happening::RolloutStarted, Some("web"), &format!("revision {number}"));
+    }
+    let written = bed.written();
+    assert_eq!(written.len(), SIMILAR + 1);
+    assert_eq!(
+        written[SIMILAR], "web RolloutStarted 3: (combined from similar events) revision 12",
+        "the newest words"
+    );
+    bed.now += SIMILAR_WITHIN;
+    bed.happens(Happening::RolloutStarted, Some("web"), "revision 99");
+    assert_eq!(bed.written(), ["web RolloutStarted 1: revision 99"]);
+}
+
+#[test]
+fn a_source_writes_a_burst_and_then_one_a_second_and_warnings_first() {
+    let mut bed = Bed::new();
+    for number in 0..30 {
+        bed.happens(Happening::DriftRepaired, Some(&format!("o{number}")), "changed");
+    }
+    bed.happens(Happening::RolloutFailed, Some("web"), "bad");
+    let first = bed.written();
+    assert_eq!((first.len(), &*first[0]), (25, "web RolloutFailed 1: bad"));
+    assert_eq!(bed.correlator.due(), Some(bed.now + EVERY));
+    for number in 24..30 {
+        bed.now += EVERY;
+        assert_eq!(bed.written(), [format!("o{number} DriftRepaired 1: changed")]);
+    }
+    assert_eq!(bed.correlator.due(), None);
+    bed.now += EVERY * 3;
+    for number in 0..5 {
+        bed.happens(Happening::DriftRepaired, Some(&format!("p{number}")), "changed");
+    }
+    assert_eq!(bed.written().len(), 3, "only so much has been gained back");
+}
+
+#[test]
+fn too_many_are_not_written_and_no_warning_is_among_them() {
+    let mut bed = Bed::new();
+    bed.happens(Happening::Conflict, Some("web"), "somebody else's");
+    for number in 0..2 * WAITING {
+        bed.happens(Happening::DriftRepaired, Some(&format!("o{number}")), "changed");
+    }
+    assert_eq!(bed.correlator.waiting.len(), WAITING);
+    assert_eq!(bed.written()[0], "web Conflict 1: somebody else's");
+}
+
+#[test]
+fn events_are_about_the_object_and_about_the_source() {
+    let mut bed = Bed::new();
+    bed.happens(Happening::RevisionRead, None, "revision 1a2b is in force");
+    bed.happens(Happening::Created, Some("web"), "created");
+    let write = bed.correlator.next(bed.now).unwrap();
+    let Occurrence { id, uid, annotations, severity, .. } = &write.occurrence;
+    assert_eq!(id.to_string(), "ConfigMap rhumb-system/shop");
+    assert_eq!((uid.as_ref().map(|uid| &*uid.0), *severity), (Some("p"), Severity::Normal));
+    assert_eq!(annotations[REVISION], "1a2b");
+    assert_eq!(bed.written(), [""; 0], "what is merely made is told nowhere");
+}
+
+#[test]
+fn a_name_is_one_that_the_server_takes() {
+    fn check(object: &str, expected: &str) {
+        assert_eq!(event_name(object, 0x1f), expected);
+    }
+    check("web", "web.1f");
+    check("system:foo.Bar", "system-foo--ar.1f");
+    check(".-:", "rhumb.1f");
+    check(&"a".repeat(253), &format!("{}.1f", "a".repeat(LONGEST_NAME)));
+}

@@ -1,0 +1,23 @@
+//! When a source was last looked at with success.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use jiff::Timestamp;
+
+/// Told by the reader of a source, and read by whoever wants to know; a clone is the same. It wakes nobody.
+#[derive(Clone, Debug, Default)]
+pub(in crate::daemon) struct LastLook(Arc<AtomicI64>);
+
+impl LastLook {
+    /// It was now.
+    pub(super) fn was(&self, now: Timestamp) {
+        self.0.store(now.as_millisecond(), Ordering::Relaxed);
+    }
+
+    /// When it was; none before the first one.
+    pub(in crate::daemon) fn get(&self) -> Option<Timestamp> {
+        let at = self.0.load(Ordering::Relaxed);
+        (at != 0).then(|| Timestamp::from_millisecond(at).ok()).flatten()
+    }
+}

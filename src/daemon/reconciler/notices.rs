@@ -1,0 +1,251 @@
+//! Telling what happens, each thing once.
+
+use std::collections::HashMap;
+use std::time::Instant;
+
+use jiff::Timestamp;
+
+use super::super::feed::LastLook;
+use super::Reconciler;
+use crate::engine::{Authored, Course, Judgement, Reason, SourceId, Turn, Writes};
+use crate::object::{Hash, ObjectId, Revision, duration_text};
+use crate::report::{Draft, Ended, Happening, Recorder, Regarding, SourceStatus, SourceTimes, Status, Told};
+
+/// What was told, and to whom.
+#[derive(Debug, Default)]
+pub(super) struct Chronicle {
+    recorder: Option<Recorder>,
+    /// Rollouts that go on, since when.
+    began: HashMap<ObjectId, (Hash, Instant)>,
+    sources: Vec<SourceTold>,
+}
+
+/// What was told of one source.
+#[derive(Debug, Default)]
+struct SourceTold {
+    /// When it was last looked at.
+    looked: LastLook,
+    /// Since when its revision is in force.
+    since: Option<Timestamp>,
+    /// The revision of which all was as wanted.
+    settled: Option<Revision>,
+    /// Why it was not read whole.
+    incomplete: Option<String>,
+    /// The deletions that wait for a person.
+    pending: usize,
+}
+
+impl Chronicle {
+    /// Of so many sources.
+    pub(super) fn of(sources: usize) -> Self {
+        Self { sources: (0..sources).map(|_| SourceTold::default()).collect(), ..Self::default() }
+    }
+
+    /// Where the reader of a source says when it has looked.
+    pub(super) fn last_look(&self, source: SourceId) -> LastLook {
+        self.sources[source].looked.clone()
+    }
+
+    /// What is known of the sources' times.
+    pub(super) fn times(&self) -> Vec<SourceTimes> {
+        let times = |told: &SourceTold| SourceTimes { since: told.since, looked: told.looked.get() };
+        self.sources.iter().map(times).collect()
+    }
+}
+
+impl Reconciler {
+    /// Records what happens.
+    #[must_use]
+    pub fn recorded(mut self, recorder: Recorder) -> Self {
+        self.chronicle.recorder = Some(recorder);
+        self
+    }
+
+    /// Tells what became of rollouts.
+    pub(super) fn tell_turns(&mut self, now: Instant) {
+        for turn in self.engine.take_turns() {
+            let revision = self.engine.entry(&turn.id).and_then(|entry| entry.brought.clone());
+            let words = revision.as_ref().map_or_else(String::new, |revision| revision.short().to_owned());
+            let (happening, message) = match (&turn.course, &turn.back) {
+                (Course::Began, None) => (Happening::RolloutStarted, format!("revision {words}")),
+                (Course::Began, Some(why)) => {
+                    (Happening::RolloutStarted, format!("{why}; it goes back to revision {words}"))
+                }
+                (Course::Succeeded, None) => {
+                    (Happening::RolloutSucceeded, format!("revision {words} is rolled out"))
+                }
+                (Course::Succeeded, Some(why)) => {
+                    (Happening::RolledBack, format!("{why}; it is back at revision {words}"))
+                }
+                (Course::Failed(why), _) => (Happening::RolloutFailed, format!("revision {words}: {why}")),
+            };
+            let took = self.time_turn(&turn, now);
+            let message = match took {
+                Some(took) => format!("{message}, after {}", duration_text(took)),
+                None => message,
+            };
+            self.notice(happening, turn.source, Some(&turn.id), (message, revision));
+        }
+    }
+
+    /// Measures how long a rollout took that has ended now.
+    fn time_turn(&mut self, turn: &Turn, now: Instant) -> Option<std::time::Duration> {
+        let name = self.engine.source(turn.source).name.clone();
+        let ended = match (&turn.course, &turn.back) {
+            (Course::Began, _) => {
+                if self.chronicle.began.insert(turn.id.clone(), (turn.content, now)).is_some() {
+                    self.metrics.rolled(&name, Ended::Superseded, None);
+                }
+                return None;
+            }
+            (Course::Succeeded, None) => Ended::Succeeded,
+            (Course::Succeeded, Some(_)) => Ended::RolledBack,
+            (Course::Failed(_), _) => Ended::Failed,
+        };
+        let began = self.chronicle.began.remove(&turn.id).filter(|(content, _)| *content == turn.content);
+        // What an earlier process began has no beginning here.
+        let took = began.map(|(_, began)| now.duration_since(began));
+        self.metrics.rolled(&name, ended, took);
+        took.map(|took| std::time::Duration::from_secs(took.as_secs()))
+    }
+
+    /// Tells what was done with an object.
+    pub(super) fn notice_told(&mut self, id: &ObjectId, told: &Told) {
+        let happening = match told {
+            Told::Created => Happening::Created,
+            Told::Configured => Happening::Configured,
+            Told::Pruned => Happening::Pruned,
+            Told::Recreating => Happening::Recreated,
+            Told::Waiting(Reason::Fight(..)) | Told::Refused(Reason::Owned(_) | Reason::NotAdopted) => {
+                Happening::Conflict
+            }
+            // Its rollout has told it.
+            Told::Refused(Reason::Rejected(_)) => return,
+            Told::Refused(_) => Happening::Refused,
+            _ => return,
+        };
+        let message = match told {
+            Told::Waiting(reason) | Told::Refused(reason) => reason.to_string(),
+            done => done.to_string(),
+        };
+        self.notice_of(happening, id, message);
+    }
+
+    /// Tells that somebody else's change was undone.
+    pub(super) fn notice_repair(&mut self, id: &ObjectId) {
+        self.notice_of(Happening::DriftRepaired, id, "somebody else had changed it".to_owned());
+    }
+
+    fn notice_of(&mut self, happening: Happening, id: &ObjectId, message: String) {
+        let entry = self.engine.entry(id);
+        let wanting = entry.and_then(|entry| entry.wants.first()).map(|(source, _)| *source);
+        let holding = || self.engine.source_of(self.engine.live(id)?);
+        let Some(source) = wanting.or_else(holding) else { return };
+        let head = || self.engine.source(source).head.clone();
+        let brought = entry.and_then(|entry| entry.brought.clone());
+        let revision = match happening {
+            Happening::Created | Happening::Configured | Happening::DriftRepaired | Happening::Recreated => {
+                brought.or_else(head)
+            }
+            _ => head(),
+        };
+        self.notice(happening, source, Some(id), (message, revision));
+    }
+
+    /// Tells that a source was read, and whether whole.
+    pub(super) fn notice_read(&mut self, source: SourceId, before: Option<&Revision>) {
+        let state = self.engine.source(source);
+        let (head, incomplete) = (state.head.clone(), state.incomplete.as_ref().map(ToString::to_string));
+        let told = &mut self.chronicle.sources[source];
+        let incomplete = if told.incomplete == incomplete {
+            None
+        } else {
+            told.incomplete.clone_from(&incomplete);
+            incomplete
+        };
+        if head.as_ref() != before {
+            (told.since, told.settled) = (Some(Timestamp::now()), None);
+            let words = head.as_ref().map_or_else(String::new, |head| head.short().to_owned());
+            let from = before.map_or_else(String::new, |before| format!(", after {}", before.short()));
+            let message = format!("revision {words} is in force{from}");
+            self.notice(Happening::RevisionRead, source, None, (message, head.clone()));
+        }
+        if let Some(why) = incomplete {
+            self.notice(Happening::SourceIncomplete, source, None, (why, head));
+        }
+    }
+
+    /// Tells what holds for sources as a whole, and is new.
+    pub(super) fn notice_stand(&mut self, status: &Status) {
+        for (source, stand) in status.sources.iter().enumerate() {
+            self.notice_settled(source, stand);
+            self.notice_pending(source, stand);
+        }
+    }
+
+    fn notice_settled(&mut self, source: SourceId, stand: &SourceStatus) {
+        let head = self.engine.source(source).head.clone();
+        if !stand.healthy || head.is_none() || self.engine.is_anything_moving(source) {
+            return;
+        }
+        let told = &mut self.chronicle.sources[source];
+        if told.settled == head {
+            return;
+        }
+        told.settled.clone_from(&head);
+        let count: usize = stand.objects.values().sum();
+        let words = head.as_ref().map_or_else(String::new, |head| head.short().to_owned());
+        let message = format!("revision {words}: all {count} objects are as wanted and healthy");
+        self.notice(Happening::RevisionSettled, source, None, (message, head));
+    }
+
+    fn notice_pending(&mut self, source: SourceId, stand: &SourceStatus) {
+        let before = std::mem::replace(&mut self.chronicle.sources[source].pending, stand.prune_waiting);
+        if stand.prune_waiting <= before {
+            return;
+        }
+        let first = self.engine.judgements(source).find_map(|(id, judged)| match judged {
+            Judgement::Confirm(why) => Some(format!("{id}: {why}")),
+            _ => None,
+        });
+        let (count, name) = (stand.prune_waiting, &stand.name);
+        let message = format!(
+            "{count} deletions wait for a person ({}); `rhumb prune list --name {name}` shows them, `rhumb prune confirm --name {name}` confirms them",
+            first.unwrap_or_default()
+        );
+        let head = self.engine.source(source).head.clone();
+        self.notice(Happening::PruneWaiting, source, None, (message, head));
+    }
+
+    fn notice(
+        &self,
+        reason: Happening,
+        source: SourceId,
+        id: Option<&ObjectId>,
+        (message, revision): (String, Option<Revision>),
+    ) {
+        let Some(recorder) = &self.chronicle.recorder else { return };
+        let regarding = || {
+            let parent = self.ledgers[source].parent.parent().and_then(|parent| parent.known.as_ref());
+            let object = id.and_then(|id| {
+                let uid = self.engine.shown(id).map(|live| live.uid.clone());
+                Some((id.clone(), self.version(&id.group_kind())?, uid))
+            });
+            Regarding { object, parent: parent.map(|(uid, _)| uid.clone()) }
+        };
+        let writes = self.engine.source(source).writes == Writes::Allowed;
+        let authored = revision.as_ref().and_then(|revision| self.engine.author(source, revision)).cloned();
+        let (author, subject) = authored.map(|Authored { author, subject }| (author, subject)).unzip();
+        let draft = Draft {
+            reason,
+            source: self.engine.source(source).name.clone(),
+            object: id.cloned(),
+            regarding: writes.then(regarding),
+            message,
+            revision: revision.as_ref().map(ToString::to_string),
+            author,
+            subject,
+        };
+        recorder.record(Timestamp::now(), draft);
+    }
+}

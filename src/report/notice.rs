@@ -1,0 +1,299 @@
+//! Notices: what happened, for all who are told as it happens.
+//!
+//! A notice is made by the loop, once, and kept for a while by the [`Recorder`], from which the event stream, the
+//! Kubernetes Events and the notifications take it. Nobody who listens slowly holds anybody up.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use tokio::sync::broadcast;
+
+use super::Named;
+use crate::engine::Uid;
+use crate::object::{Gvk, ObjectId};
+
+/// So many of the last notices are kept for those who come later.
+const KEPT: usize = 512;
+
+/// Who is so many behind misses some, and learns that.
+const BEHIND: usize = 1024;
+
+/// A message is cut to so many bytes: the API server takes no longer one in an Event.
+const LONGEST: usize = 1024;
+
+/// What happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Happening {
+    /// Another revision of a source is in force.
+    RevisionRead,
+    /// All that a revision asks for is as wanted and healthy.
+    RevisionSettled,
+    /// The newest state of a source could not be read whole.
+    SourceIncomplete,
+    /// The pods of a workload are being replaced.
+    RolloutStarted,
+    /// They are replaced, and healthy.
+    RolloutSucceeded,
+    /// They do not come up.
+    RolloutFailed,
+    /// What failed was put back to what was good before.
+    RolledBack,
+    /// Somebody else's change was undone.
+    DriftRepaired,
+    /// Deletions wait for a person.
+    PruneWaiting,
+    /// Somebody else has, or changes again and again, what a source wants.
+    Conflict,
+    /// What a source wants cannot be had until a person changes something.
+    Refused,
+    /// An object was made.
+    Created,
+    /// An object was changed.
+    Configured,
+    /// An object that no source wants any more was deleted.
+    Pruned,
+    /// An object was deleted, to be made again.
+    Recreated,
+}
+
+impl Happening {
+    /// Whether a person should look at it.
+    pub const fn is_warning(self) -> bool {
+        matches!(
+            self,
+            Self::SourceIncomplete
+                | Self::RolloutFailed
+                | Self::RolledBack
+                | Self::PruneWaiting
+                | Self::Conflict
+                | Self::Refused
+        )
+    }
+}
+
+impl fmt::Display for Happening {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}
+
+/// One thing that happened.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Notice {
+    /// Larger than that of every notice before it, also of those of an earlier process.
+    pub number: u64,
+    /// When it happened.
+    pub at: Timestamp,
+    /// What.
+    pub reason: Happening,
+    /// The source.
+    pub source: String,
+    /// The object; none where it is about the source as a whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub object: Option<Named>,
+    /// In words.
+    pub message: String,
+    /// The revision that it follows from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<String>,
+    /// Who made the revision.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub author: Option<String>,
+    /// The first line of the revision's message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
+    /// What Kubernetes Events need beside that; none where none are written, as the source is only observed.
+    #[serde(skip)]
+    pub regarding: Option<Regarding>,
+}
+
+/// What the Events of a notice are about.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Regarding {
+    /// The object, in which version of its kind, and which incarnation where one is known.
+    pub object: Option<(ObjectId, Gvk, Option<Uid>)>,
+    /// The incarnation of the source's `ConfigMap`; none where there is none.
+    pub parent: Option<Uid>,
+}
+
+/// `RolloutStarted Deployment shop/web: revision 1a2b3c4d5e6f (Ann: Two replicas)`.
+impl fmt::Display for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.reason)?;
+        match &self.object {
+            Some(Named { kind, namespace: Some(namespace), name, .. }) => {
+                write!(f, " {kind} {namespace}/{name}")?;
+            }
+            Some(Named { kind, name, .. }) => write!(f, " {kind} {name}")?,
+            None => write!(f, " {}", self.source)?,
+        }
+        write!(f, ": {}", self.message)
+    }
+}
+
+/// What is to be told: a notice without its number and time.
+#[derive(Clone, Debug)]
+pub struct Draft {
+    /// See [`Notice::reason`].
+    pub reason: Happening,
+    /// See [`Notice::source`].
+    pub source: Arc<str>,
+    /// See [`Notice::object`].
+    pub object: Option<ObjectId>,
+    /// See [`Notice::regarding`].
+    pub regarding: Option<Regarding>,
+    /// See [`Notice::message`].
+    pub message: String,
+    /// See [`Notice::revision`].
+    pub revision: Option<String>,
+    /// See [`Notice::author`].
+    pub author: Option<String>,
+    /// See [`Notice::subject`].
+    pub subject: Option<String>,
+}
+
+/// Keeps the last notices and hands each to all who listen. Cheap to clone; all clones are the same.
+#[derive(Clone, Debug)]
+pub struct Recorder(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    kept: Mutex<VecDeque<Arc<Notice>>>,
+    listeners: broadcast::Sender<Arc<Notice>>,
+    /// No notice has this number, or a smaller one.
+    first: u64,
+}
+
+/// What has been told so far, and what will be.
+#[derive(Debug)]
+pub struct Notices {
+    /// Those that are still known, the oldest first.
+    pub past: Vec<Arc<Notice>>,
+    /// Those that come, none of which is in the past.
+    pub coming: broadcast::Receiver<Arc<Notice>>,
+}
+
+impl Recorder {
+    /// One that begins now: its numbers are larger than those of all that began earlier.
+    pub fn new(now: Timestamp) -> Self {
+        let first = u64::try_from(now.as_microsecond()).unwrap_or(0);
+        Self(Arc::new(Inner { kept: Mutex::default(), listeners: broadcast::Sender::new(BEHIND), first }))
+    }
+
+    /// Tells all who listen.
+    pub fn record(&self, now: Timestamp, draft: Draft) {
+        let Draft { reason, source, object, regarding, mut message, revision, author, subject } = draft;
+        message.truncate(message.floor_char_boundary(LONGEST));
+        let mut kept = self.kept();
+        let notice = Arc::new(Notice {
+            number: kept.back().map_or(self.0.first, |last| last.number) + 1,
+            at: now,
+            reason,
+            source: source.to_string(),
+            object: object.as_ref().map(Named::of),
+            message,
+            revision,
+            author,
+            subject,
+            regarding,
+        });
+        if kept.len() == KEPT {
+            kept.pop_front();
+        }
+        kept.push_back(notice.clone());
+        // Under the lock, so that whoever begins to listen misses none and hears none twice. Nobody may listen.
+        let _ = self.0.listeners.send(notice);
+    }
+
+    /// What is known after the notice of this number, and what comes; 0 for all.
+    pub fn after(&self, number: u64) -> Notices {
+        let kept = self.kept();
+        let past = kept.iter().filter(|notice| notice.number > number).cloned().collect();
+        Notices { past, coming: self.0.listeners.subscribe() }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, VecDeque<Arc<Notice>>> {
+        self.0.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::object::GroupKind;
+
+    fn draft(message: &str) -> Draft {
+        Draft {
+            reason: Happening::RevisionRead,
+            source: "shop".into(),
+            object: None,
+            regarding: None,
+            message: message.to_owned(),
+            revision: None,
+            author: None,
+            subject: None,
+        }
+    }
+
+    fn told(notices: &[Arc<Notice>]) -> Vec<&str> {
+        notices.iter().map(|notice| &*notice.message).collect()
+    }
+
+    #[test]
+    fn who_comes_later_misses_nothing_and_hears_nothing_twice() {
+        let now = Timestamp::UNIX_EPOCH;
+        let recorder = Recorder::new(now);
+        recorder.record(now, draft("a"));
+        recorder.record(now, draft("b"));
+        let mut all = recorder.after(0);
+        assert_eq!(told(&all.past), ["a", "b"]);
+        let first = all.past[0].number;
+        assert_eq!(told(&recorder.after(first).past), ["b"]);
+        recorder.record(now, draft("c"));
+        let coming = all.coming.try_recv().unwrap();
+        assert_eq!((&*coming.message, coming.number), ("c", first + 2));
+        assert!(all.coming.try_recv().is_err());
+    }
+
+    #[test]
+    fn a_later_process_goes_on_with_larger_numbers() {
+        let now: Timestamp = "2030-01-02T03:04:05Z".parse().unwrap();
+        let last = |at: Timestamp| {
+            let recorder = Recorder::new(at);
+            (0..100).for_each(|_| recorder.record(at, draft("a")));
+            recorder.after(0).past.last().unwrap().number
+        };
+        let later = now + jiff::SignedDuration::from_secs(1);
+        assert!(last(now) < last(later));
+        // What JavaScript can count without loss.
+        assert!(last(later) < 1 << 53);
+    }
+
+    #[test]
+    fn so_many_are_kept_and_each_is_so_long() {
+        let recorder = Recorder::new(Timestamp::UNIX_EPOCH);
+        for number in 0..=KEPT {
+            recorder.record(Timestamp::UNIX_EPOCH, draft(&format!("{number} {}", "é".repeat(LONGEST))));
+        }
+        let past = recorder.after(0).past;
+        assert_eq!(past.len(), KEPT);
+        assert!(past[0].message.starts_with("1 é") && past[0].message.len() <= LONGEST);
+    }
+
+    #[test]
+    fn a_notice_is_one_line() {
+        fn check(object: Option<ObjectId>, expected: &str) {
+            let recorder = Recorder::new(Timestamp::UNIX_EPOCH);
+            recorder.record(Timestamp::UNIX_EPOCH, Draft { object, ..draft("so it is") });
+            assert_eq!(recorder.after(0).past[0].to_string(), expected);
+        }
+        let of = |kind: &str, namespace| Some(ObjectId::new(&GroupKind::new("", kind), namespace, "web"));
+        check(None, "RevisionRead shop: so it is");
+        check(of("Pod", Some("a")), "RevisionRead Pod a/web: so it is");
+        check(of("Namespace", None), "RevisionRead Namespace web: so it is");
+    }
+}

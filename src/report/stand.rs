@@ -1,0 +1,183 @@
+//! Where one source stands, in a few lines for people who look at its ConfigMap.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use super::{Named, ObjectStatus, Phase, SourceStatus};
+use crate::object::Revision;
+
+/// So many objects are named.
+const NAMED: usize = 20;
+
+/// So many bytes of a reason are shown.
+const LONGEST: usize = 300;
+
+/// The key of [`Stand::line`] in the ConfigMap's data.
+const STATUS: &str = "status";
+
+/// The key of [`Stand::open`] in the ConfigMap's data.
+const OPEN: &str = "not-as-wanted";
+
+/// Where a source stands. Says nothing that changes while nothing happens.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stand {
+    /// One line of it.
+    pub line: String,
+    /// A line for each object that is not as wanted and healthy; empty where all are.
+    pub open: String,
+}
+
+impl Stand {
+    /// Of a source, and of those of its objects that are not well, in their order.
+    pub fn of(source: &SourceStatus, unwell: &[ObjectStatus]) -> Self {
+        let mut line = match &source.revision {
+            Some(revision) => Revision::new(revision).short().to_owned(),
+            None => "not read yet".to_owned(),
+        };
+        if let (Some(author), Some(subject)) = (&source.author, &source.subject) {
+            let _ = write!(line, " ({author}: {subject})");
+        }
+        let _ = write!(line, ": {}", counts(&source.objects));
+        if let Some(why) = &source.incomplete {
+            let _ = write!(line, "; not read whole: {why}");
+        }
+        if let Some(why) = &source.paused {
+            let _ = write!(line, "; paused{}{why}", if why.is_empty() { "" } else { ": " });
+        }
+        if let Some(why) = &source.unlisted {
+            let _ = write!(line, "; {why}");
+        }
+        let mut open = String::new();
+        for told in unwell.iter().take(NAMED) {
+            let reason = told.reason.as_deref().unwrap_or_default();
+            let reason = &reason[..reason.floor_char_boundary(LONGEST)].replace(char::is_control, " ");
+            let colon = if reason.is_empty() { "" } else { ": " };
+            let _ = writeln!(open, "{} {}{colon}{reason}", told.phase, name(&told.object));
+        }
+        let more = unwell.len().saturating_sub(NAMED);
+        if more > 0 {
+            let _ = writeln!(open, "and {more} more");
+        }
+        Self { line: line.replace(char::is_control, " "), open }
+    }
+
+    /// What a ConfigMap's data tell of it.
+    pub fn in_data(data: &BTreeMap<String, String>) -> Option<Self> {
+        let text = |key| data.get(key).cloned();
+        Some(Self { line: text(STATUS)?, open: text(OPEN).unwrap_or_default() })
+    }
+
+    /// Writes it into a ConfigMap's data.
+    pub fn write_to(&self, data: &mut BTreeMap<String, String>) {
+        data.insert(STATUS.to_owned(), self.line.clone());
+        if self.open.is_empty() {
+            data.remove(OPEN);
+        } else {
+            data.insert(OPEN.to_owned(), self.open.clone());
+        }
+    }
+}
+
+fn name(object: &Named) -> String {
+    match &object.namespace {
+        Some(namespace) => format!("{} {namespace}/{}", object.kind, object.name),
+        None => format!("{} {}", object.kind, object.name),
+    }
+}
+
+/// `20 objects, as wanted and healthy`, or `20 objects: 18 Settled, 2 Refused`.
+fn counts(objects: &BTreeMap<Phase, usize>) -> String {
+    let count: usize = objects.values().sum();
+    if objects.keys().all(|phase| phase.is_well()) {
+        return format!("{count} objects, as wanted and healthy");
+    }
+    let each: Vec<String> = objects.iter().map(|(phase, count)| format!("{count} {phase}")).collect();
+    format!("{count} objects: {}", each.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(objects: &[(Phase, usize)]) -> SourceStatus {
+        SourceStatus {
+            name: "shop".to_owned(),
+            place: "/srv/shop".to_owned(),
+            revision: Some("0123456789abcdef0123456789abcdef01234567".to_owned()),
+            author: Some("Ann".to_owned()),
+            subject: Some("Two replicas".to_owned()),
+            since: None,
+            looked: None,
+            complete: true,
+            incomplete: None,
+            observed: false,
+            healthy: true,
+            paused: None,
+            objects: objects.iter().copied().collect(),
+            findings: 0,
+            prune_waiting: 0,
+            unlisted: None,
+        }
+    }
+
+    fn object(name: &str, reason: &str) -> ObjectStatus {
+        let namespace = (!name.starts_with('-')).then(|| "shop".to_owned());
+        let object = Named { group: String::new(), kind: "Pod".to_owned(), namespace, name: name.to_owned() };
+        ObjectStatus {
+            object,
+            source: "shop".to_owned(),
+            phase: Phase::Refused,
+            reason: Some(reason.to_owned()),
+            revision: None,
+            origin: None,
+            wave: 0,
+        }
+    }
+
+    #[test]
+    fn one_line_and_one_for_each_object_that_is_not_well() {
+        fn check(source: &SourceStatus, unwell: &[ObjectStatus], line: &str, open: &str) {
+            let stand = Stand::of(source, unwell);
+            assert_eq!((&*stand.line, &*stand.open), (line, open));
+            let mut data = BTreeMap::from([(OPEN.to_owned(), "before".to_owned())]);
+            stand.write_to(&mut data);
+            assert_eq!(Stand::in_data(&data), Some(stand));
+        }
+        check(
+            &source(&[(Phase::Settled, 19), (Phase::LeftAlone, 1)]),
+            &[],
+            "0123456789ab (Ann: Two replicas): 20 objects, as wanted and healthy",
+            "",
+        );
+        check(
+            &SourceStatus {
+                incomplete: Some("a.yaml is not\nunderstood".to_owned()),
+                author: None,
+                ..source(&[(Phase::Settled, 18), (Phase::Refused, 2)])
+            },
+            &[object("a", "no such\nfield"), object("-b", "")],
+            "0123456789ab: 20 objects: 18 Settled, 2 Refused; not read whole: a.yaml is not understood",
+            "Refused Pod shop/a: no such field\nRefused Pod -b\n",
+        );
+        check(
+            &SourceStatus {
+                revision: None,
+                author: None,
+                paused: Some(String::new()),
+                unlisted: Some("x".to_owned()),
+                ..source(&[])
+            },
+            &[],
+            "not read yet: 0 objects, as wanted and healthy; paused; x",
+            "",
+        );
+    }
+
+    #[test]
+    fn so_many_are_named() {
+        let many: Vec<ObjectStatus> = (0..NAMED + 5).map(|_| object("a", &"é".repeat(LONGEST))).collect();
+        let stand = Stand::of(&source(&[]), &many);
+        assert_eq!(stand.open.lines().count(), NAMED + 1);
+        assert!(stand.open.ends_with("and 5 more\n") && stand.open.len() < NAMED * (LONGEST + 40));
+    }
+}

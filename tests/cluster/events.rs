@@ -1,0 +1,102 @@
+//! What a daemon tells of in the cluster: Events on objects and on the inventory, and where each source stands.
+
+use serde_json::{Value, json};
+
+use crate::support::{Repo, Site, until, yaml};
+
+const BUDGET: &str =
+    "budget: {maxWorkloads: 3, maxUnavailable: 9, startsPerMinute: 1000, soak: 0s, deadline: 3s}";
+
+/// What the Events about one object say: `<type> <reason> <count>: <message>`.
+fn events(site: &Site<'_>, namespace: &str, name: &str) -> Vec<String> {
+    let all = site.api.list(&format!("/api/v1/namespaces/{namespace}/events"));
+    let of = |event: &&Value| {
+        event["involvedObject"]["name"] == json!(name) && event["source"]["component"] == json!("rhumb")
+    };
+    let words = |event: &Value| {
+        let text = |key: &str| event[key].as_str().unwrap_or_default().to_owned();
+        format!("{} {} {}: {}", text("type"), text("reason"), event["count"], text("message"))
+    };
+    all.iter().filter(of).map(words).collect()
+}
+
+#[track_caller]
+fn await_event(site: &Site<'_>, (namespace, name): (&str, &str), parts: &[&str]) {
+    until(&format!("{name} has an Event with {parts:?}"), || {
+        events(site, namespace, name).iter().any(|event| parts.iter().all(|part| event.contains(part)))
+    });
+}
+
+#[test]
+fn rollouts_and_repairs_are_told_on_the_object_and_on_the_inventory() {
+    let site = Site::new("told-events");
+    let repo = Repo::new(&[
+        ("env.yaml", yaml::config_map("env", "a", "one")),
+        ("web.yaml", yaml::deployment("web", 2, "app:1")),
+    ]);
+    let _daemon = site.configured(&site.configuration(repo.path(), BUDGET));
+    site.await_rollout("web");
+    let revision = repo.change("web.yaml", &yaml::deployment("web", 2, "app:2"));
+    let short = &revision[..12];
+    let (web, env) = ((site.name.as_str(), "web"), (site.name.as_str(), "env"));
+    let system = site.system();
+    let parent = (system.as_str(), site.name.as_str());
+    let author = repo.git(&["log", "-1", "--format=%an: %s"]);
+    await_event(&site, web, &["Normal RolloutStarted 1: revision ", short, &author]);
+    await_event(&site, web, &["Normal RolloutSucceeded 1: revision ", short, "is rolled out", &author]);
+    await_event(&site, parent, &["RolloutSucceeded 1: Deployment ", "/web: revision ", short]);
+    await_event(&site, parent, &["Normal RevisionRead 1: revision ", short, "is in force, after "]);
+    await_event(&site, parent, &["Normal RevisionSettled 1: revision ", short, "all 2 objects"]);
+    // The same again raises the count.
+    for turn in 1..=3 {
+        site.api.merge(&site.at("ConfigMap", "env"), "them", &json!({"data": {"a": "theirs"}}));
+        await_event(&site, env, &[&format!("Normal DriftRepaired {turn}: somebody else had changed it")]);
+    }
+    // kubectl shows them beside the object.
+    let shown = site.kubectl(&["describe", "deployment", "web"]);
+    assert!(shown.contains("RolloutSucceeded") && shown.contains("rhumb"), "{shown}");
+    // A rollout that fails goes back.
+    let never = yaml::workload("Deployment", "web", 2, "app:3", "{controlplane/never-ready: \"true\"}");
+    let failed = repo.change("web.yaml", &never);
+    await_event(&site, web, &["Warning RolloutFailed 1: revision ", &failed[..12], "no progress for 3s"]);
+    await_event(&site, web, &["Warning RolledBack 1: ", "it is back at revision ", short]);
+    let all = events(&site, &site.name, "web");
+    assert!(!all.iter().any(|event| event.contains("Created")), "{all:#?}");
+}
+
+#[test]
+fn the_inventory_tells_where_its_source_stands() {
+    let site = Site::new("told-stand");
+    let repo = Repo::new(&[("env.yaml", yaml::config_map("env", "a", "one"))]);
+    let _daemon = site.configured(&site.configuration(repo.path(), BUDGET));
+    let stand = |key: &str| {
+        let data = site.parent().map(|parent| parent["data"][key].clone());
+        data.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned()
+    };
+    let head = repo.head();
+    until("all is well", || stand("status").contains(": 1 objects, as wanted and healthy"));
+    assert!(stand("status").starts_with(&head[..12]), "{}", stand("status"));
+    assert_eq!(stand("not-as-wanted"), "");
+    repo.write("bad.yaml", &yaml::config_map("bad_name", "a", "b"));
+    repo.write(
+        "web.yaml",
+        &yaml::workload("Deployment", "web", 1, "app:1", "{controlplane/never-ready: \"true\"}"),
+    );
+    repo.commit("Add what is not healthy");
+    until("what is not healthy is named", || stand("not-as-wanted").contains("Deployment "));
+    let open = stand("not-as-wanted");
+    assert!(open.contains("Refused ConfigMap ") && open.contains("/bad_name: its manifest"), "{open}");
+    assert!(open.contains("Progressing Deployment ") && open.contains("/web: "), "{open}");
+    let line = site.kubectl(&[
+        "get",
+        "cm",
+        "--namespace",
+        &site.system(),
+        "--selector=applyset.kubernetes.io/id",
+        "--output=custom-columns=SOURCE:.metadata.name,STATUS:.data.status",
+    ]);
+    assert!(
+        line.contains(&site.name) && line.contains("3 objects: 1 Settled, 1 Progressing, 1 Refused"),
+        "{line}"
+    );
+}
