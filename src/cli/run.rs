@@ -10,11 +10,11 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::args::{Global, RunArgs};
 use super::reload::{Reloaded, reload};
-use super::share::Share;
+use super::share::{Served, Share};
 use super::signals::{Hangup, Signals};
 use super::{CommandError, Exit, Terminal, session, settings};
 use crate::cluster::Cluster;
-use crate::config::Config;
+use crate::config::{Config, SourceConfig};
 use crate::daemon::{self, Inquiries, Reconciler, SourceSetup, Until};
 use crate::object::{Class, ObjectId};
 use crate::report::{self, Recorder, Service, Summary, Told, Topic};
@@ -113,7 +113,7 @@ async fn serve(
             report::log(&id, &told);
         }
     });
-    let (state, share) = (state?, Share::of(&config, &cluster, seen));
+    let (state, share) = (state?, Share::of(&config, &cluster, &seen));
     let daemon = Daemon { typed, cluster, state, signals, service, listener, running, recorder, share };
     let ended = loop {
         match daemon.follow(&config).await {
@@ -181,7 +181,7 @@ impl Daemon<'_> {
     /// Follows one configuration to the end, or to what comes next.
     async fn follow(&self, config: &Config) -> Result<Next, CommandError> {
         let served = self.share.take(config, &self.cluster);
-        let sources = self.sources(&served.config).map_err(|error| self.typed.judged(error))?;
+        let sources = self.opened(&served).map_err(|error| self.typed.judged(error))?;
         let setup = session::daemon(&served.config, served.cluster.clone(), sources);
         let (summary, summaries) = watch::channel(Summary::default());
         let teller = AbortOnDropHandle::new(tokio::spawn(tell(self.service.clone(), summaries)));
@@ -215,11 +215,27 @@ impl Daemon<'_> {
         Ok(next.filter(|_| !self.signals.stop().is_cancelled()).unwrap_or(Next::End))
     }
 
-    /// The sources, ready to be followed.
+    /// What is served, ready to be followed. One that stands in the cluster harms none of the others.
+    fn opened(&self, served: &Served) -> Result<Vec<SourceSetup>, CommandError> {
+        let opened = served.config.sources.iter().filter_map(|source| {
+            if !served.is_custom(&source.name) {
+                return Some(self.open(source));
+            }
+            let opened = session::awaited(source, &self.state);
+            opened.inspect_err(|error| self.share.unusable(&source.name, error)).ok().map(Ok)
+        });
+        opened.collect()
+    }
+
+    /// The sources of a file or the command line, ready to be followed.
     fn sources(&self, config: &Config) -> Result<Vec<SourceSetup>, CommandError> {
+        config.sources.iter().map(|source| self.open(source)).collect()
+    }
+
+    fn open(&self, source: &SourceConfig) -> Result<SourceSetup, CommandError> {
         // What a file configures says what it is, a path on the command line shows it.
         let open = if self.typed.args.config.is_some() { session::followed } else { session::awaited };
-        config.sources.iter().map(|source| open(source, &self.state)).collect()
+        open(source, &self.state)
     }
 }
 

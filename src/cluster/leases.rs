@@ -17,6 +17,9 @@ use super::{FIELD_MANAGER, path};
 use crate::engine::Uid;
 use crate::object::{GroupKind, ObjectId};
 
+/// Whoever asks for longer is taken to ask for this.
+const LONGEST: Duration = Duration::from_hours(1);
+
 /// How long the answer to a call about Leases may take.
 const WITHIN: Duration = Duration::from_secs(2);
 
@@ -80,7 +83,7 @@ impl From<Text> for LeaseRecord {
             name: text.metadata.name,
             holder: text.spec.holder_identity.filter(|holder| !holder.is_empty()).map(Into::into),
             renewed: text.spec.renew_time.unwrap_or_default().into(),
-            lasts: Duration::from_secs(text.spec.lease_duration_seconds.unwrap_or_default()),
+            lasts: Duration::from_secs(text.spec.lease_duration_seconds.unwrap_or_default()).min(LONGEST),
             uid: Uid(text.metadata.uid.into()),
             version: text.metadata.resource_version,
             transitions: text.spec.lease_transitions.unwrap_or_default(),
@@ -228,6 +231,22 @@ mod tests {
             &["holderIdentity", "leaseDurationSeconds", "renewTime"],
             None,
         );
+    }
+
+    #[test]
+    fn a_lease_is_read_whatever_it_says() {
+        let check = |text: &str, holder: Option<&str>, seconds| {
+            let record = LeaseRecord::from(serde_json::from_str::<Text>(text).unwrap());
+            assert_eq!((record.holder.as_deref(), record.lasts.as_secs()), (holder, seconds));
+        };
+        check("{}", None, 0);
+        check(r#"{"spec":{"holderIdentity":"","leaseDurationSeconds":1}}"#, None, 1);
+        check(
+            r#"{"spec":{"holderIdentity":"a","leaseDurationSeconds":18446744073709551615}}"#,
+            Some("a"),
+            3600,
+        );
+        check(r#"{"spec":{"holderIdentity":null,"renewTime":null,"strategy":"x"}}"#, None, 0);
     }
 
     #[test]

@@ -15,6 +15,7 @@ mod classify;
 mod config_key;
 mod connect;
 mod credentials;
+mod custom;
 mod data;
 mod error;
 mod event;

@@ -7,6 +7,7 @@
 //! **Invariant:** plain values only. Reads no file and no environment variable (both are arguments) and
 //! holds nothing that runs.
 
+mod custom;
 mod duration;
 mod environment;
 mod fault;
@@ -16,11 +17,13 @@ mod location;
 mod name;
 mod reader;
 mod reload;
+mod schema;
 mod spec;
 mod tree;
 
 use std::path::PathBuf;
 
+pub use custom::{CustomSource, CustomSources, custom_path};
 pub use duration::{Duration, NotADuration, Pause};
 pub use environment::{Environment, NoStateDirectory};
 pub use file::read;
@@ -28,6 +31,7 @@ pub use leases::UseLeases;
 pub use location::{GitUrl, Location, NotInside, TreePath, is_url};
 pub use name::{Name, NotAName};
 pub use reload::{Change, changed};
+pub use schema::definition;
 pub use spec::{API_VERSION, ApiSpec, Budget, GitSpec, Narrowing, SourceSpec, SpecError};
 
 use crate::engine::{Adopt, BlastRadius, Prune};
@@ -47,6 +51,8 @@ pub struct Config {
     pub budget: Budget,
     /// Whether replicas share the sources.
     pub leases: UseLeases,
+    /// Which sources that stand in the cluster are followed too.
+    pub custom_sources: CustomSources,
     /// What is followed; names are unique.
     pub sources: Vec<SourceConfig>,
 }

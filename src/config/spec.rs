@@ -9,7 +9,10 @@ use std::path::PathBuf;
 use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize};
 
-use super::{Duration, Environment, GitUrl, Location, Mode, Name, Pause, SourceConfig, TreePath, UseLeases};
+use super::{
+    CustomSources, Duration, Environment, GitUrl, Location, Mode, Name, Pause, SourceConfig, TreePath,
+    UseLeases,
+};
 use crate::engine::{self, Adopt, Amount, BlastRadius, OnFailure, Prune};
 
 /// The version of the documents.
@@ -277,6 +280,8 @@ pub(super) struct ConfigurationDocument {
     pub(super) budget: Budget,
     #[serde(default)]
     pub(super) leases: UseLeases,
+    #[serde(default)]
+    pub(super) custom_sources: CustomSources,
 }
 
 /// A document of kind `Source`.

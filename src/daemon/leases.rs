@@ -133,10 +133,20 @@ struct Keeper {
     pulse: Pulse,
 }
 
+/// An answer about the Lease of a source.
+struct Saved {
+    source: Arc<str>,
+    /// Before it was sent.
+    sent: Instant,
+    tick: Tick,
+    answer: Result<LeaseRecord, Error>,
+}
+
 impl Keeper {
     async fn keep(mut self, stop: CancellationToken) {
-        let registered = stop.run_until_cancelled(self.renew_own()).await;
-        if registered.is_some() {
+        let registered = stop.run_until_cancelled(self.own_lease()).await;
+        if let Some(registered) = registered {
+            self.own_saved(registered);
             // Others that begin now are seen before anything is taken.
             stop.run_until_cancelled(tokio::time::sleep(BEAT)).await;
         }
@@ -156,9 +166,10 @@ impl Keeper {
 
     /// What is held is renewed before anything else is asked.
     async fn beat(&mut self) {
-        self.renew_own().await;
         let due = self.shares.due(Instant::now());
-        self.hold(due).await;
+        let (own, held) = futures::join!(self.own_lease(), self.save(due));
+        self.own_saved(own);
+        self.saved(held);
         self.look().await;
         let wanted = self.wished.borrow_and_update().clone();
         let moves = self.shares.moves(&wanted, Instant::now());
@@ -170,7 +181,8 @@ impl Keeper {
         self.leaving.extend(moves.leave);
         self.leaving.retain(|source| self.shares.holds(source));
         self.tell();
-        self.hold(moves.take).await;
+        let taken = self.save(moves.take).await;
+        self.saved(taken);
         if moves.surplus > 0 {
             self.let_go(moves.surplus).await;
         }
@@ -237,17 +249,20 @@ impl Keeper {
     }
 
     /// Takes or renews Leases.
-    async fn hold(&mut self, sources: Vec<Arc<str>>) {
+    async fn save(&self, sources: Vec<Arc<str>>) -> Vec<Saved> {
         let (cluster, namespace, records, own) = (&self.cluster, &self.namespace, &self.records, &self.own);
         let answers = futures::stream::iter(sources).map(|source| async move {
             let name = format!("{OF_SOURCE}{source}");
             let (sent, tick) = (Instant::now(), Terms::tick());
             let tenure = Tenure::Held(own, LASTS);
             let answer = cluster.save_lease(namespace, &name, records.get(&name), tenure).await;
-            (source, sent, tick, answer)
+            Saved { source, sent, tick, answer }
         });
-        let answers: Vec<_> = answers.buffer_unordered(AT_ONCE).collect().await;
-        for (source, sent, tick, answer) in answers {
+        answers.buffer_unordered(AT_ONCE).collect().await
+    }
+
+    fn saved(&mut self, all: Vec<Saved>) {
+        for Saved { source, sent, tick, answer } in all {
             self.held(&source, sent, tick, answer);
         }
     }
@@ -268,21 +283,25 @@ impl Keeper {
         }
     }
 
-    /// Shows that this replica lives.
-    async fn renew_own(&mut self) {
-        let now = Instant::now();
-        if self.own_renewed.is_some_and(|renewed| now.duration_since(renewed) < BEAT * 2) {
-            return;
+    /// Shows that this replica lives, where that is due.
+    async fn own_lease(&self) -> Option<Result<LeaseRecord, Error>> {
+        let renewed = self.own_renewed.map(|renewed| renewed.elapsed());
+        if renewed.is_some_and(|since| since < BEAT * 2) {
+            return None;
         }
         let name = format!("{OF_REPLICA}{}", self.own);
         let tenure = Tenure::Held(&self.own, LASTS);
-        match self.cluster.save_lease(&self.namespace, &name, self.records.get(&name), tenure).await {
-            Ok(record) => {
-                self.records.insert(name, record);
-                self.own_renewed = Some(now);
+        Some(self.cluster.save_lease(&self.namespace, &name, self.records.get(&name), tenure).await)
+    }
+
+    fn own_saved(&mut self, answer: Option<Result<LeaseRecord, Error>>) {
+        match answer {
+            Some(Ok(record)) => {
+                self.records.insert(record.name.clone(), record);
+                self.own_renewed = Some(Instant::now());
             }
-            Err(error) if *error.fault() == Fault::Stale => {}
-            Err(error) => self.complain(&error),
+            Some(Err(error)) if *error.fault() != Fault::Stale => self.complain(&error),
+            Some(Err(_)) | None => {}
         }
     }
 

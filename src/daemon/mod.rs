@@ -12,6 +12,7 @@
 //! | `contents` | bodies of objects, read again when they are needed |
 //! | `act` | carries an action out and says what came of it |
 //! | `kinds` | discovery, informers, autoscalers |
+//! | `customs` | sources that stand in the cluster |
 //! | `leases` | which sources this replica holds |
 //! | `inventory` | the parent object of each source |
 //! | `events` | what happens as Kubernetes Events |
@@ -22,6 +23,7 @@
 
 mod act;
 mod contents;
+mod customs;
 mod event;
 mod events;
 mod feed;
@@ -36,6 +38,7 @@ mod reconciler;
 mod setup;
 mod tasks;
 
+pub use customs::{Customs, Duties, Duty};
 pub use events::write_events;
 pub use inventory::{PendingPrune, acknowledged, confirmed, pending_prunes, rejections, unlisted};
 pub use leases::{Leases, Names as SourceNames};

@@ -7,6 +7,7 @@
 //!
 //! **Invariant:** decides nothing.
 
+mod conditions;
 mod metrics;
 mod notice;
 mod notify;
@@ -18,6 +19,7 @@ mod watchdog;
 
 use std::fmt;
 
+pub use conditions::{Standing, is_ready, source_conditions};
 pub use metrics::{Ended, MEDIA_TYPE, Metrics, Process};
 pub use notice::{Draft, Happening, Notice, Notices, Recorder, Regarding};
 pub use phase::{PHASES, Phase};
