@@ -18,7 +18,7 @@ use crate::config::{Config, SourceConfig};
 use crate::daemon::{self, Inquiries, Reconciler, SourceSetup, Until};
 use crate::object::{Class, ObjectId};
 use crate::report::{self, Recorder, Service, Summary, Told, Topic};
-use crate::serve;
+use crate::serve::{self, Door, Guard, Hooks, Place, Process};
 
 /// How long the end waits for what still runs.
 const SHUTDOWN: Duration = Duration::from_secs(1);
@@ -72,7 +72,7 @@ pub(super) fn carry_out(args: &RunArgs, global: &Global, terminal: &Terminal) ->
         let ended = tokio::select! {
             biased;
             () = signals.aborted() => Ok(Exit::Aborted),
-            ended = serve(typed, config, &signals, &service, interval) => ended,
+            ended = follow(typed, config, &signals, &service, interval) => ended,
         };
         told.abort();
         ended
@@ -83,7 +83,7 @@ pub(super) fn carry_out(args: &RunArgs, global: &Global, terminal: &Terminal) ->
 }
 
 /// The daemon from its start to its end, over all its configurations.
-async fn serve(
+async fn follow(
     typed: Typed<'_>,
     mut config: Config,
     signals: &Signals,
@@ -100,7 +100,7 @@ async fn serve(
         .map_err(|error| CommandError::new(Class::Internal, format!("no thread can be started: {error}")))?;
     let (running, seen) = watch::channel(None);
     let recorder = Recorder::new(jiff::Timestamp::now());
-    serve_socket(&cluster, (seen.clone(), recorder.clone()), service, stop).await;
+    answer(&config, &cluster, (seen.clone(), recorder.clone()), (service, stop));
     let Some(state) = stop.run_until_cancelled(patient_state(&config, &cluster, service)).await else {
         return Ok(Exit::Done);
     };
@@ -131,23 +131,25 @@ async fn serve(
     ended
 }
 
-/// Answers on the socket in the service's runtime directory; without one there is none. What keeps it from opening
-/// keeps nothing else from running.
-async fn serve_socket(
+/// Answers questions, wherever the configuration says so. What keeps a place from opening keeps nothing else from
+/// running.
+fn answer(
+    config: &Config,
     cluster: &Cluster,
     (running, recorder): (watch::Receiver<Option<Inquiries>>, Recorder),
-    service: &Service,
-    stop: &CancellationToken,
+    (service, stop): (&Service, &CancellationToken),
 ) {
-    let Some(path) = settings::socket() else { return };
-    match serve::bind(&path).await {
-        Ok(listener) => {
-            let (pulses, calls) = (cluster.pulses().clone(), cluster.measures().clone());
-            let service = service.clone();
-            let router = serve::router(serve::Process { running, pulses, calls, service, recorder });
-            tokio::spawn(serve::serve(listener, router, stop.clone()));
-        }
-        Err(error) => tracing::warn!("nothing is answered about the status: {error}"),
+    let spec = &config.serve;
+    let (pulses, calls) = (cluster.pulses().clone(), cluster.measures().clone());
+    let process = Process { running, pulses, calls, service: service.clone(), recorder };
+    let hooks = Hooks::new(spec.hook_secret.clone());
+    let guard = || Guard::new(&spec.hosts, spec.token.clone());
+    let socket = spec.socket.clone().map(|path| (Place::Socket(path), Door::Socket));
+    let listen = |address| (Place::Address(address, spec.tls.clone()), Door::Network(guard()));
+    let probes = spec.probes.map(|address| (Place::Probes(address), Door::Probes));
+    for (place, door) in [socket, spec.listen.map(listen), probes].into_iter().flatten() {
+        let router = serve::router(process.clone(), hooks.clone(), door);
+        tokio::spawn(serve::listen(place, router, stop.clone()));
     }
 }
 

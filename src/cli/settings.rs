@@ -7,7 +7,7 @@ use super::CommandError;
 use super::args::{ApplyArgs, DiffArgs, Global, PlaceArgs, RunArgs, SourceArgs, WhyArgs};
 use super::exit::{Exit, plain};
 use super::terminal::Terminal;
-use crate::config::{self, Config, Environment, GitSpec, GitUrl, Mode, Name, SourceSpec};
+use crate::config::{self, Config, Environment, GitSpec, GitUrl, Mode, Name, ServeConfig, SourceSpec};
 use crate::engine::Prune;
 use crate::object::{Class, Diagnostic};
 use crate::render;
@@ -17,19 +17,16 @@ use crate::source::{self, Place};
 /// The environment of this process; relative paths start at `directory`.
 pub(super) fn environment(directory: PathBuf) -> Environment {
     let path = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let credential = |name| path("CREDENTIALS_DIRECTORY").map(|folder| folder.join(name));
     Environment {
         directory,
         home: path("HOME"),
         state_directory: path("STATE_DIRECTORY"),
         xdg_state_home: path("XDG_STATE_HOME"),
+        runtime_directory: path("RUNTIME_DIRECTORY"),
+        serve_token: credential("serve-token").filter(|file| file.is_file()),
+        webhook_secret: credential("webhook-secret"),
     }
-}
-
-/// The socket of a service: in its runtime directory, of which systemd may name several.
-pub(super) fn socket() -> Option<PathBuf> {
-    let directories = std::env::var_os("RUNTIME_DIRECTORY").filter(|value| !value.is_empty())?;
-    let first = std::env::split_paths(&directories).next()?;
-    Some(first.join(crate::serve::SOCKET))
 }
 
 /// The service as its manager knows it, and how often that expects a sign of life. Outside of a service nobody
@@ -202,6 +199,7 @@ fn with_source(global: &Global, spec: SourceSpec, args: &PlaceArgs) -> Result<Co
     let source = spec.named(&source_name(global), &here()?);
     let source = source.map_err(|error| CommandError::usage(error.to_string()))?;
     let mut config = connection(global);
+    config.serve = ServeConfig::of_environment(&here()?);
     config.sources.push(source);
     Ok(config)
 }

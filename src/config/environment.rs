@@ -13,6 +13,12 @@ pub struct Environment {
     pub state_directory: Option<PathBuf>,
     /// `$XDG_STATE_HOME`.
     pub xdg_state_home: Option<PathBuf>,
+    /// `$RUNTIME_DIRECTORY`, which systemd sets; may be several, joined by `:`.
+    pub runtime_directory: Option<PathBuf>,
+    /// The file `serve-token` in `$CREDENTIALS_DIRECTORY`, where there is one.
+    pub serve_token: Option<PathBuf>,
+    /// `webhook-secret` in `$CREDENTIALS_DIRECTORY`, whether or not there is such a file.
+    pub webhook_secret: Option<PathBuf>,
 }
 
 /// No place for caches is known.
@@ -27,6 +33,11 @@ impl Environment {
             (Ok(below), Some(home)) => home.join(below),
             _ => self.directory.join(path),
         }
+    }
+
+    /// A file in the runtime directory; none where there is no such directory.
+    pub fn runtime_file(&self, name: &str) -> Option<PathBuf> {
+        self.runtime_directory.as_deref().and_then(first_of_list).map(|first| first.join(name))
     }
 
     /// The directory for caches: the configured one, else systemd's, else `rhumb` in XDG's state home.

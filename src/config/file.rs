@@ -7,8 +7,8 @@ use super::location::without_credentials;
 use super::spec::{ConfigurationDocument, SourceDocument, default_resync};
 use super::tree::{self, Mark, Node};
 use super::{
-    API_VERSION, ApiSpec, Budget, Config, ConnectionSpec, CustomSources, Environment, Name, SourceConfig,
-    UseLeases, reader,
+    API_VERSION, ApiSpec, Budget, Config, ConnectionSpec, CustomSources, Environment, Name, ServeConfig,
+    SourceConfig, UseLeases, reader,
 };
 use crate::object::{Diagnostic, Origin};
 
@@ -68,7 +68,10 @@ impl Reading<'_> {
     }
 
     fn configuration(&mut self, document: &mut Node, mark: Mark, faults: &mut Vec<Fault>) {
-        let read = reader::read(document, faults);
+        let read: Option<ConfigurationDocument> = reader::read(document, faults);
+        if let Some(read) = &read {
+            read.serve.check(self.environment, document, faults);
+        }
         if let Some((first, _)) = &self.configuration {
             let message = format!("a second Configuration; the first stands on line {}", first.line);
             let fault = Fault::new("config-two-configurations", message).at(mark);
@@ -110,7 +113,8 @@ impl Reading<'_> {
 
     fn into_config(self) -> Config {
         let Some((_, Some(document))) = self.configuration else {
-            return Config { sources: self.sources, ..Config::default() };
+            let serve = ServeConfig::of_environment(self.environment);
+            return Config { serve, sources: self.sources, ..Config::default() };
         };
         let resolve = |path: std::path::PathBuf| self.environment.resolve(&path);
         Config {
@@ -125,6 +129,7 @@ impl Reading<'_> {
             budget: document.budget,
             leases: document.leases,
             custom_sources: document.custom_sources,
+            serve: document.serve.resolved(self.environment),
             sources: self.sources,
         }
     }
@@ -140,6 +145,7 @@ impl Default for Config {
             budget: Budget::default(),
             leases: UseLeases::default(),
             custom_sources: CustomSources::default(),
+            serve: ServeConfig::default(),
             sources: Vec::new(),
         }
     }

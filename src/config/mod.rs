@@ -18,9 +18,11 @@ mod name;
 mod reader;
 mod reload;
 mod schema;
+mod serve;
 mod spec;
 mod tree;
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 pub use custom::{CustomSource, CustomSources, custom_path};
@@ -53,6 +55,8 @@ pub struct Config {
     pub leases: UseLeases,
     /// Which sources that stand in the cluster are followed too.
     pub custom_sources: CustomSources,
+    /// What is answered over HTTP, and to whom.
+    pub serve: ServeConfig,
     /// What is followed; names are unique.
     pub sources: Vec<SourceConfig>,
 }
@@ -66,6 +70,34 @@ pub struct ConnectionSpec {
     pub context: Option<String>,
     /// How the API server is asked.
     pub api: ApiSpec,
+}
+
+/// What is answered over HTTP, and to whom. Secrets are files here, and never read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServeConfig {
+    /// The Unix socket; none without a runtime directory.
+    pub socket: Option<PathBuf>,
+    /// Where all questions are answered over TCP.
+    pub listen: Option<SocketAddr>,
+    /// Where nothing but `/livez` and `/readyz` is answered, to everybody.
+    pub probes: Option<SocketAddr>,
+    /// Names under which it may be reached over TCP, beside addresses and `localhost`; in lower case.
+    pub hosts: Vec<String>,
+    /// What TCP is encrypted with.
+    pub tls: Option<TlsFiles>,
+    /// The file with the token that is asked for over TCP.
+    pub token: Option<PathBuf>,
+    /// The file with the secret of webhooks; with `.` and the name of a source behind it that of this source.
+    pub hook_secret: Option<PathBuf>,
+}
+
+/// A certificate and its key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// The certificate, with those that lead to its authority behind it; PEM.
+    pub cert: PathBuf,
+    /// Its private key; PEM.
+    pub key: PathBuf,
 }
 
 /// One source, checked, its paths absolute or relative to the working directory.

@@ -65,6 +65,7 @@ pub fn changed(old: &Config, new: &Config) -> Vec<Change> {
         (old.budget == new.budget, Change::Budget),
         (old.leases == new.leases, Change::Restart("leases")),
         (old.custom_sources == new.custom_sources, Change::Restart("customSources")),
+        (old.serve == new.serve, Change::Restart("serve")),
     ];
     let keys = keys.into_iter().filter(|(same, _)| !same).map(|(_, change)| change);
     let named =

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize};
 
+use super::serve::ServeSpec;
 use super::{
     CustomSources, Duration, Environment, GitUrl, Location, Mode, Name, Pause, SourceConfig, TreePath,
     UseLeases,
@@ -282,6 +283,8 @@ pub(super) struct ConfigurationDocument {
     pub(super) leases: UseLeases,
     #[serde(default)]
     pub(super) custom_sources: CustomSources,
+    #[serde(default)]
+    pub(super) serve: ServeSpec,
 }
 
 /// A document of kind `Source`.

@@ -88,6 +88,9 @@ fn the_example_names_every_key() {
         keys_of::<ConfigurationDocument>(),
         keys_of::<ApiSpec>(),
         keys_of::<Budget>(),
+        keys_of::<super::serve::ServeSpec>(),
+        keys_of::<super::serve::TlsSpec>(),
+        keys_of::<super::serve::HookSpec>(),
         keys_of::<SourceDocument>(),
         keys_of::<Metadata>(),
         keys_of::<SourceSpec>(),
@@ -337,6 +340,7 @@ fn a_reload_tells_what_it_takes() {
     check(|new| new.connection.api.qps = 9, &[Change::Restart("api")]);
     check(|new| new.namespace.push('2'), &[Change::Restart("namespace")]);
     check(|new| new.connection.context = None, &[Change::Restart("context")]);
+    check(|new| new.serve.token = None, &[Change::Restart("serve")]);
     check(|new| new.state_directory = None, &[Change::Restart("stateDirectory")]);
     check(|new| new.sources[1].mode = Mode::Observe, &[Change::SourceChanged("platform".to_owned())]);
     check(|new| new.sources.reverse(), &[]);
@@ -346,4 +350,77 @@ fn a_reload_tells_what_it_takes() {
     );
     assert!(Change::Restart("api").needs_restart());
     assert!(!Change::Budget.needs_restart());
+}
+
+#[test]
+fn what_others_can_reach_takes_encryption_and_a_token() {
+    let hint = |port: &str| {
+        format!(
+            "(set serve.tls and serve.token, or listen on 127.0.0.1:{port}; for the kubelet's probes there is serve.probes)"
+        )
+    };
+    let both = "can be reached from other machines, which takes `tls` and `token`";
+    check(
+        &configuration("serve: {listen: '0.0.0.0:9090'}"),
+        &[&format!("9:17 0.0.0.0:9090 {both} {}", hint("9090"))],
+    );
+    check(
+        &configuration("serve:\n  token: a\n  listen: '[::]:80'"),
+        &[&format!("11:11 [::]:80 can be reached from other machines, which takes `tls` {}", hint("80"))],
+    );
+    check(
+        &configuration("serve:\n  tls: {cert: a, key: b}\n  listen: 10.0.0.1:443"),
+        &[&format!(
+            "11:11 10.0.0.1:443 can be reached from other machines, which takes `token` {}",
+            hint("443")
+        )],
+    );
+    check(
+        &configuration("serve: {listen: 127.0.0.1:1, probes: 127.0.0.1:1}"),
+        &["9:38 `listen` and `probes` are the same address (give each its own port)"],
+    );
+    check(
+        &configuration("serve: {listen: localhost, tls: {cert: a}, hosts: [a b, ''], probe: 1}"),
+        &[
+            "9:17 expected an address with a port, as 127.0.0.1:9090 or [::1]:9090, found the text `localhost`",
+            "9:33 the key `key` is missing",
+            "9:52 expected the name of a host, as rhumb.example.org, found the text `a b`",
+            "9:57 expected the name of a host, as rhumb.example.org, found the text ``",
+            "9:62 unknown key `probe` (did you mean `probes`?)",
+        ],
+    );
+}
+
+#[test]
+fn where_it_answers_is_read() {
+    fn serve(keys: &str, environment: &Environment) -> ServeConfig {
+        read("rhumb.yaml", &configuration(keys), environment).unwrap().serve
+    }
+    let nowhere = environment();
+    assert_eq!(serve("", &nowhere), ServeConfig::default());
+    let service = Environment {
+        runtime_directory: Some("/run/a:/run/b".into()),
+        serve_token: Some("/credentials/serve-token".into()),
+        webhook_secret: Some("/credentials/webhook-secret".into()),
+        ..environment()
+    };
+    let by_itself = serve("", &service);
+    assert_eq!(by_itself.socket, Some("/run/a/rhumb.sock".into()));
+    assert_eq!(by_itself.token, Some("/credentials/serve-token".into()));
+    assert_eq!(by_itself.hook_secret, Some("/credentials/webhook-secret".into()));
+    assert_eq!(by_itself, ServeConfig::of_environment(&service));
+    let keys = "serve: {socket: s, listen: '0.0.0.0:1', tls: {cert: c, key: ~/k}, hosts: [A.example], hook: {secret: h}}";
+    let all = serve(keys, &service);
+    assert_eq!(
+        all,
+        ServeConfig {
+            socket: Some("/etc/rhumb/s".into()),
+            listen: Some("0.0.0.0:1".parse().unwrap()),
+            probes: None,
+            hosts: vec!["a.example".to_owned()],
+            tls: Some(TlsFiles { cert: "/etc/rhumb/c".into(), key: "/home/ann/k".into() }),
+            token: Some("/credentials/serve-token".into()),
+            hook_secret: Some("/etc/rhumb/h".into()),
+        }
+    );
 }

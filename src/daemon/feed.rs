@@ -40,6 +40,8 @@ pub(super) enum Order {
     Scopes(Box<Scopes>),
     /// Look whether there is anything new, after the reading of this number.
     Look(u64),
+    /// Somebody outside says that there is something new.
+    Hint,
     /// Keep these revisions readable.
     Pin(BTreeSet<Revision>),
     /// Look up where the way back of an order leads to.
@@ -331,6 +333,9 @@ impl Desk {
             }
             Order::Scopes(scopes) => Deed::ReadAgain(scopes),
             Order::Look(reading) => Deed::LookAfter(reading),
+            // A look that has not begun sees all that this one would.
+            Order::Hint if self.later.iter().any(|deed| matches!(deed, Deed::Look)) => return,
+            Order::Hint => Deed::Look,
             Order::Pin(revisions) => Deed::Want(revisions),
         };
         self.later.push_back(deed);

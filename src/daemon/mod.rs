@@ -44,7 +44,7 @@ pub use inventory::{PendingPrune, acknowledged, confirmed, pending_prunes, rejec
 pub use leases::{Leases, Names as SourceNames};
 pub use pass::{Ending, Pass};
 pub use preview::{PreviewError, preview, preview_of};
-pub use reconciler::{Inquiries, Reconciler, Until};
+pub use reconciler::{Fetch, Inquiries, Reconciler, Until};
 pub use setup::{Files, Setup, SourceSetup};
 pub use tasks::Fatal;
 

@@ -13,6 +13,7 @@ mod parents;
 mod pods;
 mod reading;
 mod summary;
+mod views;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,7 +22,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-pub use self::answers::Inquiries;
+pub use self::answers::{Fetch, Inquiries};
 use self::channels::Channels;
 use self::claims::Keeper;
 use self::configs::Configs;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::SourceId;
 use super::book::Book;
 use super::state::Engine;
 use crate::object::Revision;
@@ -82,6 +83,23 @@ impl Engine {
                 book.remember_commit(commit);
             }
         }
+    }
+
+    /// The revisions of a source of which is remembered who made them, the newest first.
+    pub fn commits_of(&self, number: SourceId) -> Vec<(Revision, Authored)> {
+        let (Some(source), Some(applyset)) = (self.sources.get(number), self.applysets.get(number)) else {
+            return Vec::new();
+        };
+        let told = self.rollouts.book.iter().flat_map(|book| &book.commits);
+        let told = told.filter(|commit| commit.applyset == *applyset);
+        let mut all: Vec<_> = told.map(|commit| (commit.revision.clone(), commit.authored.clone())).collect();
+        for (revision, authored) in &source.authors {
+            if !all.iter().any(|(known, _)| known == revision) {
+                all.push((revision.clone(), authored.clone()));
+            }
+        }
+        all.reverse();
+        all
     }
 
     /// What is told already need not be known any longer.

@@ -150,6 +150,11 @@ impl Metrics {
         self.repaired.get_or_create(&OfSource { source: source.to_owned() }).inc();
     }
 
+    /// How many objects of a source were repaired.
+    pub fn repaired_of(&self, source: &str) -> u64 {
+        self.repaired.get_or_create(&OfSource { source: source.to_owned() }).get()
+    }
+
     /// All metrics as a text of [`MEDIA_TYPE`].
     ///
     /// Without a status there is no loop yet, and nothing of what it would tell.

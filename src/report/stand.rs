@@ -108,6 +108,8 @@ mod tests {
             subject: Some("Two replicas".to_owned()),
             since: None,
             looked: None,
+            changes: Vec::new(),
+            drift_repaired: 0,
             complete: true,
             incomplete: None,
             observed: false,

@@ -9,12 +9,15 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::Phase;
-use crate::engine::{Engine, Entry, Judgement, OnFailure, Reason, SourceId, Want, Writes};
-use crate::object::ObjectId;
+use super::{Metrics, Phase};
+use crate::engine::{Authored, Engine, Entry, Judgement, OnFailure, Reason, SourceId, Want, Writes};
+use crate::object::{GroupKind, ObjectId, Revision};
 
 /// The version of the form.
 pub const VERSION: &str = "status.rhumb.dev/v1";
+
+/// So many commits of a source are told.
+const CHANGES: usize = 10;
 
 /// What is told of a running reconciler.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -75,6 +78,12 @@ pub struct SourceStatus {
     /// When it was last looked at, with success.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub looked: Option<Timestamp>,
+    /// The newest commits that changed its manifests, the newest first.
+    #[serde(default)]
+    pub changes: Vec<CommitStatus>,
+    /// Objects that somebody else changed and that were repaired, since the process began.
+    #[serde(default)]
+    pub drift_repaired: u64,
     /// Whether its newest state was read whole: nothing is pruned otherwise.
     pub complete: bool,
     /// Why not.
@@ -96,6 +105,18 @@ pub struct SourceStatus {
     /// Why nothing at all is pruned, where a person has to do something about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unlisted: Option<String>,
+}
+
+/// Who made a commit, and what for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CommitStatus {
+    /// The commit.
+    pub revision: String,
+    /// The name of its author.
+    pub author: String,
+    /// The first line of its message.
+    pub subject: String,
 }
 
 /// The rollout budget, and what rolls.
@@ -192,6 +213,11 @@ impl Named {
             name: id.name().to_owned(),
         }
     }
+
+    /// The object.
+    pub fn id(&self) -> ObjectId {
+        ObjectId::new(&GroupKind::new(&self.group, &self.kind), self.namespace.as_deref(), &self.name)
+    }
 }
 
 /// One object.
@@ -237,6 +263,8 @@ pub struct Beside<'a> {
     pub places: &'a [String],
     /// Their times.
     pub times: &'a [SourceTimes],
+    /// What is counted.
+    pub metrics: &'a Metrics,
     /// Since when the loop runs.
     pub since: Timestamp,
     /// When everything is looked at next.
@@ -294,6 +322,8 @@ fn source(
         subject: authored.map(|authored| authored.subject.clone()),
         since: times.since,
         looked: times.looked,
+        changes: engine.commits_of(number).into_iter().take(CHANGES).map(commit).collect(),
+        drift_repaired: beside.metrics.repaired_of(&source.name),
         complete: source.incomplete.is_none(),
         incomplete: source.incomplete.as_ref().map(ToString::to_string),
         observed: source.writes == Writes::Observed,
@@ -304,6 +334,10 @@ fn source(
         prune_waiting: waiting.count(),
         unlisted: engine.unlisted(number),
     }
+}
+
+fn commit((revision, authored): (Revision, Authored)) -> CommitStatus {
+    CommitStatus { revision: revision.to_string(), author: authored.author, subject: authored.subject }
 }
 
 fn rollout(engine: &Engine, beside: &Beside<'_>) -> RolloutStatus {

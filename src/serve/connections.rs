@@ -1,5 +1,6 @@
-//! Connections: so many at a time, each with a deadline for its request.
+//! Connections: so many at a time, each with a deadline for its request, and with one for whoever reads the answer.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,10 +8,15 @@ use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use tokio::net::UnixListener;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+
+use super::listener::Listener;
+use super::patient::Patient;
+use super::tls::Tls;
 
 /// So many are answered at a time; the others wait in the kernel's queue.
 const MOST: usize = 64;
@@ -24,8 +30,27 @@ const LARGEST_HEAD: usize = 16 << 10;
 /// After a failure to accept, as when no file descriptor is free, for so long none is tried.
 const REST: Duration = Duration::from_millis(200);
 
-/// Answers on a socket until it is stopped. What is being answered then is broken off.
-pub async fn serve(listener: UnixListener, router: Router, stop: CancellationToken) {
+/// Whoever has connected.
+enum Incoming {
+    Unix(UnixStream),
+    Tcp(TcpStream),
+    Tls(TcpStream, Tls),
+}
+
+impl Listener {
+    async fn accept(&self) -> io::Result<Incoming> {
+        match self {
+            Self::Unix(listener) => listener.accept().await.map(|(stream, _)| Incoming::Unix(stream)),
+            Self::Tcp(listener) => listener.accept().await.map(|(stream, _)| Incoming::Tcp(stream)),
+            Self::Tls(listener, tls) => {
+                listener.accept().await.map(|(stream, _)| Incoming::Tls(stream, tls.clone()))
+            }
+        }
+    }
+}
+
+/// Answers until it is stopped. What is being answered then is broken off.
+pub(super) async fn serve(listener: Listener, router: Router, stop: CancellationToken) {
     let free = Arc::new(Semaphore::new(MOST));
     let mut open = JoinSet::new();
     loop {
@@ -36,24 +61,45 @@ pub async fn serve(listener: UnixListener, router: Router, stop: CancellationTok
         };
         let Some((accepted, permit)) = stop.run_until_cancelled(accepted).await else { return };
         match accepted {
-            Ok((stream, _)) => {
-                let service = TowerToHyperService::new(router.clone());
+            Ok(incoming) => {
+                let router = router.clone();
                 open.spawn(async move {
-                    let connection = http1::Builder::new()
-                        .timer(TokioTimer::new())
-                        .header_read_timeout(HEAD)
-                        .max_buf_size(LARGEST_HEAD)
-                        .serve_connection(TokioIo::new(stream), service);
-                    if let Err(error) = connection.await {
-                        tracing::debug!("a connection to the socket: {error}");
-                    }
+                    answer(incoming, router).await;
                     drop(permit);
                 });
             }
             Err(error) => {
-                tracing::debug!("no connection to the socket: {error}");
+                tracing::debug!("nobody can connect: {error}");
                 tokio::time::sleep(REST).await;
             }
         }
+    }
+}
+
+async fn answer(incoming: Incoming, router: Router) {
+    match incoming {
+        Incoming::Unix(stream) => converse(Patient::new(stream), router).await,
+        Incoming::Tcp(stream) => {
+            // Answers are short: one that waits for an acknowledgement is a slow one.
+            let _ = stream.set_nodelay(true);
+            converse(Patient::new(stream), router).await;
+        }
+        Incoming::Tls(stream, tls) => {
+            let _ = stream.set_nodelay(true);
+            if let Some(stream) = tls.accept(Patient::new(stream)).await {
+                converse(stream, router).await;
+            }
+        }
+    }
+}
+
+async fn converse<S: AsyncRead + AsyncWrite + Unpin>(stream: S, router: Router) {
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD)
+        .max_buf_size(LARGEST_HEAD)
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+    if let Err(error) = connection.await {
+        tracing::debug!("a connection: {error}");
     }
 }

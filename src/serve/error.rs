@@ -14,11 +14,14 @@ pub enum Error {
     /// There is something that is no socket.
     #[error("{0}: there is a file that is no socket; it is left as it is")]
     NoSocket(PathBuf),
+    /// The certificate or its key cannot be used.
+    #[error("{0}")]
+    Tls(String),
     /// The system refuses it.
-    #[error("{path}: the socket cannot be opened: {error}")]
+    #[error("{place}: the socket cannot be opened: {error}")]
     Io {
         /// Where.
-        path: PathBuf,
+        place: String,
         /// What the system says.
         error: io::Error,
     },

@@ -1,19 +1,30 @@
 //! What is answered over HTTP: where things stand, and nothing else.
 //!
-//! Owns the socket, the routes and what an answer looks like. It asks the running loop, so that each answer is true in
-//! the moment in which it is given, and nothing is computed while nobody asks.
+//! Owns the doors (the socket, TCP), who may come in, the routes and what an answer looks like. It asks the running
+//! loop, so that each answer is true in the moment in which it is given, and nothing is computed while nobody asks.
 //!
-//! **Invariant:** only reads. No request changes anything, in the cluster or in the process.
+//! **Invariant:** only reads. No request changes anything, in the cluster or in the process; a webhook has a source
+//! looked at sooner than it would be. No secret leaves its file but to be compared with.
 
 mod connections;
 mod error;
+mod guard;
+mod hook;
+mod kept;
+mod listener;
+mod page;
+mod patient;
 mod routes;
+mod secret;
 mod socket;
+mod tls;
 
-pub use connections::serve;
 pub use error::Error;
-pub use routes::{Process, router};
-pub use socket::{SOCKET, bind};
+pub use guard::Guard;
+pub use hook::Hooks;
+pub use listener::{Place, listen};
+pub use routes::{Door, Process, router};
+pub use socket::bind;
 
 #[cfg(test)]
 mod tests;

@@ -1,27 +1,37 @@
 //! The routes, and what an answer looks like.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, Request, State};
 use axum::http::{HeaderValue, Method, StatusCode, header};
-use axum::middleware::{Next, from_fn};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{any, get};
 use axum::{Json, Router};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::sync::watch;
 
+use super::guard::{Guard, guarded};
+use super::hook::{Hooks, hook};
+use super::page;
 use crate::cluster::Measures;
-use crate::daemon::Inquiries;
+use crate::daemon::{Fetch, Inquiries};
 use crate::object::{GroupKind, ObjectId};
 use crate::pulse::Pulses;
 use crate::queue;
-use crate::report::{self, Filter, MEDIA_TYPE, Metrics, ObjectStatus, Recorder, Service, Status, VERSION};
+use crate::report::{
+    self, Compared, Differing, Filter, MEDIA_TYPE, Metrics, ObjectStatus, Recorder, Service, Status, VERSION,
+};
 
 /// The loop answers within milliseconds: one that takes longer is stuck.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The longest time that comparing with the cluster may take, and with whom.
+const COMPARISON: Duration = Duration::from_mins(1);
+const SERVER: &str = "the API server";
 
 /// What stands for the namespace of a cluster-scoped object.
 const NO_NAMESPACE: &str = "-";
@@ -34,8 +44,30 @@ const HEADERS: [(header::HeaderName, HeaderValue); 4] = [
     (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
 ];
 
-/// All routes.
-pub fn router(process: Process) -> Router {
+/// At which door somebody asks.
+#[derive(Clone, Debug)]
+pub enum Door {
+    /// The Unix socket: who may connect may ask.
+    Socket,
+    /// TCP.
+    Network(Guard),
+    /// That of the kubelet: everybody may ask whether it lives and is ready, and hears nothing else.
+    Probes,
+}
+
+/// All that is answered at a door.
+pub fn router(process: Process, hooks: Arc<Hooks>, door: Door) -> Router {
+    let questions = match door {
+        Door::Socket => questions(process.clone()),
+        Door::Network(guard) => questions(process.clone()).layer(from_fn_with_state(guard, guarded)),
+        Door::Probes => return probes(process).layer(from_fn(described)),
+    };
+    let heard = Router::new().route("/hook/{source}", any(hook)).with_state((hooks, process));
+    // Webhooks show by their signature who they are.
+    questions.merge(heard).layer(from_fn(described))
+}
+
+fn questions(process: Process) -> Router {
     Router::new()
         .route("/livez", get(live))
         .route("/readyz", get(ready))
@@ -43,9 +75,35 @@ pub fn router(process: Process) -> Router {
         .route("/v1/status", get(status))
         .route("/v1/objects", get(objects))
         .route("/v1/objects/{kind}/{namespace}/{name}", get(object))
-        .fallback(async || Failed(StatusCode::NOT_FOUND, "there is no such page".to_owned()))
-        .layer(from_fn(answered))
+        .route("/v1/diff", get(diff))
+        .route("/openapi.json", get(described_by))
+        .route("/", get(page::index))
+        .route("/page.js", get(page::script))
+        .route("/page.css", get(page::style))
+        .route("/icon.svg", get(page::icon))
+        .fallback(nowhere)
+        .layer(from_fn(asked_only))
         .with_state(process)
+}
+
+fn probes(process: Process) -> Router {
+    let bare = async |answer: Result<&'static str, Failed>| {
+        answer.map_err(|failed| Failed::new(failed.0, "not now"))
+    };
+    let (living, being_ready) = (
+        async move |state: State<Process>| bare(live(state).await).await,
+        async move |state: State<Process>| bare(ready(state).await).await,
+    );
+    Router::new()
+        .route("/livez", get(living))
+        .route("/readyz", get(being_ready))
+        .fallback(nowhere)
+        .layer(from_fn(asked_only))
+        .with_state(process)
+}
+
+async fn nowhere() -> Failed {
+    Failed::new(StatusCode::NOT_FOUND, "there is no such page")
 }
 
 /// Whom the routes ask.
@@ -69,25 +127,49 @@ impl Process {
         self.running.borrow().clone().ok_or_else(none)
     }
 
+    /// Hints that a source has something new; none while no loop answers.
+    pub(super) async fn fetch(&self, source: &str) -> Option<Fetch> {
+        asked(self.inquiries().ok()?.fetch(source)).await.ok()
+    }
+
     async fn status(&self) -> Result<Status, Failed> {
         asked(self.inquiries()?.status()).await
     }
 }
 
 /// Refuses all that is no question, whatever it is about.
-async fn answered(request: Request, next: Next) -> Response {
-    let mut response = if matches!(*request.method(), Method::GET | Method::HEAD) {
-        next.run(request).await
-    } else {
-        let only = [(header::ALLOW, HeaderValue::from_static("GET, HEAD"))];
-        (only, Failed(StatusCode::METHOD_NOT_ALLOWED, "nothing is changed here".to_owned())).into_response()
-    };
-    response.headers_mut().extend(HEADERS);
+async fn asked_only(request: Request, next: Next) -> Response {
+    if matches!(*request.method(), Method::GET | Method::HEAD) {
+        return next.run(request).await;
+    }
+    let only = [(header::ALLOW, HeaderValue::from_static("GET, HEAD"))];
+    (only, Failed::new(StatusCode::METHOD_NOT_ALLOWED, "nothing is changed here")).into_response()
+}
+
+/// Adds what each answer says about itself, unless it says otherwise.
+async fn described(request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    for (name, value) in HEADERS {
+        response.headers_mut().entry(name).or_insert(value);
+    }
     response
 }
 
 /// An answer that tells why there is none.
-struct Failed(StatusCode, String);
+#[derive(Debug)]
+pub(super) struct Failed(StatusCode, String);
+
+impl Failed {
+    /// With a status and why.
+    pub(super) fn new(status: StatusCode, why: &str) -> Self {
+        Self(status, why.to_owned())
+    }
+}
+
+/// An answer to what is done later.
+pub(super) fn accepted(message: &str) -> Json<serde_json::Value> {
+    Json(json!({ "apiVersion": VERSION, "kind": "Accepted", "message": message }))
+}
 
 impl IntoResponse for Failed {
     fn into_response(self) -> Response {
@@ -114,15 +196,74 @@ struct OneObject {
     object: ObjectStatus,
 }
 
+/// One object beside what is asked for.
+#[derive(Serialize)]
+struct ComparedObject {
+    #[serde(flatten)]
+    object: OneObject,
+    #[serde(flatten)]
+    compared: Compared,
+}
+
+/// What is not as asked for.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Difference {
+    api_version: &'static str,
+    kind: &'static str,
+    items: Vec<Differing>,
+    more: usize,
+}
+
+/// How an object is shown.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Look {
+    view: Option<View>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum View {
+    /// As YAML, beside what is asked for.
+    Yaml,
+}
+
+/// Whose differences are asked for.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OfSource {
+    source: Option<String>,
+}
+
 async fn asked<T>(answer: impl Future<Output = Option<T>>) -> Result<T, Failed> {
-    match tokio::time::timeout(PATIENCE, answer).await {
+    asked_within(PATIENCE, "the loop", answer).await
+}
+
+async fn asked_within<T>(
+    time: Duration,
+    who: &str,
+    answer: impl Future<Output = Option<T>>,
+) -> Result<T, Failed> {
+    match tokio::time::timeout(time, answer).await {
         Ok(Some(answer)) => Ok(answer),
-        Ok(None) => Err(Failed(StatusCode::SERVICE_UNAVAILABLE, "the loop has ended".to_owned())),
+        Ok(None) => Err(Failed::new(StatusCode::SERVICE_UNAVAILABLE, "the loop has ended")),
         Err(_) => {
-            let why = format!("the loop has not answered for {} s", PATIENCE.as_secs());
+            let why = format!("{who} has not answered for {} s", time.as_secs());
             Err(Failed(StatusCode::SERVICE_UNAVAILABLE, why))
         }
     }
+}
+
+/// A question that is understood, or which of its parameters is not.
+fn understood<T>(question: Result<Query<T>, QueryRejection>) -> Result<T, Failed> {
+    let Query(question) =
+        question.map_err(|rejection| Failed(StatusCode::BAD_REQUEST, rejection.body_text()))?;
+    Ok(question)
+}
+
+async fn described_by() -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "application/json")], include_str!("openapi.json"))
 }
 
 /// Alive is what makes progress: the loop, what reads each source, and each watch.
@@ -179,7 +320,7 @@ async fn objects(
     State(process): State<Process>,
     filter: Result<Query<Filter>, QueryRejection>,
 ) -> Result<Json<Objects>, Failed> {
-    let Query(filter) = filter.map_err(|rejection| Failed(StatusCode::BAD_REQUEST, rejection.body_text()))?;
+    let filter = understood(filter)?;
     let items = asked(process.inquiries()?.objects(filter)).await?;
     Ok(Json(Objects { api_version: VERSION, kind: "ObjectList", items }))
 }
@@ -187,10 +328,35 @@ async fn objects(
 async fn object(
     State(process): State<Process>,
     Path((kind, namespace, name)): Path<(String, String, String)>,
-) -> Result<Json<OneObject>, Failed> {
+    look: Result<Query<Look>, QueryRejection>,
+) -> Result<Response, Failed> {
+    let look = understood(look)?;
     let namespace = (namespace != NO_NAMESPACE).then_some(namespace);
     let id = ObjectId::new(&GroupKind::parse(&kind), namespace.as_deref(), &name);
-    let found = asked(process.inquiries()?.object(id.clone())).await?;
     let none = || Failed(StatusCode::NOT_FOUND, format!("no source of this process knows {id}"));
-    Ok(Json(OneObject { api_version: VERSION, object: found.ok_or_else(none)? }))
+    let inquiries = process.inquiries()?;
+    let one = |object| OneObject { api_version: VERSION, object };
+    if look.view == Some(View::Yaml) {
+        let compared = inquiries.compared(id.clone());
+        let (object, compared) = asked_within(COMPARISON, SERVER, compared).await?.ok_or_else(none)?;
+        return Ok(Json(ComparedObject { object: one(object), compared }).into_response());
+    }
+    let found = asked(inquiries.object(id.clone())).await?;
+    Ok(Json(one(found.ok_or_else(none)?)).into_response())
+}
+
+async fn diff(
+    State(process): State<Process>,
+    of: Result<Query<OfSource>, QueryRejection>,
+) -> Result<Json<Difference>, Failed> {
+    let source = understood(of)?.source;
+    let inquiries = process.inquiries()?;
+    if let Some(name) = &source {
+        let status = asked(inquiries.status()).await?;
+        if !status.sources.iter().any(|known| known.name == *name) {
+            return Err(Failed(StatusCode::NOT_FOUND, format!("there is no source {name}")));
+        }
+    }
+    let (items, more) = asked_within(COMPARISON, SERVER, inquiries.differing(source)).await?;
+    Ok(Json(Difference { api_version: VERSION, kind: "Difference", items, more }))
 }

@@ -9,15 +9,12 @@ use tokio::net::{UnixListener, UnixStream};
 
 use super::Error;
 
-/// The name of the socket in the runtime directory.
-pub const SOCKET: &str = "rhumb.sock";
-
 /// Who runs the service and its group may ask; the directory says who else.
 const MODE: u32 = 0o660;
 
 /// Listens on a socket. One that nobody answers on any more is replaced, and nothing else is ever removed.
 pub async fn bind(path: &Path) -> Result<UnixListener, Error> {
-    let failed = |error| Error::Io { path: path.to_owned(), error };
+    let failed = |error| Error::Io { place: path.display().to_string(), error };
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(failed(error)),

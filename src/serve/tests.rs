@@ -3,7 +3,9 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-use super::{Error, SOCKET, bind};
+use super::{Error, bind};
+
+const SOCKET: &str = "rhumb.sock";
 
 #[tokio::test]
 async fn a_socket_that_nobody_answers_on_is_replaced() {

@@ -11,6 +11,7 @@ mod another;
 mod budget;
 mod commands;
 mod customs;
+mod doors;
 mod events;
 mod failures;
 mod fights;

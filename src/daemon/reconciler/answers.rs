@@ -1,20 +1,40 @@
 //! Answers to those who ask where things stand, from the engine's facts of this very moment.
 
+use std::sync::Arc;
 use std::time::Instant;
 
+use futures::{StreamExt as _, stream};
 use jiff::Timestamp;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 
+use super::super::feed::Order;
 use super::Reconciler;
+use super::views::Glance;
 use crate::engine::Engine;
 use crate::object::ObjectId;
-use crate::report::{self, Beside, Filter, Metrics, ObjectStatus, Status};
+use crate::report::{self, Beside, Compared, Differing, Filter, Metrics, ObjectStatus, Status};
+
+/// So many objects are compared for one answer, and so many at a time for all.
+const COMPARED: usize = 50;
+const COMPARING: usize = 4;
 
 /// A question, with where its answer goes.
 pub(super) enum Question {
     Status(oneshot::Sender<Status>),
     Objects(Filter, oneshot::Sender<Vec<ObjectStatus>>),
     Object(ObjectId, oneshot::Sender<Option<ObjectStatus>>),
+    Glance(ObjectId, oneshot::Sender<Option<(ObjectStatus, Glance)>>),
+    Differing(Option<String>, oneshot::Sender<Vec<(ObjectStatus, Glance)>>),
+    Fetch(String, oneshot::Sender<Fetch>),
+}
+
+/// What came of a hint from outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fetch {
+    /// The source is looked at, as soon as what is being done with it is done.
+    Begun,
+    /// There is no such source.
+    NoSource,
 }
 
 /// Asks a running reconciler. Costs nothing while nobody asks; each question has none as its answer once the loop has
@@ -23,6 +43,8 @@ pub(super) enum Question {
 pub struct Inquiries {
     questions: mpsc::Sender<Question>,
     metrics: Metrics,
+    /// Objects that may be compared at a time: what people look at keeps nothing else from the API server.
+    comparing: Arc<Semaphore>,
 }
 
 impl Inquiries {
@@ -41,6 +63,38 @@ impl Inquiries {
         self.ask(|answer| Question::Object(id, answer)).await
     }
 
+    /// One object beside what is asked for, masked; the inner none where no source of the process knows it.
+    pub async fn compared(&self, id: ObjectId) -> Option<Option<(ObjectStatus, Compared)>> {
+        let found = self.ask(|answer| Question::Glance(id, answer)).await?;
+        Some(match found {
+            Some((status, glance)) => Some((status, self.compare(glance).await)),
+            None => None,
+        })
+    }
+
+    /// The objects of a source, or of all, that are not as asked for, with what would change; and how many more there
+    /// are that were not compared.
+    pub async fn differing(&self, source: Option<String>) -> Option<(Vec<Differing>, usize)> {
+        let mut found = self.ask(|answer| Question::Differing(source, answer)).await?;
+        let more = found.len().saturating_sub(COMPARED);
+        found.truncate(COMPARED);
+        let compared = stream::iter(found).map(async |(object, glance)| {
+            let Compared { difference, note, .. } = self.compare(glance).await;
+            Differing { object, difference, note }
+        });
+        Some((compared.buffered(COMPARING).collect().await, more))
+    }
+
+    async fn compare(&self, glance: Glance) -> Compared {
+        let _permit = self.comparing.acquire().await;
+        glance.compare().await
+    }
+
+    /// Hints that a source has something new. It is looked at, as ever, and nothing else follows from that.
+    pub async fn fetch(&self, source: &str) -> Option<Fetch> {
+        self.ask(|answer| Question::Fetch(source.to_owned(), answer)).await
+    }
+
     /// What the loop counts.
     pub fn metrics(&self) -> &Metrics {
         &self.metrics
@@ -56,7 +110,8 @@ impl Inquiries {
 impl Reconciler {
     /// A way to ask it while it runs.
     pub fn inquiries(&self) -> Inquiries {
-        Inquiries { questions: self.channels.questions.clone(), metrics: self.metrics.clone() }
+        let comparing = Arc::new(Semaphore::new(COMPARING));
+        Inquiries { questions: self.channels.questions.clone(), metrics: self.metrics.clone(), comparing }
     }
 
     /// Whoever has gone away meanwhile gets no answer.
@@ -73,6 +128,21 @@ impl Reconciler {
                 let object = self.with_beside(now, |engine, beside| report::object_of(engine, beside, &id));
                 drop(answer.send(object));
             }
+            Question::Glance(id, answer) => {
+                let status = self.with_beside(now, |engine, beside| report::object_of(engine, beside, &id));
+                drop(answer.send(status.map(|status| (status, self.glance(&id)))));
+            }
+            Question::Differing(source, answer) => {
+                let filter = Filter { source, ..Filter::default() };
+                let all = self.with_beside(now, |engine, beside| report::objects(engine, beside, &filter));
+                let differ = all.into_iter().filter(|object| self.may_differ(object));
+                let glances = differ.map(|object| {
+                    let glance = self.glance(&object.object.id());
+                    (object, glance)
+                });
+                drop(answer.send(glances.collect()));
+            }
+            Question::Fetch(name, answer) => drop(answer.send(self.hint(&name))),
         }
     }
 
@@ -84,6 +154,7 @@ impl Reconciler {
             open: &self.open,
             places: &self.places,
             times: &times,
+            metrics: &self.metrics,
             since: self.since,
             next_resync: self.next_resync(now, at),
             queue: depth.ready + depth.processing,
@@ -91,5 +162,16 @@ impl Reconciler {
             now: (now, at),
         };
         tell(&self.engine, &beside)
+    }
+
+    /// A feed that has not begun begins with a look, and one that is told a thousand things more looks anyway.
+    fn hint(&self, name: &str) -> Fetch {
+        let Some(source) = self.engine.sources().iter().position(|source| *source.name == *name) else {
+            return Fetch::NoSource;
+        };
+        if let Some(feed) = &self.feeds[source] {
+            let _ = feed.try_send(Order::Hint);
+        }
+        Fetch::Begun
     }
 }

@@ -160,7 +160,7 @@ impl Reconciler {
         }
     }
 
-    fn kind_of(&self, id: &ObjectId) -> Option<Arc<crate::cluster::Kind>> {
+    pub(super) fn kind_of(&self, id: &ObjectId) -> Option<Arc<crate::cluster::Kind>> {
         let wanted =
             self.engine.entry(id).and_then(|entry| entry.want()).map(|(_, desired)| desired.gvk.clone());
         wanted.and_then(|gvk| self.watched.exactly(&gvk)).or_else(|| self.watched.kind(&id.group_kind()))

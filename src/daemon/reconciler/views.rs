@@ -1,0 +1,120 @@
+//! What an object shows beside what is asked for, for people who look.
+//!
+//! **Invariant:** the loop only says what is to be compared. Whoever asks waits for the API server, and nobody else
+//! does; what leaves here is masked.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::super::act::{Hands, blocking};
+use super::Reconciler;
+use crate::change;
+use crate::cluster::Kind;
+use crate::engine::{Form, Guard, Release, Replicas, Shared, Uid, Want};
+use crate::object::{ObjectId, Revision, text_at};
+use crate::report::{Compared, ObjectStatus, Phase};
+
+/// All that it takes to compare an object.
+pub(super) struct Glance {
+    id: ObjectId,
+    hands: Hands,
+    kind: Option<Arc<Kind>>,
+    want: Result<Shared, &'static str>,
+    form: Form,
+}
+
+impl Reconciler {
+    /// What it takes to compare an object, from the facts of this moment.
+    pub(super) fn glance(&self, id: &ObjectId) -> Glance {
+        let wants = self.engine.entry(id).map(|entry| &entry.wants[..]).unwrap_or_default();
+        let want = match wants {
+            [] => Err("no source asks for it"),
+            [(_, Want::Object(desired))] => Ok(desired.clone()),
+            [(_, Want::Held(_))] => Err("what its manifest asks for cannot be used"),
+            _ => Err("several sources ask for it"),
+        };
+        let live = self.engine.shown(id);
+        let form = Form {
+            // Others own it, as an autoscaler does.
+            replicas: if live.is_some_and(|live| live.replicas_ceded) {
+                Replicas::Left
+            } else {
+                Replicas::AsWritten
+            },
+            // A step only holds up what is asked for.
+            overlay: None,
+            started: live.and_then(|live| live.started),
+        };
+        Glance { id: id.clone(), hands: self.hands.clone(), kind: self.kind_of(id), want, form }
+    }
+
+    /// Whether a write of an object may change anything.
+    pub(super) fn may_differ(&self, object: &ObjectStatus) -> bool {
+        let differs =
+            || self.engine.entry(&object.object.id()).is_some_and(|entry| entry.candidate().is_some());
+        match object.phase {
+            Phase::LeftAlone => false,
+            Phase::Settled | Phase::Progressing | Phase::Failed => differs(),
+            _ => true,
+        }
+    }
+}
+
+impl Glance {
+    /// Asks the API server.
+    pub(super) async fn compare(self) -> Compared {
+        let noted = |note: String| Compared { note: Some(note), ..Compared::default() };
+        let Some(kind) = self.kind.clone() else {
+            return noted("the server has no such kind now".to_owned());
+        };
+        let live = match self.hands.cluster.get(&kind, &self.id).await {
+            Ok(live) => live,
+            Err(error) => return noted(error.reason()),
+        };
+        let (wanted, note) = match &self.want {
+            Ok(want) => self.wanted(&kind, want, live.as_ref()).await,
+            Err(why) => (None, Some((*why).to_owned())),
+        };
+        let (before, after) = change::presentable_pair(&self.id, live.as_ref(), wanted.as_ref());
+        let difference = match (&before, &after) {
+            // What is there and what would be is not known: nothing can be said about it.
+            (_, None) if self.want.is_ok() => String::new(),
+            (before, after) => {
+                let side = |side: &Option<Value>| side.clone().unwrap_or_default();
+                change::unified(&side(before), &side(after))
+            }
+        };
+        let text = |side: Option<Value>| side.map(|side| change::yaml(&side));
+        Compared { live: text(before), wanted: text(after), difference, note }
+    }
+
+    /// The object as a write would make it.
+    async fn wanted(
+        &self,
+        kind: &Kind,
+        want: &Shared,
+        live: Option<&Value>,
+    ) -> (Option<Value>, Option<String>) {
+        let release = Release { hash: self.form.hash(want), revision: Revision::new("") };
+        let (contents, content, form, shown) =
+            (self.hands.contents.clone(), want.clone(), self.form, live.cloned());
+        let body = blocking(move || match shown {
+            Some(live) => contents.body_for(&content, &release, form, &live).map(|(body, _)| body),
+            None => contents.body(&content, &release, form),
+        });
+        let body = match body.await {
+            Ok(body) => body,
+            Err(error) => return (None, Some(error.to_string())),
+        };
+        let uid = live.map(|live| Uid(text_at(live, &["metadata", "uid"]).into()));
+        let guard = uid.map_or(Guard::Absent, Guard::Uid);
+        match self.hands.cluster.dry_run(kind, &self.id, &body, live, &guard).await {
+            Ok(after) => (Some(after), None),
+            Err(error) => {
+                let laid = live.map_or_else(|| body.clone(), |live| change::laid_over(live, &body));
+                (Some(laid), Some(format!("not from the API server, which says: {}", error.reason())))
+            }
+        }
+    }
+}

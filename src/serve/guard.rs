@@ -1,0 +1,230 @@
+//! Who may ask over TCP. A loopback address alone keeps nobody out: a web page that somebody has open may ask there
+//! too, under a name of its own that leads to this host.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+
+use super::kept::Kept;
+use super::routes::Failed;
+use super::secret::Secret;
+
+/// What browsers say about where a request comes from (W3C, Fetch Metadata).
+const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+const MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
+const DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
+
+/// What is asked of each request over TCP.
+#[derive(Clone, Debug)]
+pub struct Guard {
+    hosts: Arc<[String]>,
+    token: Option<Arc<Kept<Secret>>>,
+}
+
+impl Guard {
+    /// Lets requests through that call it by an address, `localhost` or one of these names, and that know the token
+    /// in this file, where there is one.
+    pub fn new(hosts: &[String], token: Option<PathBuf>) -> Self {
+        let read = |files: &[PathBuf]| match files {
+            [file] => Secret::read(file).map_err(|why| format!("nobody is let in by the token: {why}")),
+            _ => Err("a token is one file".to_owned()),
+        };
+        Self { hosts: hosts.into(), token: token.map(|file| Kept::of(vec![file], read)) }
+    }
+
+    fn knows(&self, name: &str) -> bool {
+        let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
+        let address = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+        address.is_ok() || name == "localhost" || self.hosts.contains(&name)
+    }
+
+    async fn judge(&self, request: &Parts) -> Result<(), Failed> {
+        let called = host(&request.uri, &request.headers);
+        if !called.as_deref().is_some_and(|called| self.knows(without_port(called))) {
+            let why = "this name is not known here: serve.hosts lists those that are";
+            return Err(Failed::new(StatusCode::MISDIRECTED_REQUEST, why));
+        }
+        if !is_from_here(request, &called.unwrap_or_default()) {
+            return Err(Failed::new(StatusCode::FORBIDDEN, "another site's page may not ask here"));
+        }
+        let Some(token) = &self.token else { return Ok(()) };
+        // Without a token that can be read nobody is let in.
+        let given = request.headers.get(header::AUTHORIZATION).and_then(bearer);
+        match (token.now().await, given) {
+            (Ok(token), Some(given)) if token.is(given) => Ok(()),
+            _ => Err(Failed::new(
+                StatusCode::UNAUTHORIZED,
+                "it takes the token, as `Authorization: Bearer TOKEN`",
+            )),
+        }
+    }
+}
+
+/// Lets a request through, or answers why not.
+pub(super) async fn guarded(State(guard): State<Guard>, request: Request, next: Next) -> Response {
+    let (head, body) = request.into_parts();
+    let Err(failed) = guard.judge(&head).await else {
+        return next.run(Request::from_parts(head, body)).await;
+    };
+    let mut response = failed.into_response();
+    if response.status() == StatusCode::UNAUTHORIZED {
+        let scheme = HeaderValue::from_static("Bearer realm=\"rhumb\"");
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, scheme);
+    }
+    // Who may not ask holds no connection either.
+    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    response
+}
+
+/// What it is called by. A target with a host of its own stands before the header (RFC 9112, 3.2.2), and two headers
+/// are none.
+fn host(target: &Uri, headers: &HeaderMap) -> Option<String> {
+    if let Some(authority) = target.authority() {
+        return Some(authority.as_str().to_owned());
+    }
+    let mut all = headers.get_all(header::HOST).iter();
+    let (only, None) = (all.next()?, all.next()) else { return None };
+    only.to_str().ok().map(str::to_owned)
+}
+
+fn without_port(authority: &str) -> &str {
+    match authority.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => authority,
+    }
+}
+
+/// Whether it is no page of another site that asks. What is no browser says nothing of the kind.
+fn is_from_here(request: &Parts, called: &str) -> bool {
+    let text = |name: &HeaderName| request.headers.get(name).map(HeaderValue::as_bytes);
+    let same = |origin: &[u8]| {
+        let origin = std::str::from_utf8(origin).ok();
+        let authority = origin.and_then(|origin| origin.split_once("://"));
+        authority.is_some_and(|(_, authority)| authority.eq_ignore_ascii_case(called))
+    };
+    if text(&header::ORIGIN).is_some_and(|origin| !same(origin)) {
+        return false;
+    }
+    match text(&SITE) {
+        None | Some(b"same-origin" | b"none") => true,
+        // Somebody follows a link to the page: it is shown to them, and to nobody else.
+        Some(_) => {
+            request.uri.path() == "/" && text(&MODE) == Some(b"navigate") && text(&DEST) == Some(b"document")
+        }
+    }
+}
+
+fn bearer(value: &HeaderValue) -> Option<&[u8]> {
+    let (scheme, token) = value.as_bytes().split_at_checked(7)?;
+    scheme.eq_ignore_ascii_case(b"bearer ").then(|| token.trim_ascii())
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+
+    use super::*;
+
+    async fn judged(guard: &Guard, target: &str, headers: &[(&str, &str)]) -> u16 {
+        let mut request = Request::builder().uri(target);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let judged = guard.judge(&request.body(Body::empty()).unwrap().into_parts().0).await;
+        judged.map_or_else(|failed| failed.into_response().status().as_u16(), |()| 200)
+    }
+
+    #[tokio::test]
+    async fn only_known_names_are_answered() {
+        let guard = Guard::new(&["rhumb.example.org".to_owned()], None);
+        for (host, expected) in [
+            ("127.0.0.1:9090", 200),
+            ("10.1.2.3", 200),
+            ("[::1]:9090", 200),
+            ("[::1]", 200),
+            ("localhost", 200),
+            ("LocalHost:80", 200),
+            ("rhumb.example.org", 200),
+            ("Rhumb.Example.Org.:443", 200),
+            ("evil.example.org", 421),
+            ("127.0.0.1.example.org", 421),
+            ("localhost.example.org", 421),
+            ("rhumb.example.org.evil.net", 421),
+            ("me@localhost", 421),
+            ("", 421),
+            (":80", 421),
+        ] {
+            assert_eq!(judged(&guard, "/", &[("host", host)]).await, expected, "{host}");
+        }
+        assert_eq!(judged(&guard, "/", &[]).await, 421);
+        assert_eq!(judged(&guard, "/", &[("host", "localhost"), ("host", "evil.org")]).await, 421);
+        assert_eq!(judged(&guard, "http://evil.org/", &[("host", "localhost")]).await, 421);
+    }
+
+    #[tokio::test]
+    async fn no_other_site_asks() {
+        let guard = Guard::new(&[], None);
+        for (target, name, value, expected) in [
+            ("/v1/status", "origin", "http://localhost:9090", 200),
+            ("/v1/status", "origin", "https://LOCALHOST:9090", 200),
+            ("/v1/status", "origin", "http://localhost:9091", 403),
+            ("/v1/status", "origin", "http://evil.org", 403),
+            ("/v1/status", "origin", "null", 403),
+            ("/v1/status", "sec-fetch-site", "same-origin", 200),
+            ("/v1/status", "sec-fetch-site", "none", 200),
+            ("/v1/status", "sec-fetch-site", "same-site", 403),
+            ("/v1/status", "sec-fetch-site", "cross-site", 403),
+            ("/", "sec-fetch-site", "cross-site", 403),
+        ] {
+            let headers = [("host", "localhost:9090"), (name, value)];
+            assert_eq!(judged(&guard, target, &headers).await, expected, "{target} {name} {value}");
+        }
+        let link = [
+            ("host", "localhost"),
+            ("sec-fetch-site", "cross-site"),
+            ("sec-fetch-mode", "navigate"),
+            ("sec-fetch-dest", "document"),
+        ];
+        assert_eq!(judged(&guard, "/", &link).await, 200);
+        assert_eq!(judged(&guard, "/v1/status", &link).await, 403);
+        let frame = [link[0], link[1], link[2], ("sec-fetch-dest", "iframe")];
+        assert_eq!(judged(&guard, "/", &frame).await, 403);
+    }
+
+    #[tokio::test]
+    async fn the_token_is_that_of_the_file_now() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("token");
+        let guard = Guard::new(&[], Some(file.clone()));
+        let with = |value: &'static str| [("host", "localhost"), ("authorization", value)];
+        assert_eq!(judged(&guard, "/", &with("Bearer 0123456789abcdef")).await, 401, "there is no file");
+        std::fs::write(&file, "0123456789abcdef\n").unwrap();
+        for (given, expected) in [
+            ("Bearer 0123456789abcdef", 200),
+            ("bearer  0123456789abcdef ", 200),
+            ("Bearer 0123456789abcde", 401),
+            ("Bearer 0123456789abcdef0", 401),
+            ("Bearer", 401),
+            ("Bearer ", 401),
+            ("Basic 0123456789abcdef", 401),
+            ("", 401),
+        ] {
+            assert_eq!(judged(&guard, "/", &with(given)).await, expected, "{given:?}");
+        }
+        assert_eq!(judged(&guard, "/", &[("host", "localhost")]).await, 401);
+        std::fs::write(&file, "another-token-of-the-day").unwrap();
+        assert_eq!(judged(&guard, "/", &with("Bearer 0123456789abcdef")).await, 401);
+        assert_eq!(judged(&guard, "/", &with("Bearer another-token-of-the-day")).await, 200);
+        // An empty file lets nobody in.
+        std::fs::write(&file, "\n").unwrap();
+        assert_eq!(judged(&guard, "/", &with("Bearer ")).await, 401);
+        assert_eq!(judged(&guard, "/", &with("Bearer another-token-of-the-day")).await, 401);
+        assert!(!format!("{guard:?}").contains("another"));
+    }
+}

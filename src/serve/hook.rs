@@ -1,0 +1,208 @@
+//! Webhooks: a git server says that there is something new. What it says is authenticated and never read, and means
+//! only "look now".
+
+use std::fs;
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::{self, Request, State};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use futures::StreamExt as _;
+use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
+use hmac::Mac as _;
+use sha2::{Digest as _, Sha256};
+
+use super::routes::{Failed, Process, accepted};
+use super::secret::{Code, Secret};
+use crate::config::Name;
+use crate::daemon::Fetch;
+
+/// A body is never larger, in bytes.
+const LARGEST: usize = 1 << 20;
+
+/// The longest time that a body may take.
+const BODY: Duration = Duration::from_secs(10);
+
+/// So many are heard at once, and so many a second from then on: of one source, and of all together.
+const OF_ONE: (u32, u32) = (10, 1);
+const OF_ALL: (u32, u32) = (50, 10);
+
+/// Sources share so many counts, by their names: whether there is a source of a name shows in nothing.
+const COUNTS: usize = 64;
+
+/// Headers with the code of the body in hexadecimal digits, and what stands before those.
+///
+/// GitHub; Bitbucket; Gitea; Forgejo: as their documentation of webhooks has it.
+const SIGNATURES: [(&str, &str); 4] = [
+    ("x-hub-signature-256", "sha256="),
+    ("x-hub-signature", "sha256="),
+    ("x-gitea-signature", ""),
+    ("x-forgejo-signature", ""),
+];
+
+/// The header in which GitLab sends the secret itself.
+const TOKEN: &str = "x-gitlab-token";
+
+/// What webhooks are held against.
+#[derive(Debug)]
+pub struct Hooks {
+    secret: Option<PathBuf>,
+    of_all: DefaultDirectRateLimiter,
+    of_one: Vec<DefaultDirectRateLimiter>,
+    unknown: Secret,
+    /// What was told last of a secret that cannot be used.
+    told: Mutex<String>,
+}
+
+impl Hooks {
+    /// With the secret in this file; with `.` and the name of a source behind it that of this source alone.
+    pub fn new(secret: Option<PathBuf>) -> Arc<Self> {
+        let limiter = |(burst, rate): (u32, u32)| {
+            let number = |number| NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN);
+            RateLimiter::direct(Quota::per_second(number(rate)).allow_burst(number(burst)))
+        };
+        Arc::new(Self {
+            secret,
+            of_all: limiter(OF_ALL),
+            of_one: (0..COUNTS).map(|_| limiter(OF_ONE)).collect(),
+            unknown: Secret::unknown(),
+            told: Mutex::default(),
+        })
+    }
+
+    fn lets_pass(&self, source: &str) -> bool {
+        let count = Sha256::digest(source.as_bytes())[0] as usize % self.of_one.len().max(1);
+        self.of_one.get(count).is_some_and(|limiter| limiter.check().is_ok()) && self.of_all.check().is_ok()
+    }
+
+    /// The secret for a source, one that nobody knows where there is none; none where no source has any.
+    fn secret_of(&self, source: &str) -> Option<Secret> {
+        let common = self.secret.as_deref().filter(|file| has_any(file))?;
+        let Ok(name) = source.parse::<Name>() else { return Some(self.unknown.clone()) };
+        let own = beside(common, name.as_str());
+        let file = if own.is_file() { &*own } else { common };
+        Some(Secret::read(file).unwrap_or_else(|why| {
+            if file.exists() {
+                self.tell(format!("no webhook for the source {name} is heard: {why}"));
+            }
+            self.unknown.clone()
+        }))
+    }
+
+    fn tell(&self, why: String) {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if *told != why {
+            tracing::warn!("{why}");
+            *told = why;
+        }
+    }
+}
+
+/// The file with the secret of one source alone.
+fn beside(common: &Path, source: &str) -> PathBuf {
+    let mut own = common.as_os_str().to_owned();
+    own.push(".");
+    own.push(source);
+    own.into()
+}
+
+fn has_any(common: &Path) -> bool {
+    let (Some(folder), Some(name)) = (common.parent(), common.file_name()) else { return false };
+    let begin = [name.as_encoded_bytes(), b"."].concat();
+    let is_own = |entry: fs::DirEntry| entry.file_name().as_encoded_bytes().starts_with(&begin);
+    common.is_file() || fs::read_dir(folder).is_ok_and(|entries| entries.flatten().any(is_own))
+}
+
+/// Answers a webhook.
+pub(super) async fn hook(
+    State((hooks, process)): State<(Arc<Hooks>, Process)>,
+    extract::Path(source): extract::Path<String>,
+    request: Request,
+) -> Result<Response, Failed> {
+    let nowhere = || Failed::new(StatusCode::NOT_FOUND, "there is no such page");
+    if hooks.secret.is_none() {
+        return Err(nowhere());
+    }
+    if *request.method() != Method::POST {
+        let only = [(header::ALLOW, HeaderValue::from_static("POST"))];
+        let why = Failed::new(StatusCode::METHOD_NOT_ALLOWED, "webhooks are sent by POST");
+        return Ok((only, why).into_response());
+    }
+    if !hooks.lets_pass(&source) {
+        let later = [(header::RETRY_AFTER, HeaderValue::from_static("10"))];
+        let why =
+            Failed::new(StatusCode::TOO_MANY_REQUESTS, "too many webhooks; the source is looked at anyway");
+        return Ok((later, why).into_response());
+    }
+    let (known, name) = (hooks.clone(), source.clone());
+    let secret = tokio::task::spawn_blocking(move || known.secret_of(&name)).await;
+    let secret = secret.ok().flatten().ok_or_else(nowhere)?;
+    let (head, body) = request.into_parts();
+    let code = match tokio::time::timeout(BODY, code_of(&secret, &head.headers, body)).await {
+        Ok(code) => code?,
+        Err(_) => return Err(Failed::new(StatusCode::REQUEST_TIMEOUT, "the body takes too long")),
+    };
+    let refused =
+        || Failed::new(StatusCode::FORBIDDEN, "the signature is not right, or there is no such source");
+    if !is_right(&secret, &head.headers, &code) {
+        return Err(refused());
+    }
+    // A loop that has not begun begins with a look.
+    match process.fetch(&source).await {
+        Some(Fetch::NoSource) => Err(refused()),
+        Some(Fetch::Begun) | None => {
+            tracing::debug!(source, "a webhook asks for a look");
+            Ok((StatusCode::ACCEPTED, accepted("the source is looked at")).into_response())
+        }
+    }
+}
+
+/// The code of a body, of which nothing is kept.
+async fn code_of(secret: &Secret, headers: &HeaderMap, body: Body) -> Result<Code, Failed> {
+    let too_large = || Failed::new(StatusCode::PAYLOAD_TOO_LARGE, "the body is larger than 1 MiB");
+    let announced = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
+    if announced.and_then(|text| text.parse::<u64>().ok()).is_some_and(|length| length > LARGEST as u64) {
+        return Err(too_large());
+    }
+    let (mut code, mut length) = (secret.code(), 0);
+    let mut chunks = body.into_data_stream();
+    while let Some(chunk) = chunks.next().await {
+        let chunk = chunk.map_err(|_| Failed::new(StatusCode::BAD_REQUEST, "the body cannot be read"))?;
+        length += chunk.len();
+        if length > LARGEST {
+            return Err(too_large());
+        }
+        code.update(&chunk);
+    }
+    Ok(code)
+}
+
+/// Whether any of the headers shows that the sender knows the secret.
+fn is_right(secret: &Secret, headers: &HeaderMap, code: &Code) -> bool {
+    let signed = |(name, begin): &(&str, &str)| {
+        let value = headers.get(*name).and_then(|value| value.to_str().ok());
+        let digits = value.and_then(|value| value.strip_prefix(begin)).and_then(bytes);
+        digits.is_some_and(|digits| code.clone().verify_slice(&digits).is_ok())
+    };
+    SIGNATURES.iter().any(signed) || headers.get(TOKEN).is_some_and(|token| secret.is(token.as_bytes()))
+}
+
+/// 32 bytes out of 64 hexadecimal digits.
+fn bytes(text: &str) -> Option<Vec<u8>> {
+    let digits = text.as_bytes();
+    if digits.len() != 64 || !digits.iter().all(u8::is_ascii_hexdigit) {
+        return None;
+    }
+    digits
+        .chunks(2)
+        .map(|pair| std::str::from_utf8(pair).ok().and_then(|pair| u8::from_str_radix(pair, 16).ok()))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,63 @@
+//! What is read from files, and read again when they have changed.
+
+use std::fmt;
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What tells one state of a file from another: inodes are given again, and a time may stand still.
+type Stamp = Option<(u64, u64, i64, i64, u64)>;
+
+/// A value that is made of files.
+pub(super) struct Kept<T> {
+    files: Vec<PathBuf>,
+    make: fn(&[PathBuf]) -> Result<T, String>,
+    known: Mutex<Known<T>>,
+}
+
+struct Known<T> {
+    stamps: Vec<Stamp>,
+    made: Option<Result<Arc<T>, String>>,
+}
+
+impl<T> fmt::Debug for Kept<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Kept").field("files", &self.files).finish_non_exhaustive()
+    }
+}
+
+impl<T: Send + Sync + 'static> Kept<T> {
+    /// Of these files; nothing is read yet.
+    pub(super) fn of(files: Vec<PathBuf>, make: fn(&[PathBuf]) -> Result<T, String>) -> Arc<Self> {
+        let known = Mutex::new(Known { stamps: Vec::new(), made: None });
+        Arc::new(Self { files, make, known })
+    }
+
+    /// What the files say now, or why they say nothing. A disk that hangs holds up nobody else.
+    pub(super) async fn now(self: &Arc<Self>) -> Result<Arc<T>, String> {
+        let kept = self.clone();
+        let read = tokio::task::spawn_blocking(move || kept.read()).await;
+        read.unwrap_or_else(|error| Err(error.to_string()))
+    }
+
+    fn read(&self) -> Result<Arc<T>, String> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        // Before the files are read: what changes meanwhile is read again.
+        let stamps: Vec<Stamp> = self.files.iter().map(|file| stamp(file)).collect();
+        if let (Some(made), true) = (&known.made, known.stamps == stamps) {
+            return made.clone();
+        }
+        let made = (self.make)(&self.files).map(Arc::new);
+        if let Err(why) = &made {
+            tracing::warn!("{why}");
+        }
+        *known = Known { stamps, made: Some(made.clone()) };
+        made
+    }
+}
+
+fn stamp(file: &Path) -> Stamp {
+    let found = fs::metadata(file).ok()?;
+    Some((found.dev(), found.ino(), found.ctime(), found.ctime_nsec(), found.len()))
+}

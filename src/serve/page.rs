@@ -1,0 +1,35 @@
+//! The page: three files that are a part of the program, and ask the same questions as everybody.
+//!
+//! **Invariant:** it comes from here alone. The policy lets nothing in from elsewhere, and no script or style that
+//! stands in a document.
+
+use axum::http::{HeaderName, HeaderValue, header};
+use axum::response::IntoResponse;
+
+/// What the page may do: load what stands beside it, and ask.
+const POLICY: HeaderValue = HeaderValue::from_static(
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; \
+     base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+);
+
+type Headers = [(HeaderName, HeaderValue); 2];
+
+fn of_type(media: &'static str) -> Headers {
+    [(header::CONTENT_TYPE, HeaderValue::from_static(media)), (header::CONTENT_SECURITY_POLICY, POLICY)]
+}
+
+pub(super) async fn index() -> impl IntoResponse {
+    (of_type("text/html; charset=utf-8"), include_str!("page/index.html"))
+}
+
+pub(super) async fn script() -> impl IntoResponse {
+    (of_type("text/javascript; charset=utf-8"), include_str!("page/page.js"))
+}
+
+pub(super) async fn style() -> impl IntoResponse {
+    (of_type("text/css; charset=utf-8"), include_str!("page/page.css"))
+}
+
+pub(super) async fn icon() -> impl IntoResponse {
+    (of_type("image/svg+xml"), include_str!("page/icon.svg"))
+}

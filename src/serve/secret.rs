@@ -1,0 +1,71 @@
+//! Secrets out of files: a token, the secret of a webhook.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::Path;
+
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use sha2::Sha256;
+
+/// A shorter one is guessed sooner or later, and an empty one is no secret at all.
+const SHORTEST: usize = 16;
+
+/// No secret is longer, and a file that is belongs to somebody else.
+const LONGEST: u64 = 4096;
+
+/// A text that nobody may see.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Secret(Vec<u8>);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(..)")
+    }
+}
+
+impl Secret {
+    /// Reads it: what stands in the file, without the end of its line.
+    pub(super) fn read(path: &Path) -> Result<Self, String> {
+        let failed = |error: io::Error| format!("{}: {error}", path.display());
+        let mut bytes = Vec::new();
+        File::open(path).map_err(failed)?.take(LONGEST + 1).read_to_end(&mut bytes).map_err(failed)?;
+        if bytes.len() as u64 > LONGEST {
+            return Err(format!("{}: longer than {LONGEST} bytes, so it is no secret", path.display()));
+        }
+        while bytes.last().is_some_and(|byte| matches!(byte, b'\n' | b'\r')) {
+            bytes.pop();
+        }
+        if bytes.len() < SHORTEST {
+            return Err(format!("{}: shorter than {SHORTEST} characters", path.display()));
+        }
+        Ok(Self(bytes))
+    }
+
+    /// One that nobody knows, and so nothing is held against successfully.
+    pub(super) fn unknown() -> Self {
+        let mut bytes = vec![0; 32];
+        let got = rustix::rand::getrandom(&mut *bytes, rustix::rand::GetRandomFlags::empty());
+        if got != Ok(bytes.len()) {
+            bytes.extend(format!("{:?}", std::time::Instant::now()).bytes());
+        }
+        Self(bytes)
+    }
+
+    /// Whether it is this text; takes the same time whatever of it is right.
+    pub(super) fn is(&self, text: &[u8]) -> bool {
+        // The codes of both are compared: how long the secret is does not show either.
+        let code = |text: &[u8]| Self(b"comparison".to_vec()).code().chain_update(text);
+        code(&self.0).verify_slice(&code(text).finalize().into_bytes()).is_ok()
+    }
+
+    /// Begins to compute the message authentication code of a text under it.
+    pub(super) fn code(&self) -> Code {
+        // The algorithm takes keys of any length.
+        #[allow(clippy::expect_used, reason = "HMAC has no wrong length of a key")]
+        Code::new_from_slice(&self.0).expect("a key of any length")
+    }
+}
+
+/// HMAC-SHA-256 (RFC 2104).
+pub(super) type Code = Hmac<Sha256>;

@@ -1,0 +1,249 @@
+//! Over TCP: who is answered there, and who is heard.
+
+use std::io::{self, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+
+use crate::support::{Daemon, Remote, Repo, Site, eventually, until, yaml};
+
+const TOKEN: &str = "canary-token-0123456789abcdef";
+const SECRET: &str = "canary-webhook-0123456789abcdef";
+
+/// A daemon that follows one repository with these keys below `serve`.
+struct Open {
+    site: Site<'static>,
+    daemon: Daemon,
+    _repo: Repo,
+}
+
+impl Open {
+    fn start(name: &str, serve: &str) -> Self {
+        let site = Site::new(name);
+        let repo = Repo::new(&[("env.yaml", yaml::config_map("env", "a", "one"))]);
+        let text = site.configuration(repo.path(), &format!("serve:\n  {}", serve.replace('\n', "\n  ")));
+        let daemon = site.configured(&text);
+        Self { site, daemon, _repo: repo }
+    }
+
+    /// The port behind these words of its log.
+    fn port(&self, words: &str) -> u16 {
+        let line = self.daemon.says(&[words]);
+        line.trim_end().rsplit(':').next().unwrap().parse().unwrap()
+    }
+}
+
+fn exchange(mut stream: impl Read + Write, request: &str) -> io::Result<String> {
+    stream.write_all(request.as_bytes())?;
+    let mut text = String::new();
+    match stream.read_to_string(&mut text) {
+        // Whoever closes a connection without TLS's farewell has said all the same.
+        Err(error) if text.is_empty() => Err(error),
+        _ => Ok(text),
+    }
+}
+
+/// The answer to a request with these further lines in its head.
+fn ask(port: u16, line: &str, head: &str) -> String {
+    let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    exchange(stream, &format!("{line} HTTP/1.1\r\nConnection: close\r\n{head}\r\n")).unwrap()
+}
+
+fn code(answer: &str) -> u16 {
+    answer.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or_else(|| panic!("{answer}"))
+}
+
+#[test]
+fn on_loopback_only_this_host_asks() {
+    let open =
+        Open::start("doors-loopback", "listen: 127.0.0.1:0\nprobes: 127.0.0.1:0\nhosts: [rhumb.example.org]");
+    let port = open.port("answering on http://127.0.0.1:");
+    let probes = open.port("answering probes on http://127.0.0.1:");
+    let here = "Host: localhost\r\n";
+    until("it is ready", || code(&ask(port, "GET /readyz", here)) == 200);
+    for (line, head, expected) in [
+        ("GET /v1/status", here.to_owned(), 200),
+        ("HEAD /v1/status", here.to_owned(), 200),
+        ("GET /metrics", format!("Host: 127.0.0.1:{port}\r\n"), 200),
+        ("GET /v1/status", "Host: rhumb.example.org\r\n".to_owned(), 200),
+        ("GET /v1/status", "Host: evil.example.org\r\n".to_owned(), 421),
+        ("GET /v1/status", String::new(), 421),
+        ("GET /v1/status", format!("{here}Origin: http://evil.example.org\r\n"), 403),
+        ("GET /v1/status", format!("{here}Sec-Fetch-Site: cross-site\r\n"), 403),
+        ("POST /v1/status", here.to_owned(), 405),
+        ("GET http://evil.example.org/v1/status", here.to_owned(), 421),
+        // No secret, no webhooks.
+        ("POST /hook/doors-loopback", here.to_owned(), 404),
+    ] {
+        let answer = ask(port, line, &head);
+        assert_eq!(code(&answer), expected, "{line} {head}: {answer}");
+        assert!(answer.to_ascii_lowercase().contains("x-content-type-options: nosniff"), "{answer}");
+    }
+    for (line, expected) in [
+        ("GET /livez", 200),
+        ("GET /readyz", 200),
+        ("GET /metrics", 404),
+        ("GET /v1/status", 404),
+        ("GET /", 404),
+        ("POST /livez", 405),
+        ("POST /hook/doors-loopback", 404),
+    ] {
+        // By whatever name: the kubelet calls a pod by its address, and others call a Service.
+        let answer = ask(probes, line, "Host: anything\r\n");
+        assert!(
+            code(&answer) == expected || (line.starts_with("POST") && code(&answer) == 405),
+            "{line}: {answer}"
+        );
+    }
+}
+
+#[test]
+fn elsewhere_it_takes_encryption_and_the_token() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    let certify = || {
+        let own = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+        std::fs::write(path("key.pem"), own.signing_key.serialize_pem()).unwrap();
+        std::fs::write(path("cert.pem"), own.cert.pem()).unwrap();
+        own.cert.pem()
+    };
+    let first = certify();
+    std::fs::write(path("token"), format!("{TOKEN}\n")).unwrap();
+    let keys = format!(
+        "listen: 0.0.0.0:0\ntls: {{cert: {}, key: {}}}\ntoken: {}",
+        path("cert.pem").display(),
+        path("key.pem").display(),
+        path("token").display()
+    );
+    let open = Open::start("doors-tls", &keys);
+    let port = open.port("answering on https://0.0.0.0:");
+    let with = |token: &str| format!("Authorization: Bearer {token}\r\n");
+    until("it is ready", || code(&secretly(port, &first, "/readyz", &with(TOKEN)).unwrap()) == 200);
+    let refused = secretly(port, &first, "/v1/status", "").unwrap();
+    assert_eq!(code(&refused), 401, "{refused}");
+    assert!(refused.to_ascii_lowercase().contains("www-authenticate: bearer"), "{refused}");
+    for path in ["/livez", "/metrics", "/", "/nowhere"] {
+        assert_eq!(code(&secretly(port, &first, path, &with("wrong-0123456789abcdef")).unwrap()), 401);
+    }
+    // In plain nothing is answered.
+    let plain = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    let answer = exchange(plain, "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap_or_default();
+    assert!(!answer.contains("HTTP/1.1"), "{answer}");
+    // Both are used as they are now.
+    std::fs::write(path("token"), "another-0123456789abcdef").unwrap();
+    assert_eq!(code(&secretly(port, &first, "/livez", &with(TOKEN)).unwrap()), 401);
+    assert_eq!(code(&secretly(port, &first, "/livez", &with("another-0123456789abcdef")).unwrap()), 200);
+    std::fs::write(path("cert.pem"), "none").unwrap();
+    assert_eq!(code(&secretly(port, &first, "/livez", &with("another-0123456789abcdef")).unwrap()), 200);
+    let second = certify();
+    assert!(secretly(port, &first, "/livez", "").is_err(), "the old certificate is not used any more");
+    assert_eq!(code(&secretly(port, &second, "/livez", &with("another-0123456789abcdef")).unwrap()), 200);
+    for secret in [TOKEN, "another-0123456789abcdef", "PRIVATE KEY"] {
+        assert!(!open.daemon.log().contains(secret));
+    }
+    let arguments = std::fs::read_to_string(format!("/proc/{}/cmdline", open.daemon.pid())).unwrap();
+    assert!(!arguments.contains(TOKEN));
+}
+
+/// The answer over TLS, where the server shows this very certificate.
+fn secretly(port: u16, certificate: &str, path: &str, head: &str) -> io::Result<String> {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap()).unwrap();
+    let config = ClientConfig::builder_with_provider(rustls::crypto::ring::default_provider().into())
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let name = ServerName::try_from("localhost").unwrap();
+    let connection = ClientConnection::new(Arc::new(config), name).unwrap();
+    let stream = StreamOwned::new(connection, TcpStream::connect(("127.0.0.1", port))?);
+    exchange(stream, &format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{head}\r\n"))
+}
+
+#[test]
+fn what_anybody_could_ask_is_no_configuration() {
+    let site = Site::new("doors-open");
+    let repo = Repo::new(&[("env.yaml", yaml::config_map("env", "a", "one"))]);
+    let mut daemon = site.configured(&site.configuration(repo.path(), "serve: {listen: '0.0.0.0:9090'}"));
+    assert_eq!(daemon.ended(Duration::from_secs(30)).code(), Some(78));
+    daemon.says(&["rhumb.yaml:3:", "can be reached from other machines, which takes `tls` and `token`"]);
+    assert!(!site.has("ConfigMap", "env"));
+}
+
+#[test]
+fn an_address_that_is_taken_is_tried_again() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let open = Open::start("doors-taken", &format!("listen: 127.0.0.1:{port}"));
+    open.daemon.says(&["nothing is answered about the status", &port.to_string()]);
+    open.site.await_data("env", "a", "one");
+    drop(taken);
+    open.daemon.says(&["answering on http://127.0.0.1:"]);
+    assert_eq!(code(&ask(port, "GET /livez", "Host: localhost\r\n")), 200);
+}
+
+#[test]
+fn who_says_nothing_keeps_nobody_from_asking() {
+    let open = Open::start("doors-silent", "listen: 127.0.0.1:0");
+    let port = open.port("answering on http://127.0.0.1:");
+    // As many as are answered at a time: some say nothing, some a part, some wait after an answer.
+    let mut silent: Vec<TcpStream> =
+        (0..64).map(|_| TcpStream::connect(("127.0.0.1", port)).unwrap()).collect();
+    for (number, stream) in silent.iter_mut().enumerate() {
+        let said = ["", "GET /livez HTTP/1.1\r\nHost: ", "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n"];
+        stream.write_all(said[number % 3].as_bytes()).unwrap();
+    }
+    assert_eq!(code(&ask(port, "GET /livez", "Host: localhost\r\n")), 200);
+}
+
+#[test]
+fn a_webhook_has_its_source_looked_at() {
+    let site = Site::new("doors-hook");
+    let repo = Repo::new(&[("env.yaml", yaml::config_map("env", "a", "one"))]);
+    let remote = Remote::of(&repo);
+    let secret = site.state.path().join("secret");
+    std::fs::write(&secret, SECRET).unwrap();
+    let text = format!(
+        "apiVersion: rhumb.dev/v1alpha1\nkind: Configuration\nserve: {{listen: '127.0.0.1:0', hook: {{secret: {}}}}}\n---\n\
+         apiVersion: rhumb.dev/v1alpha1\nkind: Source\nmetadata: {{name: {name}}}\nspec:\n  namespace: {name}\n  \
+         git: {{url: '{}', ref: main, interval: 10h}}\n",
+        secret.display(),
+        remote.url(),
+        name = site.name
+    );
+    let file = site.state.path().join("rhumb.yaml");
+    std::fs::write(&file, text).unwrap();
+    let mut command = site.bare_command();
+    command.arg("run").arg("--config").arg(file);
+    remote.trusted(&mut command);
+    let daemon = Daemon::start(command);
+    site.await_data("env", "a", "one");
+    let line = daemon.says(&["answering on http://127.0.0.1:"]);
+    let port: u16 = line.trim_end().rsplit(':').next().unwrap().parse().unwrap();
+    repo.change("env.yaml", &yaml::config_map("env", "a", "two"));
+    repo.git(&["push", "--quiet", "--force", "origin", "HEAD:main"]);
+    let asked = remote.connections();
+    let post = |path: &str, token: &str| {
+        let head = format!("Host: hooks.example.org\r\nX-Gitlab-Token: {token}\r\nContent-Length: 0\r\n");
+        ask(port, &format!("POST {path}"), &head)
+    };
+    let own = format!("/hook/{}", site.name);
+    // Nobody else has anything done, and nothing tells one no from another.
+    let body = |answer: String| answer.split_once("\r\n\r\n").unwrap().1.to_owned();
+    let wrong = post(&own, "wrong-0123456789abcdef");
+    let nowhere = post("/hook/nowhere", SECRET);
+    assert_eq!((code(&wrong), code(&nowhere)), (403, 403), "{wrong}");
+    assert_eq!(body(wrong), body(nowhere));
+    assert_eq!(remote.connections(), asked);
+    eventually("the webhook is heard", crate::support::SOON, || match post(&own, SECRET) {
+        answer if code(&answer) == 202 => Ok(()),
+        answer => Err(answer),
+    });
+    site.await_data("env", "a", "two");
+    assert!(remote.connections() > asked);
+    assert!(!daemon.log().contains(SECRET), "{}", daemon.log());
+}
