@@ -64,7 +64,7 @@ fn merged(known: &Config, newer: Config) -> (Config, Vec<Change>) {
     let (state_directory, namespace) = (known.state_directory.clone(), known.namespace.clone());
     let serve = known.serve.clone();
     let (leases, custom_sources) = (known.leases, known.custom_sources);
-    (Config { connection, state_directory, namespace, serve, leases, custom_sources, ..newer }, changes)
+    (Config { connection, state_directory, namespace, leases, custom_sources, serve, ..newer }, changes)
 }
 
 #[cfg(test)]

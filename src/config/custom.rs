@@ -141,7 +141,7 @@ mod tests {
         check("a", json!({ "git": remote["git"], "directory": "/a" }), CustomSources::Any, "both");
         check("a", json!({ "prune": "no" }), CustomSources::Remote, "spec: ");
         let secret = read("a", json!({ "git": "https://a:canary@b/c" }), CustomSources::Any).unwrap_err();
-        assert!(secret.contains("https://***b/c") && !secret.contains("canary"), "{secret}");
+        assert!(secret.contains("https://***@b/c") && !secret.contains("canary"), "{secret}");
         for here in [json!({ "directory": "/etc" }), json!({ "git": { "url": "/srv/a.git" } })] {
             check("a", here.clone(), CustomSources::Remote, "`customSources: any`");
             assert!(read("a", here, CustomSources::Any).is_ok());

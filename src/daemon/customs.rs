@@ -64,8 +64,7 @@ impl Customs {
             running,
             trouble: None,
         };
-        let _follower = AbortOnDropHandle::new(tokio::spawn(follower.follow()));
-        Self { known, duties, _follower }
+        Self { known, duties, _follower: AbortOnDropHandle::new(tokio::spawn(follower.follow())) }
     }
 
     /// What is known now.

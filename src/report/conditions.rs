@@ -79,12 +79,12 @@ pub fn source_conditions(
     let words = words(standing);
     let truth = |yes: bool| if yes { "True" } else { "False" };
     let reconciling = words.ready == "False" && !words.stalled;
-    let states =
+    let all =
         [("Ready", words.ready), ("Reconciling", truth(reconciling)), ("Stalled", truth(words.stalled))];
-    let conditions = states.map(|(name, state)| {
+    let conditions = all.map(|(name, state)| {
         let since = known["conditions"].as_array().into_iter().flatten();
-        let since = since.filter(|old| old["type"] == name && old["status"] == state);
-        let since = since.filter_map(|old| old["lastTransitionTime"].as_str()).next();
+        let mut since = since.filter(|old| old["type"] == name && old["status"] == state);
+        let since = since.find_map(|old| old["lastTransitionTime"].as_str());
         let now = now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
         json!({
             "type": name,
@@ -126,24 +126,19 @@ mod tests {
         incomplete: Option<&str>,
     ) -> SourceStatus {
         let objects: BTreeMap<Phase, usize> = objects.iter().copied().collect();
-        SourceStatus {
-            name: "shop".to_owned(),
-            place: String::new(),
-            revision: revision.map(str::to_owned),
-            author: None,
-            subject: None,
-            since: None,
-            looked: None,
-            complete: incomplete.is_none(),
-            incomplete: incomplete.map(str::to_owned),
-            observed: false,
-            healthy: incomplete.is_none() && objects.keys().all(|phase| phase.is_well()),
-            paused: None,
-            objects,
-            findings: 0,
-            prune_waiting: 0,
-            unlisted: None,
-        }
+        let status = json!({
+            "name": "shop",
+            "place": "",
+            "revision": revision,
+            "complete": incomplete.is_none(),
+            "incomplete": incomplete,
+            "observed": false,
+            "healthy": incomplete.is_none() && objects.keys().all(|phase| phase.is_well()),
+            "objects": objects,
+            "findings": 0,
+            "pruneWaiting": 0,
+        });
+        serde_json::from_value(status).unwrap()
     }
 
     fn states(status: &Value) -> Vec<(&str, &str)> {
