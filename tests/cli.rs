@@ -63,6 +63,7 @@ fn help_is_a_page_for_each_command() {
         "rollout promote",
         "rollout abort",
         "rollout restart",
+        "status",
         "why",
         "hold",
         "release",

@@ -2,6 +2,9 @@
 
 #![allow(clippy::doc_markdown, reason = "clap prints these comments as they are, backticks included")]
 
+mod looking;
+mod rollout;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -9,9 +12,12 @@ use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 
 use super::help;
-use super::object_name::{NotAnObjectName, ObjectName};
+use super::object_name::ObjectName;
 use crate::config::{Duration, Name, TreePath};
 use crate::engine::{Adopt, BlastRadius};
+
+pub(super) use looking::{OverviewArgs, OverviewOutput};
+pub(super) use rollout::{HoldArgs, NameArgs, PromoteArgs, RolloutCommand, StatusArgs, WhyArgs};
 
 /// Makes a Kubernetes cluster follow a git repository, or a directory, of manifests.
 #[derive(Debug, Parser)]
@@ -142,6 +148,9 @@ pub enum Command {
         #[command(subcommand)]
         command: RolloutCommand,
     },
+    /// Show what runs, from which revision, and what is not as it should be
+    #[command(after_help = help::OVERVIEW)]
+    Status(OverviewArgs),
     /// Say what an object waits for, and which revision brought what it shows
     #[command(after_help = help::WHY)]
     Why(WhyArgs),
@@ -328,131 +337,9 @@ pub struct PruneConfirmArgs {
     pub objects: Vec<ObjectName>,
 }
 
-/// What to do about rollouts.
-#[derive(Debug, Subcommand)]
-pub enum RolloutCommand {
-    /// Show how far a rollout is, or all that go on
-    #[command(after_help = help::STATUS)]
-    Status(StatusArgs),
-    /// List the revisions of a workload
-    #[command(after_help = help::HISTORY)]
-    History(NameArgs),
-    /// Go back to an older content, until the content changes in git
-    #[command(after_help = help::UNDO)]
-    Undo(UndoArgs),
-    /// Try again what was rejected or undone
-    Retry(NameArgs),
-    /// Release nothing new of an object, or of a source; repairs and ways back go on
-    #[command(after_help = help::PAUSE)]
-    Pause(PauseArgs),
-    /// End a pause
-    Resume(ResumeArgs),
-    /// Let a rollout that is held go one step on
-    Promote(PromoteArgs),
-    /// Take a rollout back that goes on, or has not begun
-    Abort(NameArgs),
-    /// Replace a workload's pods
-    #[command(after_help = help::RESTART)]
-    Restart(NameArgs),
-}
-
-/// An object's name.
-#[derive(Debug, Args)]
-pub struct NameArgs {
-    /// Object, as deploy/web, sts/shop/db or shop/deployment.apps/web
-    #[arg(value_name = "NAME")]
-    pub object: ObjectName,
-}
-
-/// `rhumb why`.
-#[derive(Debug, Args)]
-pub struct WhyArgs {
-    /// Object, as deploy/web, sts/shop/db or shop/deployment.apps/web
-    #[arg(value_name = "NAME")]
-    pub object: ObjectName,
-    /// Directory, git repository on this host, or git URL: where the object stands in it, and what it asks for
-    #[arg(value_name = "SOURCE")]
-    pub source: Option<String>,
-    /// Where in it.
-    #[command(flatten)]
-    pub place: PlaceArgs,
-}
-
-/// `rhumb rollout status`.
-#[derive(Debug, Args)]
-pub struct StatusArgs {
-    /// Object, as deploy/web, sts/shop/db or shop/deployment.apps/web [default: all that roll]
-    #[arg(value_name = "NAME")]
-    pub object: Option<ObjectName>,
-    /// Go on until it is over
-    #[arg(long, short)]
-    pub watch: bool,
-}
-
-/// `rhumb rollout undo`.
-#[derive(Debug, Args)]
-pub struct UndoArgs {
-    /// Object, as deploy/web, sts/shop/db or shop/deployment.apps/web
-    #[arg(value_name = "NAME")]
-    pub object: ObjectName,
-    /// Commit to go back to [default: the parent of the one that brought what is in force]
-    #[arg(long, value_name = "COMMIT", value_parser = NonEmptyStringValueParser::new())]
-    pub to_revision: Option<String>,
-}
-
-/// `rhumb rollout promote`.
-#[derive(Debug, Args)]
-pub struct PromoteArgs {
-    /// Object, as deploy/web, sts/shop/db or shop/deployment.apps/web
-    #[arg(value_name = "NAME")]
-    pub object: ObjectName,
-    /// Past all steps, at once
-    #[arg(long)]
-    pub full: bool,
-}
-
-/// `rhumb rollout pause`.
-#[derive(Debug, Args)]
-pub struct PauseArgs {
-    /// Object, as deploy/web or shop/deployment.apps/web, or a source, as shop
-    #[arg(value_name = "NAME|SOURCE", value_parser = object_or_source)]
-    pub object: ObjectName,
-    /// Why
-    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
-    pub reason: String,
-}
-
-/// `rhumb rollout resume`.
-#[derive(Debug, Args)]
-pub struct ResumeArgs {
-    /// Object, as deploy/web or shop/deployment.apps/web, or a source, as shop
-    #[arg(value_name = "NAME|SOURCE", value_parser = object_or_source)]
-    pub object: ObjectName,
-}
-
-/// `rhumb hold`.
-#[derive(Debug, Args)]
-pub struct HoldArgs {
-    /// Object, as deploy/web, sts/shop/db or shop/deployment.apps/web
-    #[arg(value_name = "NAME")]
-    pub object: ObjectName,
-    /// How long
-    #[arg(long = "for", value_name = "DURATION")]
-    pub time: Duration,
-    /// Why
-    #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
-    pub reason: String,
-}
-
 /// `rhumb version`.
 #[derive(Debug, Args)]
 pub struct VersionArgs {}
-
-/// An object, or a source: a word of its own is a source's name.
-fn object_or_source(text: &str) -> Result<ObjectName, String> {
-    let source = text.parse::<Name>().ok().map(|name| ObjectName::of_source(name.as_str()));
-    source.map_or_else(|| text.parse().map_err(|error: NotAnObjectName| error.to_string()), Ok)
-}
 
 fn adopt(word: &str) -> Result<Adopt, String> {
     let known = || Adopt::ALL.map(Adopt::word).join(", ");
@@ -475,20 +362,21 @@ fn command() -> clap::Command {
     let source: Vec<clap::Arg> = under("Source").map(needless).collect();
     let beside_namespace =
         source.iter().filter(|flag| flag.get_id() != "namespace").cloned().collect::<Vec<_>>();
-    let own_namespace = |flag: &clap::Arg| {
-        let flag = flag.clone();
-        if flag.get_id() == "namespace" {
-            flag.help("Namespace of objects that name none [default: the context's]").hide(false)
-        } else {
-            flag
-        }
+    let own_namespace = |help: &'static str| {
+        let own = move |flag: &clap::Arg| match flag.clone() {
+            flag if flag.get_id() == "namespace" => flag.help(help).hide(false),
+            flag => flag,
+        };
+        source.iter().map(own).collect::<Vec<clap::Arg>>()
     };
-    let running: Vec<clap::Arg> = source.iter().map(own_namespace).collect();
+    let running = own_namespace("Namespace of objects that name none [default: the context's]");
+    let looking = own_namespace("Namespace of NAME [default: any]");
     let whole = ["rollout", "why", "hold", "release"].into_iter().fold(whole, |whole, name| {
         let running = running.clone();
         whole.mut_subcommand(name, |command| command.args(running))
     });
     whole
+        .mut_subcommand("status", |command| command.args(looking))
         .mut_subcommand("validate", |command| command.args(&cluster).args(&beside_namespace))
         .mut_subcommand("render", |command| command.args(&cluster).args(&source))
         .mut_subcommand("version", |command| command.args(&cluster).args(&source))

@@ -107,6 +107,20 @@ say about it. What waits is told with its place in the rollout queue, and why.
 
 Exit codes: 0 nothing rolls or waits, 1 something rolls, waits or failed, 2 or more: an error.";
 
+pub(super) const OVERVIEW: &str = "\
+Asked of the running daemon, over its socket. Where none answers it is read from the cluster alone:
+what revision a source is at, and whether it was read whole, is not known then. With --kubeconfig,
+--context or --system-namespace the cluster is read, as the daemon may be that of another one.
+
+Examples:
+  rhumb status                               all sources, and what is not as it should be
+  rhumb status shop --watch                  one source, until Ctrl-C
+  rhumb status deploy/web -n shop            one object
+  rhumb status --exit-code >/dev/null || echo 'not healthy'
+
+Exit codes: 0 it was told, 1 with --exit-code: not all is as it should be, 2 no such source or
+object, 3 neither the daemon nor the cluster answers.";
+
 pub(super) const HISTORY: &str = "\
 Read from the ReplicaSets and ControllerRevisions that Kubernetes keeps: the newest first.
 `git show COMMIT` has the author and the subject.";

@@ -15,6 +15,7 @@ mod history;
 mod log;
 mod object_name;
 mod orders;
+mod overview;
 mod prune;
 mod reading;
 mod reload;
@@ -26,10 +27,14 @@ mod session;
 mod settings;
 mod share;
 mod signals;
+mod socket;
+mod status;
 mod steps;
+mod survey;
 mod target;
 mod terminal;
 mod validate;
+mod view;
 mod why;
 
 use std::ffi::OsString;
@@ -72,6 +77,7 @@ fn carry_out(line: &CommandLine, terminal: &Terminal) -> Result<Exit, CommandErr
             prune::carry_out(command, settings::connection(global), &name, terminal)
         }
         Command::Rollout { command } => rollout::carry_out(command, global, terminal),
+        Command::Status(args) => status::carry_out(args, global, terminal),
         Command::Why(args) => why::carry_out(args, global, terminal),
         Command::Hold(args) => rollout::hold(args, global, terminal),
         Command::Release(args) => rollout::release(&args.object, global, terminal),

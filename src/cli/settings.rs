@@ -29,6 +29,32 @@ pub(super) fn environment(directory: PathBuf) -> Environment {
     }
 }
 
+/// Where the packaged service has its socket.
+const PACKAGED_SOCKET: &str = "/run/rhumb/rhumb.sock";
+
+/// Whom a command asks where things stand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Asked {
+    /// The daemon on this socket, and nobody else.
+    Daemon(PathBuf),
+    /// The daemon on this socket, else the cluster.
+    First(PathBuf),
+    /// The cluster, as its flags say which.
+    Cluster,
+}
+
+/// Whom the flags mean: a daemon knows one cluster, so flags that name a cluster mean that.
+pub(super) fn asked(global: &Global, socket: Option<&Path>) -> Asked {
+    let here = environment(PathBuf::new()).runtime_file(config::SOCKET);
+    let names_cluster =
+        global.kubeconfig.is_some() || global.context.is_some() || global.system_namespace.is_some();
+    match socket {
+        Some(path) => Asked::Daemon(path.to_owned()),
+        None if names_cluster => Asked::Cluster,
+        None => Asked::First(here.unwrap_or_else(|| PACKAGED_SOCKET.into())),
+    }
+}
+
 /// The service as its manager knows it, and how often that expects a sign of life. Outside of a service nobody
 /// is told anything.
 pub(super) fn service() -> (Service, Option<Duration>) {

@@ -4,6 +4,8 @@ use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write as _};
 
+use unicode_width::UnicodeWidthChar as _;
+
 use super::CommandError;
 use super::args::Color;
 use crate::render::{Palette, Style};
@@ -87,6 +89,18 @@ impl Terminal {
         Ok(())
     }
 
+    /// Whether standard output is a terminal on which what was shown can be shown anew in its place.
+    pub fn redraws(&self) -> bool {
+        self.progress == Progress::Shown && io::stdout().is_terminal()
+    }
+
+    /// Shows a text in place of all that is on the terminal. Its lines are cut where the terminal ends.
+    pub fn redraw(&self, text: &str) -> Result<(), CommandError> {
+        let size = rustix::termios::tcgetwinsize(io::stdout()).ok().filter(|size| size.ws_col > 0);
+        let (rows, columns) = size.map_or((24, 80), |size| (size.ws_row.into(), size.ws_col.into()));
+        self.print(&screen(text, rows, columns))
+    }
+
     /// Shows one line of progress in place of the last one, on a terminal only. An empty text takes it away.
     pub fn progress(&self, text: &str) {
         if self.progress == Progress::Shown {
@@ -116,5 +130,46 @@ impl Terminal {
             let _ = writeln!(text, "{}: {hint}", self.error.paint(Style::Strong, "hint"));
         }
         self.tell(&text);
+    }
+}
+
+/// Home, then each line cut to so many columns and cleared to its end, then nothing below (ECMA-48 CUP, EL, ED).
+fn screen(text: &str, rows: usize, columns: usize) -> String {
+    let mut out = "\u{1b}[H".to_owned();
+    for line in text.lines().take(rows.saturating_sub(1)) {
+        out += &cut(line, columns);
+        out += "\u{1b}[0m\u{1b}[K\r\n";
+    }
+    out + "\u{1b}[J"
+}
+
+/// So much of a line as fits; colours take no room.
+fn cut(line: &str, columns: usize) -> String {
+    let (mut used, mut escape, mut out) = (0, false, String::new());
+    for c in line.chars() {
+        if escape || c == '\u{1b}' {
+            escape = c != 'm';
+        } else {
+            used += c.width().unwrap_or(0);
+            if used > columns {
+                break;
+            }
+        }
+        out.push(c);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_redrawn_never_wraps_or_scrolls() {
+        assert_eq!(cut("abcdef", 4), "abcd");
+        assert_eq!(cut("\u{1b}[31mabcdef\u{1b}[0m", 4), "\u{1b}[31mabcd");
+        assert_eq!(cut("\u{65e5}\u{672c}", 3), "\u{65e5}", "a wide character that does not fit is left out");
+        let shown = screen("one\ntwo\nthree\n", 3, 80);
+        assert_eq!(shown, "\u{1b}[Hone\u{1b}[0m\u{1b}[K\r\ntwo\u{1b}[0m\u{1b}[K\r\n\u{1b}[J");
     }
 }

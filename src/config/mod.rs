@@ -34,6 +34,7 @@ pub use location::{GitUrl, Location, NotInside, TreePath, is_url};
 pub use name::{Name, NotAName};
 pub use reload::{Change, changed};
 pub use schema::definition;
+pub use serve::SOCKET;
 pub use spec::{API_VERSION, ApiSpec, Budget, GitSpec, Narrowing, SourceSpec, SpecError};
 
 use crate::engine::{Adopt, BlastRadius, Prune};

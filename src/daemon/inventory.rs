@@ -75,6 +75,11 @@ pub fn pending_prunes(parent: &Parent) -> Vec<PendingPrune> {
         .unwrap_or_default()
 }
 
+/// The place that the inventory was made from, as the parent tells it.
+pub fn place(parent: &Parent) -> Option<&str> {
+    parent.annotations.get(PLACE).map(String::as_str)
+}
+
 /// What became of that which people asked for, as the parent tells it.
 pub fn acknowledged(parent: &Parent) -> Vec<Acknowledged> {
     parent.data.get(ACKNOWLEDGED).map(|text| Acknowledged::parse_all(text)).unwrap_or_default()

@@ -40,7 +40,7 @@ mod tasks;
 
 pub use customs::{Customs, Duties, Duty};
 pub use events::write_events;
-pub use inventory::{PendingPrune, acknowledged, confirmed, pending_prunes, rejections, unlisted};
+pub use inventory::{PendingPrune, acknowledged, confirmed, pending_prunes, place, rejections, unlisted};
 pub use leases::{Leases, Names as SourceNames};
 pub use pass::{Ending, Pass};
 pub use preview::{PreviewError, preview, preview_of};

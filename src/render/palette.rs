@@ -52,7 +52,7 @@ impl Palette {
 }
 
 /// The text with everything replaced that could steer a terminal or mislead a reader.
-pub(super) fn harmless(text: &str) -> Cow<'_, str> {
+pub fn harmless(text: &str) -> Cow<'_, str> {
     if text.chars().any(steers) {
         Cow::Owned(text.chars().map(|c| if steers(c) { '\u{fffd}' } else { c }).collect())
     } else {

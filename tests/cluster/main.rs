@@ -39,6 +39,7 @@ mod secrets;
 mod service;
 mod serving;
 mod state;
+mod status;
 mod steps;
 mod support;
 mod thread;

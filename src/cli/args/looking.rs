@@ -1,0 +1,48 @@
+//! What can be typed to look at what runs.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::rollout::object_or_source;
+use crate::cli::ObjectName;
+
+/// Which daemon is asked.
+#[derive(Clone, Debug, Default, Args)]
+pub struct SocketArgs {
+    /// Socket of the daemon [default: rhumb.sock in $RUNTIME_DIRECTORY, then in /run/rhumb]
+    #[arg(long, value_name = "PATH")]
+    pub socket: Option<PathBuf>,
+}
+
+/// `rhumb status`.
+#[derive(Debug, Args)]
+pub struct OverviewArgs {
+    /// Source, as shop, or object, as deploy/web, sts/shop/db or shop/deployment.apps/web
+    #[arg(value_name = "SOURCE|NAME", value_parser = object_or_source)]
+    pub about: Option<ObjectName>,
+    /// Go on, and show each change
+    #[arg(long, short)]
+    pub watch: bool,
+    /// Form of the output: text, wide or json
+    #[arg(long, short, value_name = "FORM", value_enum, default_value_t, hide_possible_values = true)]
+    pub output: OverviewOutput,
+    /// End with 1 unless all is as it should be
+    #[arg(long)]
+    pub exit_code: bool,
+    /// Whom to ask.
+    #[command(flatten)]
+    pub socket: SocketArgs,
+}
+
+/// Form of the status.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum OverviewOutput {
+    /// A line for each source, and for each object that is not as it should be
+    #[default]
+    Text,
+    /// The same with places, files and whole revisions
+    Wide,
+    /// The answer of the daemon, schema status.rhumb.dev/v1
+    Json,
+}

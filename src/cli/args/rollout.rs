@@ -1,0 +1,131 @@
+//! What can be typed about rollouts and single objects.
+
+use clap::builder::NonEmptyStringValueParser;
+use clap::{Args, Subcommand};
+
+use super::super::help;
+use super::super::object_name::{NotAnObjectName, ObjectName};
+use super::PlaceArgs;
+use crate::config::{Duration, Name};
+
+/// What to do about rollouts.
+#[derive(Debug, Subcommand)]
+pub enum RolloutCommand {
+    /// Show how far a rollout is, or all that go on
+    #[command(after_help = help::STATUS)]
+    Status(StatusArgs),
+    /// List the revisions of a workload
+    #[command(after_help = help::HISTORY)]
+    History(NameArgs),
+    /// Go back to an older content, until the content changes in git
+    #[command(after_help = help::UNDO)]
+    Undo(UndoArgs),
+    /// Try again what was rejected or undone
+    Retry(NameArgs),
+    /// Release nothing new of an object, or of a source; repairs and ways back go on
+    #[command(after_help = help::PAUSE)]
+    Pause(PauseArgs),
+    /// End a pause
+    Resume(ResumeArgs),
+    /// Let a rollout that is held go one step on
+    Promote(PromoteArgs),
+    /// Take a rollout back that goes on, or has not begun
+    Abort(NameArgs),
+    /// Replace a workload's pods
+    #[command(after_help = help::RESTART)]
+    Restart(NameArgs),
+}
+
+/// An object's name.
+#[derive(Debug, Args)]
+pub struct NameArgs {
+    /// Object, as deploy/web, sts/shop/db or shop/deployment.apps/web
+    #[arg(value_name = "NAME")]
+    pub object: ObjectName,
+}
+
+/// `rhumb why`.
+#[derive(Debug, Args)]
+pub struct WhyArgs {
+    /// Object, as deploy/web, sts/shop/db or shop/deployment.apps/web
+    #[arg(value_name = "NAME")]
+    pub object: ObjectName,
+    /// Directory, git repository on this host, or git URL: where the object stands in it, and what it asks for
+    #[arg(value_name = "SOURCE")]
+    pub source: Option<String>,
+    /// Where in it.
+    #[command(flatten)]
+    pub place: PlaceArgs,
+}
+
+/// `rhumb rollout status`.
+#[derive(Debug, Args)]
+pub struct StatusArgs {
+    /// Object, as deploy/web, sts/shop/db or shop/deployment.apps/web [default: all that roll]
+    #[arg(value_name = "NAME")]
+    pub object: Option<ObjectName>,
+    /// Go on until it is over
+    #[arg(long, short)]
+    pub watch: bool,
+}
+
+/// `rhumb rollout undo`.
+#[derive(Debug, Args)]
+pub struct UndoArgs {
+    /// Object, as deploy/web, sts/shop/db or shop/deployment.apps/web
+    #[arg(value_name = "NAME")]
+    pub object: ObjectName,
+    /// Commit to go back to [default: the parent of the one that brought what is in force]
+    #[arg(long, value_name = "COMMIT", value_parser = NonEmptyStringValueParser::new())]
+    pub to_revision: Option<String>,
+}
+
+/// `rhumb rollout promote`.
+#[derive(Debug, Args)]
+pub struct PromoteArgs {
+    /// Object, as deploy/web, sts/shop/db or shop/deployment.apps/web
+    #[arg(value_name = "NAME")]
+    pub object: ObjectName,
+    /// Past all steps, at once
+    #[arg(long)]
+    pub full: bool,
+}
+
+/// `rhumb rollout pause`.
+#[derive(Debug, Args)]
+pub struct PauseArgs {
+    /// Object, as deploy/web or shop/deployment.apps/web, or a source, as shop
+    #[arg(value_name = "NAME|SOURCE", value_parser = object_or_source)]
+    pub object: ObjectName,
+    /// Why
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    pub reason: String,
+}
+
+/// `rhumb rollout resume`.
+#[derive(Debug, Args)]
+pub struct ResumeArgs {
+    /// Object, as deploy/web or shop/deployment.apps/web, or a source, as shop
+    #[arg(value_name = "NAME|SOURCE", value_parser = object_or_source)]
+    pub object: ObjectName,
+}
+
+/// `rhumb hold`.
+#[derive(Debug, Args)]
+pub struct HoldArgs {
+    /// Object, as deploy/web, sts/shop/db or shop/deployment.apps/web
+    #[arg(value_name = "NAME")]
+    pub object: ObjectName,
+    /// How long
+    #[arg(long = "for", value_name = "DURATION")]
+    pub time: Duration,
+    /// Why
+    #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
+    pub reason: String,
+}
+
+/// An object, or a source: a word of its own is a source's name.
+pub(super) fn object_or_source(text: &str) -> Result<ObjectName, String> {
+    let source = text.parse::<Name>().ok().map(|name| ObjectName::of_source(name.as_str()));
+    source.map_or_else(|| text.parse().map_err(|error: NotAnObjectName| error.to_string()), Ok)
+}

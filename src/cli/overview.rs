@@ -1,0 +1,398 @@
+//! Where things stand, as rows of text.
+
+use unicode_width::UnicodeWidthStr as _;
+
+use super::object_name::ObjectName;
+use super::view::{View, id};
+use crate::object::Revision;
+use crate::render::{Palette, Style, harmless};
+use crate::report::{
+    Named, ObjectStatus, Phase, QueueStatus, RollStatus, RolloutStatus, Share, SourceStatus,
+};
+
+/// So many objects are listed, unless all are asked for.
+const LISTED: usize = 20;
+
+/// How much is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Detail {
+    /// What fits a terminal.
+    Short,
+    /// All.
+    Wide,
+}
+
+/// One row of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Row {
+    /// What it is about; rows that go on with another one name the same.
+    pub(super) about: String,
+    /// Its cells. The first is empty where the row goes on with the one above.
+    pub(super) cells: Vec<Cell>,
+}
+
+/// One cell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Cell {
+    pub(super) text: String,
+    pub(super) style: Option<Style>,
+}
+
+impl Cell {
+    fn plain(text: impl Into<String>) -> Self {
+        Self { text: clean(&text.into()), style: None }
+    }
+
+    fn styled(style: Style, text: impl Into<String>) -> Self {
+        Self { style: Some(style), ..Self::plain(text) }
+    }
+}
+
+/// One line, without anything that steers a terminal.
+pub(super) fn clean(text: &str) -> String {
+    harmless(&text.split_whitespace().collect::<Vec<_>>().join(" ")).into_owned()
+}
+
+/// A table for each of the sources and of the objects, and what stands between them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Overview {
+    /// The sources, the head of the table first.
+    pub(super) sources: Vec<Row>,
+    /// The rollout budget.
+    pub(super) budget: String,
+    /// What is not as it should be, the head of the table first; nothing where all is.
+    pub(super) objects: Vec<Row>,
+    /// What is not listed.
+    pub(super) more: Option<String>,
+    /// The process.
+    pub(super) process: Option<String>,
+}
+
+impl Overview {
+    /// What is told of a view.
+    pub(super) fn of(view: &View, detail: Detail) -> Self {
+        let columns: &[&str] = match detail {
+            Detail::Short => &["SOURCE", "REVISION", "OBJECTS", "STATE"],
+            Detail::Wide => &["SOURCE", "REVISION", "PLACE", "OBJECTS", "STATE"],
+        };
+        let mut sources = vec![head(columns)];
+        sources.extend(view.sources.iter().flat_map(|source| source_rows(view, source, detail)));
+        let mut objects = objects(view, detail);
+        let most = if detail == Detail::Wide { usize::MAX } else { LISTED };
+        let left = objects.len().saturating_sub(most);
+        objects.truncate(most);
+        if !objects.is_empty() {
+            objects.insert(0, head(columns_of_objects(detail)));
+        }
+        let more = (left > 0).then(|| format!("and {left} more: `rhumb status -o wide` lists them"));
+        let process = view.process.as_ref().map(|process| {
+            let next = process.next_resync.strftime("%H:%M:%S UTC");
+            let since = process.since.strftime("%Y-%m-%d %H:%M:%S UTC");
+            format!("rhumb {} since {since}; next resync {next}", process.version)
+        });
+        Self { sources, budget: budget(&view.rollout), objects, more, process }
+    }
+
+    /// The whole text.
+    pub(super) fn text(&self, palette: Palette) -> String {
+        let mut lines = aligned(&self.sources, palette);
+        lines.extend((self.sources.len() == 1).then(|| "no sources".to_owned()));
+        lines.push(String::new());
+        lines.push(palette.paint(Style::Faint, &self.budget).into_owned());
+        lines.extend(self.process.iter().map(|text| palette.paint(Style::Faint, text).into_owned()));
+        if !self.objects.is_empty() {
+            lines.push(String::new());
+            lines.extend(aligned(&self.objects, palette));
+            lines.extend(self.more.iter().map(|more| palette.paint(Style::Faint, more).into_owned()));
+        }
+        lines.join("\n") + "\n"
+    }
+
+    /// The rows and lines that were not there before, each of which says what it is about, and what is not listed any
+    /// more.
+    pub(super) fn news(&self, before: &Self) -> Vec<String> {
+        let spaced = |row: &Row| {
+            let about = std::iter::once(row.about.as_str());
+            let cells = about.chain(row.cells.iter().skip(1).map(|cell| cell.text.as_str()));
+            cells.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("  ")
+        };
+        let new = |now: &[Row], then: &[Row]| {
+            let rows = now.iter().skip(1).filter(|row| !then.contains(row)).map(spaced);
+            rows.collect::<Vec<_>>()
+        };
+        let mut lines = new(&self.sources, &before.sources);
+        lines.extend((self.budget != before.budget).then(|| self.budget.clone()));
+        lines.extend(new(&self.objects, &before.objects));
+        let listed = |row: &Row| self.objects.iter().any(|now| now.about == row.about);
+        let gone = before.objects.iter().skip(1).filter(|row| self.more.is_none() && !listed(row));
+        lines.extend(gone.map(|row| format!("{}  is as it should be, or gone", row.about)));
+        lines
+    }
+}
+
+fn columns_of_objects(detail: Detail) -> &'static [&'static str] {
+    match detail {
+        Detail::Short => &["OBJECT", "PHASE", "WHY"],
+        Detail::Wide => &["OBJECT", "PHASE", "REVISION", "FILE", "WHY"],
+    }
+}
+
+fn head(columns: &[&str]) -> Row {
+    let cells = columns.iter().map(|text| Cell::styled(Style::Faint, *text)).collect();
+    Row { about: String::new(), cells }
+}
+
+/// The lines of a table. Numbers stand to the right.
+pub(super) fn aligned(rows: &[Row], palette: Palette) -> Vec<String> {
+    let columns = rows.iter().map(|row| row.cells.len()).max().unwrap_or(0);
+    let width = |column: usize| {
+        rows.iter().filter_map(|row| row.cells.get(column)).map(|cell| cell.text.width()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let line = |row: &Row| {
+        let mut line = String::new();
+        for (column, cell) in row.cells.iter().enumerate() {
+            let shown =
+                cell.style.map_or(cell.text.as_str().into(), |style| palette.paint(style, &cell.text));
+            let space = " ".repeat(widths[column].saturating_sub(cell.text.width()));
+            let gap = if column == 0 { "" } else { "  " };
+            let is_last = row.cells[column + 1..].iter().all(|cell| cell.text.is_empty());
+            line.push_str(gap);
+            if is_number(rows, column) {
+                line.push_str(&space);
+                line.push_str(&shown);
+            } else {
+                line.push_str(&shown);
+                if is_last {
+                    break;
+                }
+                line.push_str(&space);
+            }
+        }
+        line
+    };
+    rows.iter().map(line).collect()
+}
+
+fn is_number(rows: &[Row], column: usize) -> bool {
+    let digits = |row: &Row| row.cells.get(column).is_some_and(|cell| cell.text.parse::<usize>().is_ok());
+    rows.iter().any(digits)
+}
+
+/// A source, and in further rows what holds for all of it.
+fn source_rows(view: &View, source: &SourceStatus, detail: Detail) -> Vec<Row> {
+    let revision = source.revision.as_deref().map_or_else(
+        || "-".to_owned(),
+        |text| if detail == Detail::Wide { text.to_owned() } else { Revision::new(text).short().to_owned() },
+    );
+    let count: usize = source.objects.values().sum();
+    let (style, state) = state(view, source);
+    let mut cells = vec![Cell::styled(Style::Strong, &*source.name), Cell::plain(revision)];
+    if detail == Detail::Wide {
+        cells.push(Cell::plain(&*source.place));
+    }
+    cells.push(Cell::plain(count.to_string()));
+    let about = source.name.clone();
+    let further = notes(source).into_iter().map(|(style, note)| {
+        let empty = std::iter::repeat_n(Cell::plain(""), cells.len());
+        Row { about: about.clone(), cells: empty.chain([Cell::styled(style, note)]).collect() }
+    });
+    let further: Vec<Row> = further.collect();
+    cells.push(Cell::styled(style, state));
+    let mut rows = vec![Row { about, cells }];
+    rows.extend(further);
+    rows
+}
+
+/// In a few words.
+pub(super) fn state(view: &View, source: &SourceStatus) -> (Style, String) {
+    let mut parts: Vec<String> = source
+        .objects
+        .iter()
+        .filter(|(phase, _)| !phase.is_well())
+        .map(|(phase, count)| words(*phase, *count))
+        .collect();
+    let worst = source.objects.keys().map(|phase| style(*phase)).min_by_key(|style| gravity(*style));
+    let mut style = worst.unwrap_or(Style::Added);
+    if source.incomplete.is_some() {
+        // Why stands below.
+        parts.extend(parts.is_empty().then(|| "not read whole".to_owned()));
+        style = Style::Error;
+    } else if source.revision.is_none() && view.process.is_some() {
+        parts.push("not read yet".to_owned());
+        style = Style::Waiting;
+    } else if parts.is_empty() {
+        parts.push("healthy".to_owned());
+    }
+    if source.paused.is_some() {
+        parts.push("paused".to_owned());
+    }
+    if source.observed {
+        parts.push("only observed".to_owned());
+    }
+    (style, parts.join(", "))
+}
+
+/// What holds for all of a source, each in a line.
+pub(super) fn notes(source: &SourceStatus) -> Vec<(Style, String)> {
+    let mut notes = Vec::new();
+    notes.extend(source.incomplete.as_ref().map(|why| (Style::Error, format!("not read whole: {why}"))));
+    if let Some(why) = source.paused.as_ref().filter(|why| !why.is_empty()) {
+        notes.push((Style::Waiting, format!("paused: {why}")));
+    }
+    if source.findings > 0 {
+        let findings = counted(source.findings, "finding", "findings");
+        notes.push((Style::Warning, format!("{findings} in its files: `rhumb validate` shows them")));
+    }
+    if source.prune_waiting > 0 {
+        let deletions = counted(source.prune_waiting, "deletion waits", "deletions wait");
+        let name = &source.name;
+        let text = format!("{deletions} for a person: `rhumb prune list --name {name}`");
+        notes.push((Style::Waiting, text));
+    }
+    notes.extend(source.unlisted.as_ref().map(|why| (Style::Warning, format!("nothing is pruned: {why}"))));
+    notes
+}
+
+fn counted(count: usize, one: &str, more: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { more })
+}
+
+fn words(phase: Phase, count: usize) -> String {
+    let what = match phase {
+        Phase::Settled => "settled",
+        Phase::Progressing => "progressing",
+        Phase::Failed => "failed",
+        Phase::RollingOut => "rolling",
+        Phase::Waiting => "waiting",
+        Phase::Refused => "refused",
+        Phase::RolledBack => "rolled back",
+        Phase::Quarantined => "failed and held",
+        Phase::Held => "on hold",
+        Phase::Paused => "paused",
+        Phase::PruneWaiting => "to be deleted",
+        Phase::LeftAlone => "left alone",
+    };
+    format!("{count} {what}")
+}
+
+/// How a phase is shown.
+pub(super) fn style(phase: Phase) -> Style {
+    match phase {
+        Phase::Settled | Phase::LeftAlone => Style::Added,
+        Phase::Failed | Phase::Refused | Phase::RolledBack | Phase::Quarantined => Style::Error,
+        Phase::Progressing | Phase::RollingOut => Style::Changed,
+        Phase::Waiting | Phase::Held | Phase::Paused | Phase::PruneWaiting => Style::Waiting,
+    }
+}
+
+fn gravity(style: Style) -> u8 {
+    match style {
+        Style::Error => 0,
+        Style::Changed => 1,
+        Style::Waiting => 2,
+        _ => 3,
+    }
+}
+
+/// How much of the budget is in use.
+pub(super) fn budget(rollout: &RolloutStatus) -> String {
+    if !rollout.known {
+        return "rollout budget: not read yet".to_owned();
+    }
+    let Share { used: pods, of: most } = rollout.unavailable;
+    let Share { used: workloads, of } = rollout.workloads;
+    if of == 0 {
+        // Nobody but the daemon knows the bounds.
+        return format!("rollout budget: {} with at most {pods} pods away", counted_workloads(workloads));
+    }
+    let window = rollout.window;
+    let now = if (1..of).contains(&window) { format!(" (now at most {window})") } else { String::new() };
+    format!("rollout budget: {workloads} of {of} workloads{now}, {pods} of {most} pods unavailable")
+}
+
+fn counted_workloads(count: u32) -> String {
+    counted(count as usize, "workload", "workloads")
+}
+
+/// What is not as it should be: what rolls, what waits for the budget in its order, the rest by gravity.
+fn objects(view: &View, detail: Detail) -> Vec<Row> {
+    let known = |named: &Named| view.objects.iter().find(|object| object.object == *named);
+    let mut told: Vec<&Named> = Vec::new();
+    let mut rows = Vec::new();
+    for roll in &view.rollout.rolling {
+        rows.push(row(&roll.object, Phase::RollingOut, &rolling(roll), known(&roll.object), detail));
+        told.push(&roll.object);
+    }
+    for queued in
+        view.rollout.queue.iter().filter(|queued| !told.contains(&&queued.object)).collect::<Vec<_>>()
+    {
+        let object = known(&queued.object);
+        let phase = object.map_or(Phase::Waiting, |object| object.phase);
+        rows.push(row(&queued.object, phase, &waiting(queued), object, detail));
+        told.push(&queued.object);
+    }
+    let told: std::collections::BTreeSet<&Named> = told.into_iter().collect();
+    let mut rest: Vec<&ObjectStatus> =
+        view.objects.iter().filter(|object| !told.contains(&object.object)).collect();
+    rest.sort_by_key(|object| (gravity(style(object.phase)), object.phase, &object.object));
+    rows.extend(rest.into_iter().map(|object| {
+        row(&object.object, object.phase, object.reason.as_deref().unwrap_or_default(), Some(object), detail)
+    }));
+    rows
+}
+
+fn row(named: &Named, phase: Phase, why: &str, object: Option<&ObjectStatus>, detail: Detail) -> Row {
+    let about = clean(&ObjectName::of(&id(named)).to_string());
+    let phase = Cell::styled(style(phase), phase.to_string());
+    let mut cells = vec![Cell::plain(&*about), phase];
+    if detail == Detail::Wide {
+        let text = |text: Option<&String>| Cell::plain(text.map_or("-", String::as_str));
+        cells.push(text(object.and_then(|object| object.revision.as_ref())));
+        cells.push(text(object.and_then(|object| object.origin.as_ref())));
+    }
+    cells.push(Cell::plain(why));
+    Row { about, cells }
+}
+
+/// How far a rollout is.
+pub(super) fn rolling(roll: &RollStatus) -> String {
+    let step = roll.step.as_ref().map(|step| format!("; {step}")).unwrap_or_default();
+    let other = if roll.source.is_none() { "; another daemon's" } else { "" };
+    let RollStatus { replicas, updated, available, .. } = roll;
+    format!("{updated} of {replicas} pods are new, {available} available{step}{other}")
+}
+
+/// Why something waits, and how long the queue before it is.
+pub(super) fn waiting(queued: &QueueStatus) -> String {
+    let place =
+        queued.place.map(|place| format!("number {place} in the rollout queue: ")).unwrap_or_default();
+    format!("{place}{}", queued.reason)
+}
+
+/// All that is known of one object.
+pub(super) fn one(object: &ObjectStatus, rollout: &RolloutStatus, palette: Palette) -> String {
+    let name = clean(&ObjectName::of(&id(&object.object)).to_string());
+    let mut lines = vec![palette.paint(Style::Strong, &name).into_owned()];
+    let mut tell = |key: &str, value: &str| {
+        if !value.is_empty() {
+            lines.push(format!("  {key:<8} {value}"));
+        }
+    };
+    tell("source", &clean(&object.source));
+    tell("phase", &palette.paint(style(object.phase), &object.phase.to_string()));
+    tell("because", &clean(object.reason.as_deref().unwrap_or_default()));
+    let roll = rollout.rolling.iter().find(|roll| roll.object == object.object);
+    tell("rollout", &clean(&roll.map(rolling).unwrap_or_default()));
+    let queued = rollout.queue.iter().find(|queued| queued.object == object.object);
+    tell("queue", &clean(&queued.map(waiting).unwrap_or_default()));
+    tell("revision", &clean(object.revision.as_deref().unwrap_or_default()));
+    tell("file", &clean(object.origin.as_deref().unwrap_or_default()));
+    if object.wave != 0 {
+        tell("wave", &object.wave.to_string());
+    }
+    lines.join("\n") + "\n"
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,204 @@
+//! What is told of a view, and what of its changes.
+
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::report::ProcessStatus;
+
+fn named(kind: &str, name: &str) -> Named {
+    let group = if kind == "Deployment" { "apps" } else { "" }.to_owned();
+    Named { group, kind: kind.to_owned(), namespace: Some("shop".to_owned()), name: name.to_owned() }
+}
+
+fn object(kind: &str, name: &str, phase: Phase, reason: &str) -> ObjectStatus {
+    ObjectStatus {
+        object: named(kind, name),
+        source: "shop".to_owned(),
+        phase,
+        reason: (!reason.is_empty()).then(|| reason.to_owned()),
+        revision: Some("0123456789abcdef".to_owned()),
+        origin: Some(format!("{name}.yaml:1")),
+        wave: 0,
+    }
+}
+
+fn source(name: &str, objects: &[(Phase, usize)]) -> SourceStatus {
+    SourceStatus {
+        name: name.to_owned(),
+        place: format!("https://git.example.org/{name}.git"),
+        revision: Some("0123456789abcdef0123456789abcdef01234567".to_owned()),
+        complete: true,
+        healthy: true,
+        objects: objects.iter().copied().collect::<BTreeMap<_, _>>(),
+        ..SourceStatus::default()
+    }
+}
+
+/// A source in trouble, and one that is as it should be.
+fn troubled() -> View {
+    let counts = [
+        (Phase::Settled, 17),
+        (Phase::RollingOut, 1),
+        (Phase::Waiting, 1),
+        (Phase::Refused, 1),
+        (Phase::Progressing, 1),
+    ];
+    let shop = SourceStatus {
+        incomplete: Some("env.yaml is not understood".to_owned()),
+        prune_waiting: 2,
+        ..source("shop", &counts)
+    };
+    let rolling = RollStatus {
+        object: named("Deployment", "web"),
+        source: Some("shop".to_owned()),
+        replicas: 5,
+        updated: 2,
+        available: 4,
+        unavailable: 1,
+        step: Some("held at step 1".to_owned()),
+    };
+    let queued = QueueStatus {
+        object: named("Deployment", "api"),
+        place: Some(1),
+        reason: "1 of 1 workloads are rolling".to_owned(),
+    };
+    View {
+        process: Some(ProcessStatus {
+            version: "9.9.9".to_owned(),
+            since: "2030-01-02T03:04:05Z".parse().unwrap(),
+            next_resync: "2030-01-02T04:04:05Z".parse().unwrap(),
+            queue: 0,
+            unfinished_seconds: 0.0,
+            longest_seconds: 0.0,
+        }),
+        sources: vec![shop, source("ops", &[(Phase::Settled, 3), (Phase::LeftAlone, 1)])],
+        rollout: RolloutStatus {
+            known: true,
+            workloads: Share { used: 1, of: 3 },
+            unavailable: Share { used: 1, of: 10 },
+            starts: Share { used: 1, of: 30 },
+            window: 1,
+            on_failure: "rollback".to_owned(),
+            rolling: vec![rolling],
+            queue: vec![queued],
+        },
+        objects: vec![
+            object("ConfigMap", "a", Phase::Progressing, ""),
+            object("Deployment", "web", Phase::RollingOut, "2 of 5"),
+            object("Deployment", "api", Phase::Waiting, "1 of 1"),
+            object("ConfigMap", "env", Phase::Refused, "it is not\nunderstood \u{1b}[2J"),
+        ],
+    }
+}
+
+#[test]
+fn an_overview_says_what_rolls_what_waits_and_what_is_wrong() {
+    let text = Overview::of(&troubled(), Detail::Short).text(Palette::Plain);
+    let expected = "\
+SOURCE  REVISION      OBJECTS  STATE
+shop    0123456789ab       21  1 progressing, 1 rolling, 1 waiting, 1 refused
+                               not read whole: env.yaml is not understood
+                               2 deletions wait for a person: `rhumb prune list --name shop`
+ops     0123456789ab        4  healthy
+
+rollout budget: 1 of 3 workloads (now at most 1), 1 of 10 pods unavailable
+rhumb 9.9.9 since 2030-01-02 03:04:05 UTC; next resync 04:04:05 UTC
+
+OBJECT                    PHASE        WHY
+shop/deployment.apps/web  RollingOut   2 of 5 pods are new, 4 available; held at step 1
+shop/deployment.apps/api  Waiting      number 1 in the rollout queue: 1 of 1 workloads are rolling
+shop/configmap/env        Refused      it is not understood \u{fffd}[2J
+shop/configmap/a          Progressing
+";
+    assert_eq!(text, expected);
+}
+
+#[test]
+fn wide_is_whole() {
+    let mut view = troubled();
+    view.objects
+        .extend((0..30).map(|number| object("ConfigMap", &format!("z{number:02}"), Phase::Failed, "no")));
+    let short = Overview::of(&view, Detail::Short).text(Palette::Plain);
+    assert!(short.ends_with("and 14 more: `rhumb status -o wide` lists them\n"), "{short}");
+    let wide = Overview::of(&view, Detail::Wide).text(Palette::Plain);
+    for text in ["0123456789abcdef0123456789abcdef01234567", "https://git.example.org/ops.git", "z29.yaml:1"]
+    {
+        assert!(wide.contains(text) && !short.contains(text), "{text}");
+    }
+}
+
+#[test]
+fn changes_are_told_row_by_row() {
+    let before = Overview::of(&troubled(), Detail::Short);
+    assert_eq!(before.news(&before), [""; 0]);
+    let mut view = troubled();
+    view.rollout.rolling[0].updated = 3;
+    view.objects.retain(|object| object.phase != Phase::Refused);
+    view.sources[0].objects.remove(&Phase::Refused);
+    view.sources[0].incomplete = None;
+    let news = Overview::of(&view, Detail::Short).news(&before);
+    let expected = [
+        "shop  0123456789ab  20  1 progressing, 1 rolling, 1 waiting",
+        "shop/deployment.apps/web  RollingOut  3 of 5 pods are new, 4 available; held at step 1",
+        "shop/configmap/env  is as it should be, or gone",
+    ];
+    assert_eq!(news, expected);
+    // What holds for a whole source names it.
+    let news = before.news(&Overview::of(&view, Detail::Short));
+    assert!(news.contains(&"shop  not read whole: env.yaml is not understood".to_owned()), "{news:?}");
+}
+
+#[test]
+fn the_state_of_a_source_is_its_worst() {
+    let view = troubled();
+    let told = |source: &SourceStatus| state(&view, source);
+    let check = |change: &dyn Fn(&mut SourceStatus), style: Style, expected: &str| {
+        let mut source = source("shop", &[(Phase::Settled, 1)]);
+        change(&mut source);
+        assert_eq!(told(&source), (style, expected.to_owned()));
+    };
+    check(&|_| {}, Style::Added, "healthy");
+    check(&|source| source.revision = None, Style::Waiting, "not read yet");
+    check(&|source| source.observed = true, Style::Added, "healthy, only observed");
+    check(&|source| source.paused = Some(String::new()), Style::Added, "healthy, paused");
+    let many = [(Phase::RollingOut, 2), (Phase::Failed, 1)];
+    check(&|source| source.objects.extend(many), Style::Error, "1 failed, 2 rolling");
+    check(&|source| source.incomplete = Some("so".to_owned()), Style::Error, "not read whole");
+    // From the cluster alone nobody knows which revision was read.
+    let mut alone = troubled();
+    alone.process = None;
+    alone.sources[1].revision = None;
+    assert_eq!(state(&alone, &alone.sources[1]).1, "healthy");
+}
+
+#[test]
+fn a_source_is_shown_without_the_others() {
+    let mut view = troubled();
+    view.rollout.queue.push(QueueStatus {
+        object: named("Deployment", "elsewhere"),
+        place: Some(2),
+        reason: String::new(),
+    });
+    assert!(view.clone().of_source("none").is_none());
+    let ops = view.clone().of_source("ops").unwrap();
+    assert!(ops.is_healthy() && ops.objects.is_empty(), "{ops:?}");
+    assert!(ops.rollout.rolling.is_empty() && ops.rollout.queue.is_empty(), "{ops:?}");
+    let shop = view.of_source("shop").unwrap();
+    assert_eq!((shop.sources.len(), shop.rollout.queue.len(), shop.objects.len()), (1, 1, 4));
+}
+
+#[test]
+fn one_object_is_told_with_all_that_is_known() {
+    let view = troubled();
+    let text = one(&view.objects[1], &view.rollout, Palette::Plain);
+    let expected = "\
+shop/deployment.apps/web
+  source   shop
+  phase    RollingOut
+  because  2 of 5
+  rollout  2 of 5 pods are new, 4 available; held at step 1
+  revision 0123456789abcdef
+  file     web.yaml:1
+";
+    assert_eq!(text, expected);
+}

@@ -1,0 +1,106 @@
+//! Questions to a running daemon, over its socket.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use axum::body::{Body, to_bytes};
+use hyper::client::conn::http1;
+use hyper::{Request, header};
+use hyper_util::rt::TokioIo;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tokio::net::UnixStream;
+
+use super::exit::plain;
+
+/// An answer takes no longer; the daemon itself gives up before.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// An answer is never larger, in bytes: some 300 000 objects.
+const LARGEST: usize = 256 << 20;
+
+/// The socket of a daemon.
+#[derive(Clone, Debug)]
+pub(super) struct Socket {
+    path: PathBuf,
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(super) enum Unanswered {
+    /// Nobody listens there, or nobody may ask.
+    Silent {
+        /// Where.
+        path: PathBuf,
+        /// What the system says.
+        why: String,
+    },
+    /// It answers, and not what was asked.
+    Refused(
+        /// What it says.
+        String,
+    ),
+}
+
+impl fmt::Display for Unanswered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Silent { path, why } => write!(f, "no daemon answers on {}: {why}", path.display()),
+            Self::Refused(why) => write!(f, "the daemon says: {why}"),
+        }
+    }
+}
+
+impl Socket {
+    /// The socket at a path.
+    pub(super) fn at(path: &Path) -> Self {
+        Self { path: path.to_owned() }
+    }
+
+    /// Asks for a page, and reads it.
+    pub(super) async fn read<T: DeserializeOwned>(&self, page: &str) -> Result<T, Unanswered> {
+        let text = self.get(page).await?;
+        serde_json::from_str(&text).map_err(|error| {
+            self.silent(&format!("{page} is in no form that this version of rhumb knows: {error}"))
+        })
+    }
+
+    /// Asks for a page as it is.
+    pub(super) async fn get(&self, page: &str) -> Result<String, Unanswered> {
+        let answer = async {
+            let (code, body) = self.open(page).await?;
+            let bytes = to_bytes(body, LARGEST).await.map_err(|error| self.silent(&error.to_string()))?;
+            let text = String::from_utf8_lossy(&bytes).into_owned();
+            if code == 200 { Ok(text) } else { Err(Unanswered::Refused(message(&text))) }
+        };
+        tokio::time::timeout(PATIENCE, answer).await.unwrap_or_else(|_| {
+            Err(self.silent(&format!("it accepts a connection, and is silent for {} s", PATIENCE.as_secs())))
+        })
+    }
+
+    /// Asks for a page that goes on, and gives what comes as it comes.
+    async fn open(&self, page: &str) -> Result<(u16, Body), Unanswered> {
+        let refused = |error: io::Error| self.silent(&plain(&error));
+        let stream = UnixStream::connect(&self.path).await.map_err(refused)?;
+        let broken = |error: hyper::Error| self.silent(&error.to_string());
+        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
+        tokio::spawn(connection);
+        let request = Request::get(page).header(header::HOST, "rhumb").body(Body::empty());
+        let request = request.map_err(|error| self.silent(&error.to_string()))?;
+        let response = sender.send_request(request).await.map_err(broken)?;
+        Ok((response.status().as_u16(), Body::new(response.into_body())))
+    }
+
+    fn silent(&self, why: &str) -> Unanswered {
+        Unanswered::Silent { path: self.path.clone(), why: why.to_owned() }
+    }
+}
+
+/// What an answer says went wrong.
+fn message(text: &str) -> String {
+    let said = serde_json::from_str::<Value>(text).ok();
+    let message = said.as_ref().and_then(|said| said.get("message")?.as_str());
+    message.unwrap_or(text).trim().to_owned()
+}

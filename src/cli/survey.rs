@@ -1,0 +1,230 @@
+//! Where things stand as the cluster alone tells it: for when no daemon answers.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::target::Desk;
+use super::view::View;
+use super::{CommandError, facts};
+use crate::cluster::{Lookup, Parent, Selector, applyset_id};
+use crate::daemon::{self, PendingPrune};
+use crate::engine::{Book, Live, Owner, PAUSED, Paused, Queued, Reconcile, Rejection, RollPhase, Way};
+use crate::health;
+use crate::object::ObjectId;
+use crate::report::{
+    Named, ObjectStatus, Phase, QueueStatus, RollStatus, RolloutStatus, Share, SourceStatus,
+};
+
+/// One source, and what its parent says.
+struct Told {
+    name: String,
+    applyset: Arc<str>,
+    rejections: Vec<Rejection>,
+    pending: Vec<PendingPrune>,
+    parent: Parent,
+    /// Why not all of its objects can be told.
+    unread: Option<String>,
+}
+
+/// A view of all objects, those among them that are as they should be too.
+pub(super) async fn survey(desk: &Desk) -> Result<View, CommandError> {
+    let parents = desk.cluster.parents(&desk.system).await?;
+    let mut told: Vec<Told> =
+        parents.into_iter().map(|(name, parent)| Told::of(desk, name, parent)).collect();
+    told.sort_by(|one, other| one.name.cmp(&other.name));
+    let book = facts::book(desk).await?;
+    let members = members(desk, &mut told).await;
+    let objects = told.iter().flat_map(|source| {
+        let ours = members.iter().filter(|(_, live)| live.owner == Owner::Ours(source.applyset.clone()));
+        ours.map(|(id, live)| object(source, &book, id, live))
+    });
+    let objects: Vec<ObjectStatus> = objects.collect();
+    let sources = told.iter().map(|source| source_status(source, &book, &objects)).collect();
+    let rollout = rollout(&told, &book, &members);
+    Ok(View { process: None, sources, rollout, objects })
+}
+
+impl Told {
+    fn of(desk: &Desk, name: String, parent: Parent) -> Self {
+        Self {
+            applyset: applyset_id(&desk.system, &name).into(),
+            rejections: daemon::rejections(&parent),
+            pending: daemon::pending_prunes(&parent),
+            unread: None,
+            name,
+            parent,
+        }
+    }
+}
+
+/// All objects of all sources. A kind that cannot be listed is told by those that have some of it.
+async fn members(desk: &Desk, told: &mut [Told]) -> Vec<(ObjectId, Live)> {
+    let kinds: BTreeSet<_> = told.iter().flat_map(|source| source.parent.kinds.iter().cloned()).collect();
+    let sets: BTreeSet<Arc<str>> = told.iter().map(|source| source.applyset.clone()).collect();
+    let selector = Selector::PartOf(sets);
+    let mut members = Vec::new();
+    for kind in kinds {
+        let why = match desk.kinds.preferred(&kind) {
+            Lookup::Served(served) => match desk.cluster.list(&served, &selector).await {
+                Ok(found) => {
+                    members.extend(found);
+                    continue;
+                }
+                Err(error) => error.to_string(),
+            },
+            // Nothing of it is there.
+            Lookup::Unserved { .. } => continue,
+            Lookup::Unknown => "the server of its API group does not answer".to_owned(),
+        };
+        for source in told.iter_mut().filter(|source| source.parent.kinds.contains(&kind)) {
+            source.unread = Some(format!("{kind} cannot be listed: {why}"));
+        }
+    }
+    members
+}
+
+fn source_status(source: &Told, book: &Book, objects: &[ObjectStatus]) -> SourceStatus {
+    let ours = || objects.iter().filter(|object| object.source == source.name);
+    let mut counts: BTreeMap<Phase, usize> = BTreeMap::new();
+    for object in ours() {
+        *counts.entry(object.phase).or_default() += 1;
+    }
+    let brought: BTreeSet<&str> = ours().filter_map(|object| object.revision.as_deref()).collect();
+    let commits = book.commits.iter().filter(|commit| commit.applyset == source.applyset);
+    // Which one is the newest only the order tells in which they came.
+    let newest = commits.map(|commit| commit.revision.to_string()).rfind(|text| brought.contains(&**text));
+    let only = || brought.first().filter(|_| brought.len() == 1).map(|text| (*text).to_owned());
+    let paused = source.parent.annotations.get(PAUSED).and_then(|text| Paused::parse(text));
+    SourceStatus {
+        name: source.name.clone(),
+        place: daemon::place(&source.parent).unwrap_or_default().to_owned(),
+        revision: newest.or_else(only),
+        // Nobody knows.
+        complete: false,
+        incomplete: source.unread.clone(),
+        healthy: source.unread.is_none() && counts.keys().all(|phase| phase.is_well()),
+        paused: paused.map(|paused| paused.reason.to_string()),
+        objects: counts,
+        prune_waiting: source.pending.len(),
+        unlisted: daemon::unlisted(&source.parent),
+        ..SourceStatus::default()
+    }
+}
+
+fn object(source: &Told, book: &Book, id: &ObjectId, live: &Live) -> ObjectStatus {
+    let (phase, reason) = stand(source, book, id, live);
+    ObjectStatus {
+        object: Named::of(id),
+        source: source.name.clone(),
+        phase,
+        reason,
+        revision: live.release.as_ref().map(|release| release.revision.to_string()),
+        origin: None,
+        wave: 0,
+    }
+}
+
+fn is_rolling(book: &Book, id: &ObjectId, live: &Live) -> bool {
+    book.claims.contains_key(id) || live.rolling.is_some_and(|rolling| rolling.phase == RollPhase::Replacing)
+}
+
+fn queued<'a>(source: &Told, book: &'a Book, id: &ObjectId) -> Option<&'a Queued> {
+    book.queue.iter().find(|queued| queued.id == *id && queued.applyset == source.applyset)
+}
+
+/// Where an object stands, and why not further.
+fn stand(source: &Told, book: &Book, id: &ObjectId, live: &Live) -> (Phase, Option<String>) {
+    let rolls = is_rolling(book, id, live);
+    let hold = live.asked.as_ref().and_then(|asked| asked.hold.as_ref());
+    let holds = hold.filter(|hold| hold.until.is_some_and(|until| until > Timestamp::now()));
+    let paused = live.asked.as_ref().and_then(|asked| asked.paused.as_ref());
+    let rejection = source.rejections.iter().find(|one| one.unit.members.contains_key(id));
+    let pending = source.pending.iter().find(|pending| pending.id == *id);
+    let unhealthy = || match &*live.health.message {
+        "" if live.health.is_current() => None,
+        "" => Some(live.health.status.to_string()),
+        message => Some(message.to_owned()),
+    };
+    match rejection {
+        _ if holds.is_some() => {
+            let reason = holds.map(|hold| {
+                let until = hold.until.map(|until| until.to_string()).unwrap_or_default();
+                format!("on hold until {until}: {}", hold.reason)
+            });
+            (Phase::Held, reason)
+        }
+        Some(rejection) if rejection.way == Way::Held => {
+            (Phase::Quarantined, Some(rejection.cause.to_string()))
+        }
+        Some(rejection) if !rolls && !shows_rejected(rejection, id, live) => {
+            (Phase::RolledBack, Some(rejection.cause.to_string()))
+        }
+        _ if rolls => (Phase::RollingOut, unhealthy()),
+        _ if pending.is_some() => {
+            (Phase::PruneWaiting, pending.map(|pending| format!("its deletion waits: {}", pending.reason)))
+        }
+        Some(rejection) => (Phase::Waiting, Some(rejection.cause.to_string())),
+        None => match (queued(source, book, id), paused) {
+            (_, Some(paused)) => (Phase::Paused, Some(format!("it is paused: {}", paused.reason))),
+            (Some(queued), None) => (Phase::Waiting, Some(queued.to_string())),
+            (None, None) => (by_health(live), unhealthy()),
+        },
+    }
+}
+
+/// Whether the content that failed is still there.
+fn shows_rejected(rejection: &Rejection, id: &ObjectId, live: &Live) -> bool {
+    let Some(member) = rejection.unit.members.get(id) else { return false };
+    let data = live.started.map(|started| started.data);
+    let same = member.restarted.is_none_or(|restarted| data == Some(restarted.data));
+    same && facts::shows(live.release.as_ref(), rejection, member)
+}
+
+fn by_health(live: &Live) -> Phase {
+    match live.health.status {
+        _ if live.reconcile == Reconcile::Disabled => Phase::LeftAlone,
+        health::Status::Current => Phase::Settled,
+        health::Status::InProgress | health::Status::Unknown => Phase::Progressing,
+        health::Status::Failed => Phase::Failed,
+        health::Status::Terminating => Phase::Waiting,
+    }
+}
+
+fn rollout(told: &[Told], book: &Book, members: &[(ObjectId, Live)]) -> RolloutStatus {
+    let name = |applyset: &str| {
+        told.iter().find(|source| *source.applyset == *applyset).map(|source| source.name.clone())
+    };
+    let rolling = members.iter().filter(|(id, live)| is_rolling(book, id, live)).map(|(id, live)| {
+        let numbers = live.rolling.unwrap_or_default();
+        RollStatus {
+            object: Named::of(id),
+            source: match &live.owner {
+                Owner::Ours(applyset) => name(applyset),
+                _ => None,
+            },
+            replicas: numbers.replicas,
+            updated: numbers.updated,
+            available: numbers.available,
+            unavailable: book.claims.get(id).map_or(0, |claim| claim.pods),
+            step: None,
+        }
+    });
+    let queue = book.queue.iter().map(|queued| QueueStatus {
+        object: Named::of(&queued.id),
+        place: queued.place.map(|(place, _)| place),
+        reason: queued.reason.to_string(),
+    });
+    let share = |used| Share { used, of: 0 };
+    RolloutStatus {
+        known: true,
+        workloads: share(book.claims.len() as u32),
+        unavailable: share(book.claims.values().map(|claim| claim.pods).sum()),
+        starts: share(0),
+        window: 0,
+        on_failure: String::new(),
+        rolling: rolling.collect(),
+        queue: queue.collect(),
+    }
+}

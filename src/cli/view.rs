@@ -1,0 +1,112 @@
+//! What is shown of where things stand, whoever tells it: the daemon, or the cluster alone.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::socket::{Socket, Unanswered};
+use crate::config::Name;
+use crate::object::ObjectId;
+use crate::report::{Named, ObjectStatus, Phase, ProcessStatus, RolloutStatus, SourceStatus, Status};
+
+use super::object_name::ObjectName;
+
+/// Where things stand.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct View {
+    /// The process that tells; none where it was read from the cluster alone.
+    pub(super) process: Option<ProcessStatus>,
+    /// The sources.
+    pub(super) sources: Vec<SourceStatus>,
+    /// The rollout budget. From the cluster alone no bound is known: each is 0.
+    pub(super) rollout: RolloutStatus,
+    /// The objects that are not as they should be.
+    pub(super) objects: Vec<ObjectStatus>,
+}
+
+/// A list of objects, as the daemon gives it.
+#[derive(Deserialize)]
+struct Objects {
+    items: Vec<ObjectStatus>,
+}
+
+impl View {
+    /// Asks a daemon.
+    pub(super) async fn of_daemon(socket: &Socket) -> Result<Self, Unanswered> {
+        let status: Status = socket.read("/v1/status").await?;
+        let phases: BTreeMap<Phase, usize> =
+            status.sources.iter().flat_map(|source| source.objects.clone()).collect();
+        let mut objects = Vec::new();
+        for phase in phases.into_keys().filter(|phase| !phase.is_well()) {
+            let list: Objects = socket.read(&format!("/v1/objects?phase={phase}")).await?;
+            objects.extend(list.items);
+        }
+        let process = Some(status.process);
+        Ok(Self { process, sources: status.sources, rollout: status.rollout, objects })
+    }
+
+    /// Whether nobody need look at it.
+    pub(super) fn is_healthy(&self) -> bool {
+        self.sources.iter().all(|source| source.healthy)
+    }
+
+    /// What is about one source alone; none where there is no such source.
+    pub(super) fn of_source(mut self, name: &str) -> Option<Self> {
+        self.sources.retain(|source| source.name == name);
+        self.objects.retain(|object| object.source == name);
+        self.rollout.rolling.retain(|roll| roll.source.as_deref() == Some(name));
+        let objects = &self.objects;
+        let ours = |named: &Named| objects.iter().any(|object| object.object == *named);
+        self.rollout.queue.retain(|queued| ours(&queued.object));
+        (!self.sources.is_empty()).then_some(self)
+    }
+}
+
+/// All objects that a daemon knows.
+pub(super) async fn objects(socket: &Socket) -> Result<Vec<ObjectStatus>, Unanswered> {
+    Ok(socket.read::<Objects>("/v1/objects").await?.items)
+}
+
+/// The page of one object.
+pub(super) fn page(object: &Named) -> String {
+    let group = if object.group.is_empty() { String::new() } else { format!(".{}", object.group) };
+    let namespace = object.namespace.as_deref().unwrap_or("-");
+    format!("/v1/objects/{}{group}/{namespace}/{}", object.kind, encoded(&object.name))
+}
+
+/// A part of a path: names of RBAC objects may hold any character but a slash and a percent sign.
+fn encoded(name: &str) -> String {
+    use std::fmt::Write as _;
+    name.bytes().fold(String::new(), |mut out, byte| {
+        if byte.is_ascii_alphanumeric() || b"-._~:".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            let _ = write!(out, "%{byte:02X}");
+        }
+        out
+    })
+}
+
+/// The identity behind a name.
+pub(super) fn id(named: &Named) -> ObjectId {
+    let kind = crate::object::GroupKind::new(&named.group, &named.kind);
+    ObjectId::new(&kind, named.namespace.as_deref(), &named.name)
+}
+
+/// Those that a name means: without a namespace all of that kind and name, unless one is given beside it.
+pub(super) fn meant<'a>(
+    objects: &'a [ObjectStatus],
+    name: &ObjectName,
+    namespace: Option<&Name>,
+) -> Vec<&'a ObjectStatus> {
+    let means = |object: &&ObjectStatus| {
+        let other = ObjectName::of(&id(&object.object));
+        let place = name.namespace.as_deref().or(namespace.map(Name::as_str));
+        let same_place = other.namespace.is_none() && name.namespace.is_none()
+            || place.is_none_or(|place| other.namespace.as_deref() == Some(place));
+        // A kind without its group means each kind of that name.
+        let plain = other.kind.split('.').next() == Some(&name.kind);
+        same_place && (other.kind == name.kind || plain) && other.name == name.name
+    };
+    objects.iter().filter(means).collect()
+}

@@ -1,0 +1,184 @@
+//! `rhumb status`: asked of the daemon, and read from the cluster alone.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::support::{Daemon, Repo, Run, Site, run, until, yaml};
+
+const BUDGET: &str =
+    "budget: {maxWorkloads: 1, maxUnavailable: 9, startsPerMinute: 1000, soak: 0s, deadline: 60s}";
+
+/// A daemon, and commands that ask it or the cluster.
+struct Told<'a> {
+    site: &'a Site<'a>,
+    _daemon: Daemon,
+    runtime: TempDir,
+}
+
+impl<'a> Told<'a> {
+    fn start(site: &'a Site<'a>, repo: &Repo) -> Self {
+        let runtime = tempfile::tempdir().unwrap();
+        let file = runtime.path().join("rhumb.yaml");
+        std::fs::write(&file, site.configuration(repo.path(), BUDGET)).unwrap();
+        let mut command = site.bare_command();
+        command.arg("run").arg("--config").arg(file).env("RUNTIME_DIRECTORY", runtime.path());
+        Self { site, _daemon: Daemon::start(command), runtime }
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.runtime.path().join("rhumb.sock")
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = self.site.bare_command();
+        command.arg("status").args(arguments);
+        command
+    }
+
+    /// What the daemon says.
+    fn daemon(&self, arguments: &[&str]) -> Run {
+        let mut command = self.command(arguments);
+        command.arg("--socket").arg(self.socket());
+        run(command)
+    }
+
+    /// What the cluster says.
+    fn cluster(&self, arguments: &[&str]) -> Run {
+        run(self.command(arguments))
+    }
+
+    /// The objects of the source by phase, as both say.
+    fn phases(&self) -> [Value; 2] {
+        let phases = |told: Run| {
+            if told.code == 0 { told.json()["sources"][0]["objects"].clone() } else { Value::Null }
+        };
+        [phases(self.daemon(&["-o", "json"])), phases(self.cluster(&["-o", "json"]))]
+    }
+
+    #[track_caller]
+    fn await_phases(&self, expected: &Value) {
+        until(&format!("both tell {expected}"), || self.phases().iter().all(|phases| phases == expected));
+    }
+}
+
+#[test]
+fn the_daemon_and_the_cluster_alone_tell_the_same() {
+    let site = Site::new("told-status");
+    let name = &site.name;
+    let never = "{controlplane/never-ready: \"true\"}";
+    let files = |image: &str, annotations: &str| {
+        [
+            ("env.yaml", yaml::config_map("env", "a", "one")),
+            ("web.yaml", yaml::workload("Deployment", "web", 2, image, annotations)),
+            ("api.yaml", yaml::workload("Deployment", "api", 2, image, annotations)),
+        ]
+    };
+    let repo = Repo::new(&files("app:1", "{}"));
+    let told = Told::start(&site, &repo);
+    told.await_phases(&json!({"Settled": 3}));
+    for told in [told.daemon(&["--exit-code"]).ends(0), told.cluster(&["--exit-code"]).ends(0)] {
+        told.says(&[name, &repo.head()[..12], "3", "healthy"]);
+        assert!(!told.stdout.contains("PHASE"), "{told:#?}");
+    }
+    for (file, text) in files("app:2", never) {
+        repo.write(file, &text);
+    }
+    repo.commit("Change all");
+    told.await_phases(&json!({"Settled": 1, "RollingOut": 1, "Waiting": 1}));
+    for told in [told.daemon(&["--exit-code"]).ends(1), told.cluster(&["--exit-code"]).ends(1)] {
+        told.says(&[name, "1 rolling, 1 waiting"]);
+        told.says(&["/deployment.apps/", "RollingOut", "of 2 pods are new"]);
+        told.says(&[
+            "/deployment.apps/",
+            "Waiting",
+            "number 1 in the rollout queue: 1 of 1 workloads are rolling",
+        ]);
+        assert!(!told.stdout.contains("configmap/env"), "{told:#?}");
+    }
+    told.daemon(&[]).ends(0).says(&["rollout budget: 1 of 1 workloads"]);
+    told.cluster(&[]).ends(0).says(&["rollout budget: 1 workload with at most"]);
+    one_source_or_object(&told);
+}
+
+#[track_caller]
+fn one_source_or_object(told: &Told<'_>) {
+    let name = &told.site.name;
+    for ask in [Told::daemon, Told::cluster] {
+        ask(told, &[name]).ends(0).says(&[name, "1 rolling, 1 waiting"]);
+        ask(told, &["another"]).ends(2).says(&["there is no source another"]);
+        let env = ask(told, &["cm/env", "-n", name, "--exit-code"]).ends(0);
+        env.says(&["phase", "Settled"]);
+        env.says(&["source", name]);
+        let by_group = format!("{name}/deployment.apps/web");
+        ask(told, &[&by_group, "--exit-code"]).ends(1).says(&["phase"]);
+        ask(told, &["cm/none"]).ends(2).says(&["no source has configmap/none"]);
+        let json = ask(told, &["cm/env", "-n", name, "-o", "json"]).ends(0).json();
+        assert_eq!((&json["kind"], &json["phase"]), (&json!("ConfigMap"), &json!("Settled")), "{json}");
+        assert_eq!(json["apiVersion"], json!("status.rhumb.dev/v1"));
+    }
+    let json = told.daemon(&["-o", "json"]).ends(0).json();
+    assert_eq!(json["process"]["version"], json!(env!("CARGO_PKG_VERSION")));
+    assert_eq!(json["sources"][0]["complete"], json!(true));
+    let json = told.cluster(&["-o", "json"]).ends(0).json();
+    assert_eq!((&json["process"], &json["sources"][0]["complete"]), (&Value::Null, &json!(false)));
+}
+
+#[test]
+fn without_a_daemon_it_says_so_and_reads_the_cluster() {
+    let site = Site::new("untold-status");
+    // No flag names the cluster, so the daemon is asked first.
+    let bare = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rhumb"));
+        command.arg("status").args(arguments).env("KUBECONFIG", site.kubeconfig());
+        command.env("RUNTIME_DIRECTORY", site.state.path()).env("NO_COLOR", "1");
+        command
+    };
+    let socket = site.state.path().join("rhumb.sock");
+    let none = format!("no daemon answers on {}: no such file or directory", socket.display());
+    let told = run(bare(&[])).ends(0);
+    assert_eq!(told.stderr, format!("{none}; read from the cluster\n"));
+    run(bare(&["--socket", socket.to_str().unwrap()])).ends(3).says(&["error", &none]);
+    // What a killed daemon leaves, and what is no socket at all.
+    drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());
+    run(bare(&[])).ends(0).says(&["connection refused; read from the cluster"]);
+}
+
+#[test]
+fn a_daemon_that_is_silent_or_odd_is_told_from_one_that_is_not_there() {
+    use std::io::{Read as _, Write as _};
+    let site = Site::new("odd-status");
+    let socket = site.state.path().join("odd.sock");
+    let listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    let answers = [
+        (
+            "503 Service Unavailable",
+            "{\"message\": \"the loop has not begun yet\"}",
+            "the daemon says: the loop has not begun yet",
+        ),
+        ("200 OK", "{\"kind\": \"Another\"}", "is in no form that this version of rhumb knows"),
+    ];
+    for (code, body, expected) in answers {
+        let server = std::thread::spawn({
+            let listener = listener.try_clone().unwrap();
+            move || {
+                // Asked once whether it is there, and once for the view, unless the first answer was enough.
+                for _ in 0..if code.starts_with("200") { 2 } else { 1 } {
+                    let mut stream = listener.accept().unwrap().0;
+                    let _ = stream.read(&mut [0; 4096]).unwrap();
+                    let text = format!(
+                        "HTTP/1.1 {code}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+                        body.len()
+                    );
+                    stream.write_all(text.as_bytes()).unwrap();
+                }
+            }
+        });
+        let mut command = site.bare_command();
+        command.args(["status", "--socket"]).arg(&socket);
+        run(command).ends(3).says(&[expected]);
+        server.join().unwrap();
+    }
+}
