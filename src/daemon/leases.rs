@@ -67,6 +67,7 @@ impl Leases {
             running,
             records: BTreeMap::new(),
             leaving: Names::new(),
+            lapsed: Names::new(),
             own_renewed: None,
             troubled: false,
             pulse,
@@ -127,6 +128,8 @@ struct Keeper {
     records: BTreeMap<String, LeaseRecord>,
     /// What is released as soon as no loop serves it.
     leaving: Names,
+    /// What could not be renewed in time and is nobody else's as far as is known: the loop goes on, and writes nothing.
+    lapsed: Names,
     own_renewed: Option<Instant>,
     /// Whether the log tells that the Leases cannot be read or written.
     troubled: bool,
@@ -175,9 +178,17 @@ impl Keeper {
         let moves = self.shares.moves(&wanted, Instant::now());
         for source in &moves.lost {
             self.terms.end(source);
-            self.leaving.remove(source);
-            tracing::warn!(%source, "lost the Lease of the source: nothing more is written for it");
+            tracing::warn!(%source, "lost the Lease of the source: another replica holds it");
         }
+        for source in &moves.lapsed {
+            self.terms.end(source);
+            tracing::warn!(%source, "the Lease of the source was not renewed in time: nothing is written for it until it is");
+        }
+        let leaving = &self.leaving;
+        self.lapsed.extend(moves.lapsed.into_iter().filter(|source| !leaving.contains(source)));
+        let stays =
+            |source: &Arc<str>| wanted.contains(source) && !self.shares.is_of_another(source, Instant::now());
+        self.lapsed.retain(stays);
         self.leaving.extend(moves.leave);
         self.leaving.retain(|source| self.shares.holds(source));
         self.tell();
@@ -198,8 +209,8 @@ impl Keeper {
 
     /// Publishes what the loop may serve.
     fn tell(&self) {
-        let share: Names =
-            self.shares.held().filter(|source| !self.leaving.contains(*source)).cloned().collect();
+        let held = self.shares.held().filter(|source| !self.leaving.contains(*source));
+        let share: Names = held.chain(&self.lapsed).cloned().collect();
         self.told.send_if_modified(|known| {
             if *known == share {
                 return false;
@@ -274,6 +285,7 @@ impl Keeper {
                 // An answer that came too late gives nothing: another may have it.
                 if sent.elapsed() < TERM {
                     self.shares.renewed(source, sent);
+                    self.lapsed.remove(source);
                     self.terms.extend(source, tick, TERM);
                 }
             }

@@ -79,8 +79,11 @@ pub struct Shares {
 /// What one replica should do now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Moves {
-    /// Sources that it has lost: nothing more may be written for them.
+    /// Sources that another replica holds now.
     pub lost: Vec<Arc<str>>,
+    /// Sources whose term has ended without a renewal: nothing may be written for them, and nobody is known to have
+    /// taken them.
+    pub lapsed: Vec<Arc<str>>,
     /// Sources that it holds and should no longer have at all.
     pub leave: Vec<Arc<str>>,
     /// Leases that are to be taken.
@@ -173,13 +176,12 @@ impl Shares {
 
     /// What is to be done, for a replica that is to serve these sources. Notes what is nobody's.
     pub fn moves(&mut self, wanted: &BTreeSet<Arc<str>>, now: Instant) -> Moves {
-        let lost: Vec<Arc<str>> = self
-            .held
-            .iter()
-            .filter(|(source, sent)| now.duration_since(**sent) >= TERM || self.is_of_another(source, now))
-            .map(|(source, _)| source.clone())
-            .collect();
-        for source in &lost {
+        let gone = |source: &Arc<str>| self.is_of_another(source, now);
+        let lost: Vec<Arc<str>> = self.held.keys().filter(|source| gone(source)).cloned().collect();
+        let ended = self.held.iter().filter(|(_, sent)| now.duration_since(**sent) >= TERM);
+        let lapsed = ended.map(|(source, _)| source).filter(|source| !gone(source));
+        let lapsed: Vec<Arc<str>> = lapsed.cloned().collect();
+        for source in lost.iter().chain(&lapsed) {
             self.gave_up(source);
         }
         let leave: Vec<_> = self.held.keys().filter(|source| !wanted.contains(*source)).cloned().collect();
@@ -203,7 +205,7 @@ impl Shares {
         let surplus = kept.saturating_sub(cap).min(self.room_of_others(cap, now));
         let dead = self.replicas.iter().filter(|(id, seen)| **id != self.own && now >= seen.since + LITTER);
         let litter = dead.map(|(id, _)| id.clone()).collect();
-        Moves { lost, leave, take, surplus, litter }
+        Moves { lost, lapsed, leave, take, surplus, litter }
     }
 
     /// Which of its sources a replica lets go of; never one that is in the middle of a rollout.
@@ -219,7 +221,8 @@ impl Shares {
         others.chain([&self.own]).collect()
     }
 
-    fn is_of_another(&self, source: &str, now: Instant) -> bool {
+    /// Whether another replica holds a source.
+    pub fn is_of_another(&self, source: &str, now: Instant) -> bool {
         let seen = self.sources.get(source).filter(|seen| seen.lives(now));
         seen.is_some_and(|seen| seen.mark.holder.as_ref() != Some(&self.own))
     }

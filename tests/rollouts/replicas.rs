@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use controlplane::{Ending, Fault, Requests, Rule};
+
 use crate::failures::{BOUNDS, BUDGET, await_image};
 use crate::manifests::Web;
 use crate::observer::Observer;
@@ -175,4 +177,25 @@ fn a_replica_that_slept_longer_than_its_leases_writes_nothing() {
     bed.push("app:1", "three");
     await_all(&one, SHARED, "three");
     assert!(!window.all_writes().is_empty());
+}
+
+#[test]
+fn an_api_server_that_is_away_ends_the_writes_and_not_the_loop() {
+    let mut site = Site::new("replica-outage");
+    let proxy = site.cluster.fault_proxy(17).unwrap();
+    site.through(&proxy);
+    let bed = Bed::new(&site, BUDGET);
+    let daemon = site.configured(&bed.text);
+    await_shares(&site, SHARED, &[10]);
+    await_all(&site, SHARED, "one");
+    let mark = daemon.mark();
+    proxy.add(Rule::new(Requests::any(), Fault::Refuse(Ending::Reset)));
+    proxy.end_open(&Requests::any(), Ending::Reset);
+    daemon.says_since(mark, &["the Lease of the source was not renewed in time"]);
+    bed.push("app:1", "two");
+    proxy.clear();
+    await_all(&site, SHARED, "two");
+    await_shares(&site, SHARED, &[10]);
+    let served = daemon.log().lines().skip(mark).filter(|line| line.contains("by their Leases")).count();
+    assert_eq!(served, 0);
 }

@@ -101,6 +101,10 @@ fn a_lease_is_taken_once_it_has_been_silent_for_its_length_under_our_eyes() {
     assert_eq!(look(long + LASTS * 2, 2).0, "a");
 }
 
+fn moves_of(shares: &mut Shares, wanted: &str, now: Instant) -> Moves {
+    shares.moves(&names(wanted), now)
+}
+
 #[test]
 fn nothing_is_held_beyond_the_term_or_against_another_holder() {
     let start = Instant::now();
@@ -113,7 +117,11 @@ fn nothing_is_held_beyond_the_term_or_against_another_holder() {
     assert_eq!(shares.moves(&names("a b"), start + TERM / 2).lost, []);
     assert_eq!(shares.wake(start + TERM * 9 / 10), start + TERM);
     let moves = shares.moves(&names("a b"), start + TERM);
-    assert_eq!((moves.lost, shares.held().count()), (vec!["a".into()], 0));
+    assert_eq!((moves.lost, moves.lapsed), (vec![], vec!["a".into()]));
+    assert_eq!(
+        (taken(&moves_of(&mut shares, "a b", start + TERM)), shares.held().count()),
+        ("a".to_owned(), 0)
+    );
     assert!(TERM < LASTS);
 }
 
@@ -269,7 +277,7 @@ impl Replica {
         self.known = server.sources.clone();
         self.shares.seen(server.sources.clone(), server.replicas.clone(), now);
         let moves = self.shares.moves(wanted, now);
-        self.terms.retain(|source, _| !moves.lost.contains(source));
+        self.terms.retain(|source, _| !moves.lost.contains(source) && !moves.lapsed.contains(source));
         for source in &moves.take {
             self.hold(server, source, now);
         }
