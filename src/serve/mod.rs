@@ -16,7 +16,6 @@ mod listener;
 mod page;
 mod patient;
 mod routes;
-mod secret;
 mod socket;
 mod tls;
 
