@@ -96,7 +96,7 @@ async fn answers_are_of_the_described_media_types() {
 }
 
 #[test]
-fn the_forms_name_every_phase_and_happening() {
+fn the_form_names_every_phase() {
     let document = document();
     let phases: Vec<String> = crate::report::PHASES.iter().map(ToString::to_string).collect();
     assert_eq!(document["components"]["schemas"]["Phase"]["enum"], serde_json::json!(phases));

@@ -108,13 +108,13 @@ fn an_object_is_shown(browser: &mut Browser, address: &str, site: &Site<'_>) {
         "[...document.querySelectorAll('.yaml .add, .yaml .del')].map((line) => line.textContent).join()";
     let lines = |name: &str, browser: &mut Browser| {
         browser.open(&at("Deployment.apps", name), LARGE, "light");
-        browser.shows(&[&format!("{name}.yaml:1")]);
+        browser.shows(&[&format!("Deployment.apps {}/{name}", site.name), "Brought by"]);
         browser.value(difference).as_str().unwrap_or_default().to_owned()
     };
     let both = lines("web", browser) + &lines("api", browser);
     assert!(both.contains("+") && both.contains("image: shop/"), "{both}");
     browser.open(&at("Secret", "token"), LARGE, "light");
-    browser.shows(&["token.yaml:1", "It is as wanted."]);
+    browser.shows(&[&format!("Secret {}/token", site.name), "It is as wanted."]);
     browser.value("document.querySelectorAll('[role=tab]')[1].click()");
     browser.shows(&["password: '<masked>'"]);
     let whole = browser.value("document.documentElement.outerHTML");
@@ -123,6 +123,7 @@ fn an_object_is_shown(browser: &mut Browser, address: &str, site: &Site<'_>) {
     }
     browser.open(&at("Secret", "nowhere"), LARGE, "light");
     browser.shows(&["no source of this process knows"]);
+    browser.complained_of("/nowhere");
 }
 
 /// From the top to an object and back, without a pointer.
