@@ -8,6 +8,7 @@
 //! engine's.
 
 mod absent;
+mod access;
 mod backoff;
 mod budget;
 mod call;
@@ -15,14 +16,17 @@ mod classify;
 mod config_key;
 mod connect;
 mod credentials;
+mod custom;
 mod data;
 mod error;
 mod event;
+mod fence;
 mod gate;
 mod informer;
 mod intents;
 mod interner;
 mod kinds;
+mod leases;
 mod measures;
 mod nodes;
 mod owner;
@@ -38,6 +42,7 @@ mod watch;
 mod wire;
 mod write;
 
+pub use access::Access;
 pub use budget::BudgetObject;
 pub use call::Cluster;
 pub use config_key::ConfigKey;
@@ -45,9 +50,11 @@ pub use connect::Connection;
 pub use data::{DataEvent, DataFollower, DataNews};
 pub use error::{Claim, Denial, Error, Fault, On, Retry, Wrong};
 pub use event::{LONGEST_MESSAGE, Occurrence, Severity};
+pub use fence::{Fence, Terms, Tick};
 pub use informer::{Informer, InformerEvent, News};
 pub use intents::Spot;
 pub use kinds::{Kind, Kinds, Lookup, Scope};
+pub use leases::{LeaseRecord, Tenure};
 pub use measures::Measures;
 pub use parent::{Parent, applyset_id};
 pub use path::{Selector, Within};
