@@ -148,8 +148,9 @@ fn answer(
     let process = Process { running, pulses, calls, service: service.clone(), recorder };
     let hooks = Hooks::new(spec.hook_secret.clone());
     let guard = || Guard::new(&spec.hosts, spec.token.clone());
-    let socket = spec.socket.clone().map(|path| (Place::Socket(path), Door::Socket));
-    let listen = |address| (Place::Address(address, spec.tls.clone()), Door::Network(guard()));
+    let socket =
+        spec.socket.clone().map(|path| (Place::Socket(path), Door::Guarded(Guard::of_socket(&spec.hosts))));
+    let listen = |address| (Place::Address(address, spec.tls.clone()), Door::Guarded(guard()));
     let probes = spec.probes.map(|address| (Place::Probes(address), Door::Probes));
     for (place, door) in [socket, spec.listen.map(listen), probes].into_iter().flatten() {
         let router = serve::router(process.clone(), hooks.clone(), door);

@@ -47,7 +47,7 @@ fn configuration(api: &Api) -> String {
     let text = text.as_str().unwrap();
     let (settings, _served) = text.split_once("serve:").unwrap();
     let settings = settings.lines().filter(|line| !line.starts_with("stateDirectory"));
-    let settings: String = settings.map(|line| format!("{line}\n")).collect();
+    let settings = settings.collect::<Vec<_>>().join("\n") + "\n";
     assert!(settings.contains("customSources: remote") && settings.contains("leases: auto"), "{settings}");
     let settings = settings.replace("customSources: remote", "customSources: any");
     settings.replace("leases: auto", "leases: always") + "budget: {soak: 0s}\n"
