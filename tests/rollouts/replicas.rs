@@ -13,7 +13,7 @@ use crate::support::{Daemon, Repo, Site, at, eventually, source};
 /// How long sources may stay without anybody, after a replica was killed.
 const MOVED: Duration = Duration::from_secs(15);
 /// In this time all has found its place, as newcomers are waited for.
-const SHARED: Duration = Duration::from_secs(60);
+const SHARED: Duration = Duration::from_mins(1);
 
 const SOURCES: usize = 10;
 
