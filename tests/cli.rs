@@ -64,6 +64,8 @@ fn help_is_a_page_for_each_command() {
         "rollout abort",
         "rollout restart",
         "status",
+        "check",
+        "rbac",
         "why",
         "hold",
         "release",

@@ -16,7 +16,7 @@ use super::object_name::ObjectName;
 use crate::config::{Duration, Name, TreePath};
 use crate::engine::{Adopt, BlastRadius};
 
-pub(super) use looking::{OverviewArgs, OverviewOutput};
+pub(super) use looking::{CheckArgs, CheckOutput, OverviewArgs, OverviewOutput, RbacArgs, SourcesArgs};
 pub(super) use rollout::{HoldArgs, NameArgs, PromoteArgs, RolloutCommand, StatusArgs, WhyArgs};
 
 /// Makes a Kubernetes cluster follow a git repository, or a directory, of manifests.
@@ -159,6 +159,12 @@ pub enum Command {
     Hold(HoldArgs),
     /// End a hold
     Release(NameArgs),
+    /// Look whether all is there that rhumb needs: the server, git, files, rights
+    #[command(after_help = help::CHECK)]
+    Check(CheckArgs),
+    /// Print the least roles for what a source holds
+    #[command(after_help = help::RBAC)]
+    Rbac(RbacArgs),
     /// Print the version
     Version(VersionArgs),
 }

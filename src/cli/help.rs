@@ -121,6 +121,26 @@ Examples:
 Exit codes: 0 it was told, 1 with --exit-code: not all is as it should be, 2 no such source or
 object, 3 neither the daemon nor the cluster answers.";
 
+pub(super) const CHECK: &str = "\
+Writes nothing. The rights are those that the sources need as they are now; the server is asked
+for each. What is missing is printed as roles that grant it to the user of the kubeconfig.
+
+Examples:
+  rhumb check --config /etc/rhumb/rhumb.yaml
+  rhumb check deploy/ -o json | jq .denied
+
+Exit codes: 0 all is there, 1 something is missing, 2 the sources or the configuration cannot be
+read.";
+
+pub(super) const RBAC: &str = "\
+Asks no cluster: the roles follow from the manifests. What is watched needs a ClusterRole, as it is
+watched in all namespaces; what is written is granted namespace by namespace. Whoever writes roles
+must have the rights in them, so these are among the rules.
+
+Examples:
+  rhumb rbac deploy/ --service-account rhumb-system/rhumb | kubectl apply -f -
+  rhumb rbac --config /etc/rhumb/rhumb.yaml --user rhumb";
+
 pub(super) const HISTORY: &str = "\
 Read from the ReplicaSets and ControllerRevisions that Kubernetes keeps: the newest first.
 `git show COMMIT` has the author and the subject.";

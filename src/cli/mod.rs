@@ -7,6 +7,7 @@
 
 mod apply;
 mod args;
+mod check;
 mod diff;
 mod exit;
 mod facts;
@@ -17,9 +18,11 @@ mod object_name;
 mod orders;
 mod overview;
 mod prune;
+mod rbac;
 mod reading;
 mod reload;
 mod render;
+mod rights;
 mod rollout;
 mod rollout_words;
 mod run;
@@ -81,6 +84,8 @@ fn carry_out(line: &CommandLine, terminal: &Terminal) -> Result<Exit, CommandErr
         Command::Why(args) => why::carry_out(args, global, terminal),
         Command::Hold(args) => rollout::hold(args, global, terminal),
         Command::Release(args) => rollout::release(&args.object, global, terminal),
+        Command::Check(args) => check::carry_out(args, global, terminal),
+        Command::Rbac(args) => rbac::carry_out(args, global, terminal),
         Command::Version(_) => {
             terminal.print(concat!("rhumb ", env!("CARGO_PKG_VERSION"), "\n"))?;
             Ok(Exit::Done)

@@ -43,6 +43,11 @@ impl Cell {
         Self { text: clean(&text.into()), style: None }
     }
 
+    /// Whether it changes by the time alone.
+    fn passes(&self) -> bool {
+        self.style == Some(Style::Faint)
+    }
+
     fn styled(style: Style, text: impl Into<String>) -> Self {
         Self { style: Some(style), ..Self::plain(text) }
     }
@@ -72,8 +77,8 @@ impl Overview {
     /// What is told of a view.
     pub(super) fn of(view: &View, detail: Detail) -> Self {
         let columns: &[&str] = match detail {
-            Detail::Short => &["SOURCE", "REVISION", "OBJECTS", "STATE"],
-            Detail::Wide => &["SOURCE", "REVISION", "PLACE", "OBJECTS", "STATE"],
+            Detail::Short => &["SOURCE", "REVISION", "AGE", "OBJECTS", "STATE"],
+            Detail::Wide => &["SOURCE", "REVISION", "AGE", "PLACE", "OBJECTS", "STATE"],
         };
         let mut sources = vec![head(columns)];
         sources.extend(view.sources.iter().flat_map(|source| source_rows(view, source, detail)));
@@ -113,11 +118,13 @@ impl Overview {
     pub(super) fn news(&self, before: &Self) -> Vec<String> {
         let spaced = |row: &Row| {
             let about = std::iter::once(row.about.as_str());
-            let cells = about.chain(row.cells.iter().skip(1).map(|cell| cell.text.as_str()));
+            let steady = row.cells.iter().skip(1).filter(|cell| !cell.passes());
+            let cells = about.chain(steady.map(|cell| cell.text.as_str()));
             cells.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("  ")
         };
         let new = |now: &[Row], then: &[Row]| {
-            let rows = now.iter().skip(1).filter(|row| !then.contains(row)).map(spaced);
+            let known: Vec<String> = then.iter().skip(1).map(spaced).collect();
+            let rows = now.iter().skip(1).map(spaced).filter(|line| !known.contains(line));
             rows.collect::<Vec<_>>()
         };
         let mut lines = new(&self.sources, &before.sources);
@@ -187,7 +194,10 @@ fn source_rows(view: &View, source: &SourceStatus, detail: Detail) -> Vec<Row> {
     );
     let count: usize = source.objects.values().sum();
     let (style, state) = state(view, source);
-    let mut cells = vec![Cell::styled(Style::Strong, &*source.name), Cell::plain(revision)];
+    let age =
+        source.since.map_or_else(|| "-".to_owned(), |since| age(view.at.duration_since(since).as_secs()));
+    let name = Cell::styled(Style::Strong, &*source.name);
+    let mut cells = vec![name, Cell::plain(revision), Cell::styled(Style::Faint, age)];
     if detail == Detail::Wide {
         cells.push(Cell::plain(&*source.place));
     }
@@ -202,6 +212,16 @@ fn source_rows(view: &View, source: &SourceStatus, detail: Detail) -> Vec<Row> {
     let mut rows = vec![Row { about, cells }];
     rows.extend(further);
     rows
+}
+
+/// As `5m` or `3d`: the largest unit alone.
+pub(super) fn age(seconds: i64) -> String {
+    let units = [(86_400, "d"), (3_600, "h"), (60, "m")];
+    let large = units.into_iter().find(|(length, _)| seconds >= *length);
+    large.map_or_else(
+        || format!("{}s", seconds.max(0)),
+        |(length, unit)| format!("{}{unit}", seconds / length),
+    )
 }
 
 /// In a few words.

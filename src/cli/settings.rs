@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::CommandError;
-use super::args::{ApplyArgs, DiffArgs, Global, PlaceArgs, RunArgs, SourceArgs, WhyArgs};
+use super::args::{ApplyArgs, DiffArgs, Global, PlaceArgs, RunArgs, SourceArgs, SourcesArgs, WhyArgs};
 use super::exit::{Exit, plain};
 use super::terminal::Terminal;
 use crate::config::{self, Config, Environment, GitSpec, GitUrl, Mode, Name, ServeConfig, SourceSpec};
@@ -123,6 +123,26 @@ pub(super) fn applied(global: &Global, args: &ApplyArgs) -> Result<Config, Comma
     once(global, &args.source, if args.prune { Prune::On } else { Prune::Off })
 }
 
+/// The settings of commands that ask what sources hold: those of a file, or of one place as it is on disk.
+pub(super) fn named(
+    global: &Global,
+    args: &SourcesArgs,
+    terminal: &Terminal,
+) -> Result<Config, CommandError> {
+    match (&args.config, &args.source) {
+        (Some(file), _) => from_file(global, Mode::Enforce, file, terminal),
+        (None, source) => {
+            let source = source.clone().unwrap_or_default();
+            once(global, &SourceArgs { source, place: args.place.clone() }, Prune::On)
+        }
+    }
+}
+
+/// The folder with keys and tokens for git servers.
+pub(super) fn credentials_directory() -> Option<PathBuf> {
+    std::env::var_os("CREDENTIALS_DIRECTORY").filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
 /// A path is read as it is on disk, unless a revision is named. A URL and a bare repository have no files
 /// there: of them the newest commit is read.
 fn once(global: &Global, args: &SourceArgs, prune: Prune) -> Result<Config, CommandError> {
@@ -142,7 +162,8 @@ fn once(global: &Global, args: &SourceArgs, prune: Prune) -> Result<Config, Comm
 /// The settings of `run`: a repository is followed by its commits, any other directory by its files.
 pub(super) fn followed(global: &Global, args: &RunArgs, terminal: &Terminal) -> Result<Config, CommandError> {
     if let Some(file) = &args.config {
-        return from_file(global, args, file, terminal);
+        let mode = if args.observe { Mode::Observe } else { Mode::Enforce };
+        return from_file(global, mode, file, terminal);
     }
     let text = args.source.as_deref().unwrap_or_default();
     let mut spec = by_place(awaited(text)?, text, &args.place)?;
@@ -230,12 +251,7 @@ fn with_source(global: &Global, spec: SourceSpec, args: &PlaceArgs) -> Result<Co
     Ok(config)
 }
 
-fn from_file(
-    global: &Global,
-    args: &RunArgs,
-    file: &Path,
-    terminal: &Terminal,
-) -> Result<Config, CommandError> {
+fn from_file(global: &Global, mode: Mode, file: &Path, terminal: &Terminal) -> Result<Config, CommandError> {
     for (flag, given) in [("--name", global.name.is_some()), ("--namespace", global.namespace.is_some())] {
         if given {
             return Err(CommandError::usage(format!("{flag} cannot be used with --config"))
@@ -254,7 +270,7 @@ fn from_file(
         wrong(format!("{shown} is no usable configuration: {}", render::tally(&found)))
     })?;
     override_by(&mut config, global);
-    if args.observe {
+    if mode == Mode::Observe {
         config.sources.iter_mut().for_each(|source| source.mode = Mode::Observe);
     }
     Ok(config)

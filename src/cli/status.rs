@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::args::{Global, OverviewArgs, OverviewOutput};
@@ -199,7 +198,7 @@ fn form(view: &View) -> Value {
     let mut form = json!({
         "apiVersion": VERSION,
         "kind": "Status",
-        "at": Timestamp::now(),
+        "at": view.at,
         "sources": view.sources,
         "rollout": view.rollout,
     });

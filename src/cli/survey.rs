@@ -14,7 +14,7 @@ use crate::engine::{Book, Live, Owner, PAUSED, Paused, Queued, Reconcile, Reject
 use crate::health;
 use crate::object::ObjectId;
 use crate::report::{
-    Named, ObjectStatus, Phase, QueueStatus, RollStatus, RolloutStatus, Share, SourceStatus,
+    self, Named, ObjectStatus, Phase, QueueStatus, RollStatus, RolloutStatus, Share, SourceStatus,
 };
 
 /// One source, and what its parent says.
@@ -43,7 +43,7 @@ pub(super) async fn survey(desk: &Desk) -> Result<View, CommandError> {
     let objects: Vec<ObjectStatus> = objects.collect();
     let sources = told.iter().map(|source| source_status(source, &book, &objects)).collect();
     let rollout = rollout(&told, &book, &members);
-    Ok(View { process: None, sources, rollout, objects })
+    Ok(View { at: Timestamp::now(), process: None, sources, rollout, objects })
 }
 
 impl Told {
@@ -92,15 +92,18 @@ fn source_status(source: &Told, book: &Book, objects: &[ObjectStatus]) -> Source
         *counts.entry(object.phase).or_default() += 1;
     }
     let brought: BTreeSet<&str> = ours().filter_map(|object| object.revision.as_deref()).collect();
-    let commits = book.commits.iter().filter(|commit| commit.applyset == source.applyset);
-    // Which one is the newest only the order tells in which they came.
-    let newest = commits.map(|commit| commit.revision.to_string()).rfind(|text| brought.contains(&**text));
     let only = || brought.first().filter(|_| brought.len() == 1).map(|text| (*text).to_owned());
     let paused = source.parent.annotations.get(PAUSED).and_then(|text| Paused::parse(text));
     SourceStatus {
         name: source.name.clone(),
         place: daemon::place(&source.parent).unwrap_or_default().to_owned(),
-        revision: newest.or_else(only),
+        revision: told_revision(source, book, &brought).or_else(only),
+        author: None,
+        subject: None,
+        since: None,
+        looked: None,
+        changes: Vec::new(),
+        drift_repaired: 0,
         // Nobody knows.
         complete: false,
         incomplete: source.unread.clone(),
@@ -111,6 +114,15 @@ fn source_status(source: &Told, book: &Book, objects: &[ObjectStatus]) -> Source
         unlisted: daemon::unlisted(&source.parent),
         ..SourceStatus::default()
     }
+}
+
+/// The revision that the daemon last told of, whole where any object or commit that is known has it.
+fn told_revision(source: &Told, book: &Book, brought: &BTreeSet<&str>) -> Option<String> {
+    let line = source.parent.data.get(report::STATUS)?;
+    let short = line.split([' ', ':']).next().filter(|word| word.chars().all(|c| c.is_ascii_hexdigit()))?;
+    let commits = book.commits.iter().map(|commit| commit.revision.to_string());
+    let mut known = brought.iter().map(|text| (*text).to_owned()).chain(commits);
+    Some(known.find(|text| text.starts_with(short)).unwrap_or_else(|| short.to_owned()))
 }
 
 fn object(source: &Told, book: &Book, id: &ObjectId, live: &Live) -> ObjectStatus {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use serde::Deserialize;
 
 use super::socket::{Socket, Unanswered};
@@ -14,6 +15,8 @@ use super::object_name::ObjectName;
 /// Where things stand.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct View {
+    /// When this was true.
+    pub(super) at: Timestamp,
     /// The process that tells; none where it was read from the cluster alone.
     pub(super) process: Option<ProcessStatus>,
     /// The sources.
@@ -41,8 +44,8 @@ impl View {
             let list: Objects = socket.read(&format!("/v1/objects?phase={phase}")).await?;
             objects.extend(list.items);
         }
-        let process = Some(status.process);
-        Ok(Self { process, sources: status.sources, rollout: status.rollout, objects })
+        let (at, process) = (status.at, Some(status.process));
+        Ok(Self { at, process, sources: status.sources, rollout: status.rollout, objects })
     }
 
     /// Whether nobody need look at it.

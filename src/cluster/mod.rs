@@ -8,6 +8,7 @@
 //! engine's.
 
 mod absent;
+mod access;
 mod backoff;
 mod budget;
 mod call;
@@ -41,6 +42,7 @@ mod watch;
 mod wire;
 mod write;
 
+pub use access::Access;
 pub use budget::BudgetObject;
 pub use call::Cluster;
 pub use config_key::ConfigKey;

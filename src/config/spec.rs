@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize};
 
+use super::notify::NotifySpec;
 use super::serve::ServeSpec;
 use super::{
     CustomSources, Duration, Environment, GitUrl, Location, Mode, Name, Pause, SourceConfig, TreePath,
@@ -283,6 +284,8 @@ pub(super) struct ConfigurationDocument {
     pub(super) leases: UseLeases,
     #[serde(default)]
     pub(super) custom_sources: CustomSources,
+    #[serde(default)]
+    pub(super) notify: Vec<NotifySpec>,
     #[serde(default)]
     pub(super) serve: ServeSpec,
 }

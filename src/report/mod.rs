@@ -25,7 +25,7 @@ pub use conditions::{Standing, is_ready, source_conditions};
 pub use metrics::{Ended, MEDIA_TYPE, Metrics, Process};
 pub use notice::{Draft, Happening, Notice, Notices, Recorder, Regarding};
 pub use phase::{PHASES, Phase};
-pub use stand::Stand;
+pub use stand::{STATUS, Stand};
 pub use status::{
     Beside, CommitStatus, Filter, Named, ObjectStatus, ProcessStatus, QueueStatus, RollStatus, RolloutStatus,
     Share, SourceStatus, SourceTimes, Status, VERSION, object_of, objects, status, unwell,

@@ -13,7 +13,7 @@ const NAMED: usize = 20;
 const LONGEST: usize = 300;
 
 /// The key of [`Stand::line`] in the ConfigMap's data.
-const STATUS: &str = "status";
+pub const STATUS: &str = "status";
 
 /// The key of [`Stand::open`] in the ConfigMap's data.
 const OPEN: &str = "not-as-wanted";

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use super::PlaceArgs;
 use super::rollout::object_or_source;
 use crate::cli::ObjectName;
 
@@ -45,4 +46,53 @@ pub enum OverviewOutput {
     Wide,
     /// The answer of the daemon, schema status.rhumb.dev/v1
     Json,
+}
+
+/// Which sources, for commands that ask what is in them.
+#[derive(Clone, Debug, Args)]
+pub struct SourcesArgs {
+    /// Directory, git repository on this host, or git URL
+    #[arg(value_name = "SOURCE", required_unless_present = "config")]
+    pub source: Option<String>,
+    /// Configuration file with any number of sources
+    #[arg(long, short, value_name = "FILE", conflicts_with_all = ["source", "reference", "path", "adopt", "blast_radius"])]
+    pub config: Option<PathBuf>,
+    /// Where in it.
+    #[command(flatten)]
+    pub place: PlaceArgs,
+}
+
+/// `rhumb check`.
+#[derive(Debug, Args)]
+pub struct CheckArgs {
+    /// What is to be followed.
+    #[command(flatten)]
+    pub sources: SourcesArgs,
+    /// Form of the output: text or json
+    #[arg(long, short, value_name = "FORM", value_enum, default_value_t, hide_possible_values = true)]
+    pub output: CheckOutput,
+}
+
+/// Form of what was checked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum CheckOutput {
+    /// A line for each finding, and the roles that are missing
+    #[default]
+    Text,
+    /// The same as JSON, schema check.rhumb.dev/v1
+    Json,
+}
+
+/// `rhumb rbac`.
+#[derive(Debug, Args)]
+pub struct RbacArgs {
+    /// What is to be followed.
+    #[command(flatten)]
+    pub sources: SourcesArgs,
+    /// Bind the roles to this user
+    #[arg(long, value_name = "NAME", conflicts_with = "service_account")]
+    pub user: Option<String>,
+    /// Bind the roles to this service account
+    #[arg(long, value_name = "NAMESPACE/NAME")]
+    pub service_account: Option<String>,
 }

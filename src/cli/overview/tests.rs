@@ -27,6 +27,12 @@ fn source(name: &str, objects: &[(Phase, usize)]) -> SourceStatus {
         name: name.to_owned(),
         place: format!("https://git.example.org/{name}.git"),
         revision: Some("0123456789abcdef0123456789abcdef01234567".to_owned()),
+        author: None,
+        subject: None,
+        since: Some("2030-01-02T03:03:05Z".parse().unwrap()),
+        looked: None,
+        changes: Vec::new(),
+        drift_repaired: 0,
         complete: true,
         healthy: true,
         objects: objects.iter().copied().collect::<BTreeMap<_, _>>(),
@@ -63,6 +69,7 @@ fn troubled() -> View {
         reason: "1 of 1 workloads are rolling".to_owned(),
     };
     View {
+        at: "2030-01-02T03:04:05Z".parse().unwrap(),
         process: Some(ProcessStatus {
             version: "9.9.9".to_owned(),
             since: "2030-01-02T03:04:05Z".parse().unwrap(),
@@ -95,11 +102,11 @@ fn troubled() -> View {
 fn an_overview_says_what_rolls_what_waits_and_what_is_wrong() {
     let text = Overview::of(&troubled(), Detail::Short).text(Palette::Plain);
     let expected = "\
-SOURCE  REVISION      OBJECTS  STATE
-shop    0123456789ab       21  1 progressing, 1 rolling, 1 waiting, 1 refused
-                               not read whole: env.yaml is not understood
-                               2 deletions wait for a person: `rhumb prune list --name shop`
-ops     0123456789ab        4  healthy
+SOURCE  REVISION      AGE  OBJECTS  STATE
+shop    0123456789ab  1m        21  1 progressing, 1 rolling, 1 waiting, 1 refused
+                                    not read whole: env.yaml is not understood
+                                    2 deletions wait for a person: `rhumb prune list --name shop`
+ops     0123456789ab  1m         4  healthy
 
 rollout budget: 1 of 3 workloads (now at most 1), 1 of 10 pods unavailable
 rhumb 9.9.9 since 2030-01-02 03:04:05 UTC; next resync 04:04:05 UTC

@@ -1,0 +1,334 @@
+//! `rhumb check`: whether all is there that rhumb needs.
+
+use std::collections::BTreeSet;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::Command;
+
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use serde_json::json;
+
+use super::args::{CheckArgs, CheckOutput, Global};
+use super::rbac::{self, Bound};
+use super::rights::Rights;
+use super::{CommandError, Exit, Terminal, session, settings};
+use crate::cluster::{Access, Cluster, Kinds, Lookup};
+use crate::config::Config;
+use crate::manifest::{self, Scopes};
+use crate::object::GroupKind;
+use crate::render::{Palette, Style};
+
+/// The form of the JSON.
+const FORM: &str = "check.rhumb.dev/v1";
+
+/// The oldest git whose answers are understood.
+const GIT: (u32, u32) = (2, 39);
+
+/// The oldest Kubernetes with aggregated discovery.
+const KUBERNETES: (u32, u32) = (1, 27);
+
+/// Questions to the server at a time.
+const CONCURRENCY: usize = 8;
+
+/// How something is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Level {
+    Ok,
+    Warning,
+    Missing,
+}
+
+/// One thing that was looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Finding {
+    level: Level,
+    text: String,
+}
+
+impl Finding {
+    fn new(level: Level, text: impl Into<String>) -> Self {
+        Self { level, text: super::overview::clean(&text.into()) }
+    }
+
+    fn word(&self) -> &'static str {
+        match self.level {
+            Level::Ok => "ok",
+            Level::Warning => "warning",
+            Level::Missing => "missing",
+        }
+    }
+
+    fn line(&self, palette: Palette) -> String {
+        let style = match self.level {
+            Level::Ok => Style::Added,
+            Level::Warning => Style::Warning,
+            Level::Missing => Style::Error,
+        };
+        let word = format!("{:<8}", self.word());
+        format!("{}{}\n", palette.paint(style, &word), self.text)
+    }
+}
+
+/// All that was found.
+#[derive(Debug, Default)]
+struct Report {
+    findings: Vec<Finding>,
+    denied: Vec<(Access, &'static str)>,
+    /// What grants what is missing.
+    roles: String,
+}
+
+impl Report {
+    fn tell(&mut self, level: Level, text: impl Into<String>) {
+        self.findings.push(Finding::new(level, text));
+    }
+
+    /// What failed, or what was found.
+    fn tried<T>(&mut self, tried: Result<T, CommandError>, what: &str) -> Option<T> {
+        tried.map_err(|error| self.tell(Level::Missing, format!("{what}: {error}"))).ok()
+    }
+
+    fn is_whole(&self) -> bool {
+        self.findings.iter().all(|finding| finding.level != Level::Missing)
+    }
+}
+
+/// Carries the command out. Writes nothing to the cluster.
+pub(super) fn carry_out(
+    args: &CheckArgs,
+    global: &Global,
+    terminal: &Terminal,
+) -> Result<Exit, CommandError> {
+    let config = settings::named(global, &args.sources, terminal)?;
+    let mut report = Report::default();
+    for source in &config.sources {
+        report.tell(Level::Ok, format!("source {} is configured", source.name));
+    }
+    git(&mut report);
+    secret_files(&config, &mut report);
+    session::runtime()?.block_on(in_cluster(&config, &mut report));
+    match args.output {
+        CheckOutput::Text => {
+            for finding in &report.findings {
+                terminal.print(&finding.line(terminal.palette()))?;
+            }
+            if !report.roles.is_empty() {
+                terminal.print(&format!("# Grants what is missing:\n{}", report.roles))?;
+            }
+        }
+        CheckOutput::Json => terminal.print(&format!("{}\n", form(&report)))?,
+    }
+    Ok(if report.is_whole() { Exit::Done } else { Exit::Differs })
+}
+
+fn form(report: &Report) -> serde_json::Value {
+    let findings = report.findings.iter();
+    let findings: Vec<_> =
+        findings.map(|finding| json!({"level": finding.word(), "message": finding.text})).collect();
+    let denied = report.denied.iter().map(|(access, why)| match access {
+        Access::Path { verb, path } => json!({"verb": verb, "path": path, "reason": why}),
+        Access::Objects { verb, group, resource, namespace, name } => json!({
+            "verb": verb, "group": group, "resource": resource, "namespace": namespace, "name": name, "reason": why,
+        }),
+    });
+    json!({
+        "apiVersion": FORM,
+        "kind": "Check",
+        "ok": report.is_whole(),
+        "findings": findings,
+        "denied": denied.collect::<Vec<_>>(),
+        "roles": report.roles,
+    })
+}
+
+fn git(report: &mut Report) {
+    let said = Command::new("git").arg("--version").output().ok().filter(|said| said.status.success());
+    let text = said.map(|said| String::from_utf8_lossy(&said.stdout).trim().to_owned());
+    match text.as_deref().map(|text| (text, version(text))) {
+        Some((text, Some(version))) if version >= GIT => report.tell(Level::Ok, text),
+        Some((text, _)) => report.tell(Level::Missing, format!("{text}: git 2.39 or newer is needed")),
+        None => report.tell(Level::Missing, "git is not in the PATH: it fetches from remote repositories"),
+    }
+}
+
+/// The first two numbers in a text, as `v1.36.4` has them.
+fn version(text: &str) -> Option<(u32, u32)> {
+    let start = text.find(|c: char| c.is_ascii_digit())?;
+    let mut numbers = text[start..].split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
+    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
+}
+
+/// Files with keys and tokens that others may read.
+fn secret_files(config: &Config, report: &mut Report) {
+    let mut files: Vec<_> = config.connection.kubeconfig.clone().into_iter().collect();
+    let folder = settings::credentials_directory();
+    let listed = folder.and_then(|folder| std::fs::read_dir(folder).ok()).into_iter().flatten().flatten();
+    let secret = |name: &str| name.starts_with("ssh-key") || name.starts_with("git-credentials");
+    files.extend(
+        listed.filter(|entry| secret(&entry.file_name().to_string_lossy())).map(|entry| entry.path()),
+    );
+    for file in files {
+        match std::fs::metadata(&file) {
+            // The last three bits are everybody's.
+            Ok(found) if found.permissions().mode().is_multiple_of(8) => {}
+            Ok(found) => {
+                let mode = found.permissions().mode() & 0o777;
+                let text = format!("{}: everybody may use it (mode {mode:04o})", file.display());
+                report.tell(Level::Warning, text);
+            }
+            Err(error) => {
+                report.tell(Level::Missing, format!("{}: {}", file.display(), super::exit::plain(&error)));
+            }
+        }
+    }
+}
+
+async fn in_cluster(config: &Config, report: &mut Report) {
+    let Some(cluster) = report.tried(session::connect(config).await, "the cluster") else { return };
+    let answered = cluster.server_version().await.map_err(CommandError::from);
+    let Some(told) = report.tried(answered, "the API server") else { return };
+    if version(&told).is_some_and(|version| version >= KUBERNETES) {
+        report.tell(
+            Level::Ok,
+            format!("the API server answers: Kubernetes {told}, context {}", cluster.context()),
+        );
+    } else {
+        report.tell(Level::Missing, format!("Kubernetes {told}: 1.27 or newer is needed"));
+    }
+    let Some(kinds) = report.tried(cluster.discover().await.map_err(CommandError::from), "discovery") else {
+        return;
+    };
+    match kinds.unknown_groups() {
+        silent if silent.is_empty() => {
+            report.tell(Level::Ok, format!("it serves {} kinds", kinds.scopes().count()));
+        }
+        silent => {
+            let groups: Vec<&str> = silent.into_iter().collect();
+            let text = format!("the servers of these API groups do not answer: {}", groups.join(", "));
+            report.tell(Level::Warning, text);
+        }
+    }
+    if let Some(folder) = report.tried(session::state(config, &cluster).await, "the state directory") {
+        writable(&folder, report);
+    }
+    if let Some(rights) = rights(config, &kinds, report).await {
+        let asked = permissions(&cluster, &rights, config, report).await;
+        report.tried(asked, "the rights");
+    }
+}
+
+/// Whether caches can be kept.
+fn writable(folder: &Path, report: &mut Report) {
+    let tried = std::fs::create_dir_all(folder).and_then(|()| tempfile::tempfile_in(folder));
+    match tried {
+        Ok(_) => report.tell(Level::Ok, format!("state directory {} can be written", folder.display())),
+        Err(error) => {
+            let why = super::exit::plain(&error);
+            report.tell(Level::Missing, format!("state directory {}: {why}", folder.display()));
+        }
+    }
+}
+
+async fn rights(config: &Config, kinds: &Kinds, report: &mut Report) -> Option<Rights> {
+    let mut rights = Rights::of_rhumb(&config.namespace);
+    let mut scopes = Scopes::builtin();
+    for (kind, scope) in kinds.scopes() {
+        let scope = match scope {
+            crate::cluster::Scope::Cluster => manifest::Scope::Cluster,
+            crate::cluster::Scope::Namespaced => manifest::Scope::Namespaced,
+        };
+        scopes.insert(kind.clone(), scope);
+    }
+    let plural = |kind: &GroupKind| match kinds.preferred(kind) {
+        Lookup::Served(kind) => Some(kind.plural.to_string()),
+        Lookup::Unserved { .. } | Lookup::Unknown => None,
+    };
+    let read = rbac::read(config, scopes).await;
+    for (source, held) in report.tried(read, "the sources")? {
+        let kinds: BTreeSet<_> = held.objects.iter().map(|object| object.id.group_kind()).collect();
+        let text = format!("source {}: {} objects of {} kinds", source.name, held.objects.len(), kinds.len());
+        report.tell(Level::Ok, text);
+        if !held.complete {
+            let text = format!("source {}: not all files are understood: `rhumb validate`", source.name);
+            report.tell(Level::Missing, text);
+        }
+        rights.add_source(&config.namespace, &held.objects, &plural);
+    }
+    Some(rights)
+}
+
+async fn permissions(
+    cluster: &Cluster,
+    rights: &Rights,
+    config: &Config,
+    report: &mut Report,
+) -> Result<(), CommandError> {
+    let questions = rights.questions();
+    let count = questions.len();
+    let ask = |(access, why): (Access, &'static str)| async move {
+        let allowed = cluster.may(&access).await?;
+        Ok::<_, CommandError>((!allowed).then_some((access, why)))
+    };
+    let answers: Vec<_> = stream::iter(questions).map(ask).buffered(CONCURRENCY).try_collect().await?;
+    let denied: Vec<(Access, &'static str)> = answers.into_iter().flatten().collect();
+    if denied.is_empty() {
+        report.tell(Level::Ok, format!("all {count} rights that these sources need are granted"));
+        return Ok(());
+    }
+    for (access, why) in &denied {
+        report.tell(Level::Missing, format!("the right to {}: {why}", words(access)));
+    }
+    let lacking = rights.lacking(&denied.iter().map(|(access, _)| access.clone()).collect());
+    // An old server does not tell who asks.
+    let bound = cluster.user().await.ok().map(|user| Bound::of(&user));
+    // Under a name of its own: applied, it takes nothing away that is there.
+    let name = format!("{}-missing", rbac::role_name(config));
+    report.roles = rbac::documents(&lacking, &name, bound.as_ref());
+    report.denied = denied;
+    Ok(())
+}
+
+/// As `list secrets in all namespaces`.
+fn words(access: &Access) -> String {
+    match access {
+        Access::Path { verb, path } => format!("{verb} {path}"),
+        Access::Objects { verb, group, resource, namespace, name } => {
+            let group = if group.is_empty() { String::new() } else { format!(".{group}") };
+            let name = name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
+            let place = namespace
+                .as_ref()
+                .map_or("in the whole cluster".to_owned(), |name| format!("in namespace {name}"));
+            format!("{verb} {resource}{group}{name} {place}")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_the_first_numbers() {
+        fn check(text: &str, expected: Option<(u32, u32)>) {
+            assert_eq!(version(text), expected, "{text}");
+        }
+        check("git version 2.39.5 (Apple Git-154)", Some((2, 39)));
+        check("v1.36.4", Some((1, 36)));
+        check("v1.27+", Some((1, 27)));
+        check("git", None);
+    }
+
+    #[test]
+    fn a_right_is_told_in_words() {
+        let access = Access::Objects {
+            verb: "create".to_owned(),
+            group: "apps".to_owned(),
+            resource: "deployments".to_owned(),
+            namespace: Some("shop".to_owned()),
+            name: None,
+        };
+        assert_eq!(words(&access), "create deployments.apps in namespace shop");
+        let access = Access::Path { verb: "get".to_owned(), path: "/healthz".to_owned() };
+        assert_eq!(words(&access), "get /healthz");
+    }
+}

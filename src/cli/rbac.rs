@@ -1,0 +1,188 @@
+//! `rhumb rbac`: the least roles for what sources hold.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::args::{Global, RbacArgs};
+use super::rights::{Place, Rights, Subject};
+use super::{CommandError, Exit, Terminal, session, settings};
+use crate::change::yaml;
+use crate::config::{Config, Location, SourceConfig};
+use crate::daemon::{Files, Held, held};
+use crate::manifest::Scopes;
+use crate::object::Class;
+use crate::source::{self, Source, read_disk};
+
+const GROUP: &str = "rbac.authorization.k8s.io";
+const VERSION: &str = "rbac.authorization.k8s.io/v1";
+
+/// Who gets the roles.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Bound {
+    /// A user.
+    User(String),
+    /// A service account of a namespace.
+    ServiceAccount(String, String),
+}
+
+impl Bound {
+    /// Whoever the server knows by this name.
+    pub(super) fn of(user: &str) -> Self {
+        let account = user.strip_prefix("system:serviceaccount:").and_then(|rest| rest.split_once(':'));
+        account.map_or_else(
+            || Self::User(user.to_owned()),
+            |(namespace, name)| Self::ServiceAccount(namespace.to_owned(), name.to_owned()),
+        )
+    }
+
+    fn subject(&self) -> Value {
+        match self {
+            Self::User(name) => json!({"kind": "User", "name": name, "apiGroup": GROUP}),
+            Self::ServiceAccount(namespace, name) => {
+                json!({"kind": "ServiceAccount", "name": name, "namespace": namespace})
+            }
+        }
+    }
+}
+
+/// Carries the command out. Asks no API server.
+pub(super) fn carry_out(args: &RbacArgs, global: &Global, terminal: &Terminal) -> Result<Exit, CommandError> {
+    let config = settings::named(global, &args.sources, terminal)?;
+    let bound = match (&args.user, &args.service_account) {
+        (Some(user), _) => Some(Bound::User(user.clone())),
+        (None, Some(account)) => {
+            let (namespace, name) = account.split_once('/').ok_or_else(|| {
+                CommandError::usage(format!("{account} is no service account, as rhumb-system/rhumb"))
+            })?;
+            Some(Bound::ServiceAccount(namespace.to_owned(), name.to_owned()))
+        }
+        (None, None) => None,
+    };
+    let rights = session::runtime()?.block_on(async {
+        let mut rights = Rights::of_rhumb(&config.namespace);
+        for (source, held) in read(&config, Scopes::builtin()).await? {
+            if !held.complete {
+                let message = format!("source {}: not all files are understood", source.name);
+                return Err(CommandError::new(Class::Source, message)
+                    .hint("what they hold would be missing; `rhumb validate` says what is wrong"));
+            }
+            rights.add_source(&config.namespace, &held.objects, &|_| None);
+        }
+        Ok(rights)
+    })?;
+    let name = role_name(&config);
+    let whose = match &config.sources[..] {
+        [source] => format!("source {}", source.name),
+        _ => "these sources".to_owned(),
+    };
+    terminal.print(&format!("# The least roles for {whose}. They change with what is held.\n"))?;
+    let beside: Vec<&str> =
+        rights.namespaces.iter().filter(|name| **name != config.namespace).map(String::as_str).collect();
+    if !beside.is_empty() {
+        terminal.print(&format!("# These namespaces must be there before: {}\n", beside.join(", ")))?;
+    }
+    let mut text = namespace(&config.namespace);
+    text += &documents(&rights, &name, bound.as_ref());
+    terminal.print(&text)?;
+    Ok(Exit::Done)
+}
+
+/// What the roles of these sources are called.
+pub(super) fn role_name(config: &Config) -> String {
+    match &config.sources[..] {
+        [source] => format!("rhumb-{}", source.name),
+        _ => "rhumb".to_owned(),
+    }
+}
+
+/// Reads what the sources of a configuration hold.
+pub(super) async fn read(
+    config: &Config,
+    scopes: Scopes,
+) -> Result<Vec<(&SourceConfig, Held)>, CommandError> {
+    // A clone of a remote repository is of no use later.
+    let folder = tempfile::tempdir().map_err(|error| {
+        CommandError::new(
+            Class::Internal,
+            format!("no directory can be made: {}", super::exit::plain(&error)),
+        )
+    })?;
+    let mut all = Vec::new();
+    for source in &config.sources {
+        let files = files(source, folder.path())?;
+        all.push((source, held(files, &source.namespace, scopes.clone()).await?));
+    }
+    Ok(all)
+}
+
+fn files(config: &SourceConfig, folder: &Path) -> Result<Files, CommandError> {
+    Ok(match &config.location {
+        Location::Directory(path) => Files::Once(read_disk(path)?.into()),
+        location @ Location::Git { .. } => {
+            let location = source::Location::from(location);
+            Files::Followed(Source::open(&config.name, &location, &folder.join(&config.name))?)
+        }
+    })
+}
+
+fn namespace(name: &str) -> String {
+    document(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}))
+}
+
+fn document(object: &Value) -> String {
+    format!("---\n{}", yaml(object))
+}
+
+/// The roles with these rights, and their bindings.
+pub(super) fn documents(rights: &Rights, name: &str, bound: Option<&Bound>) -> String {
+    let mut places: BTreeMap<&Place, Vec<(&Subject, BTreeSet<&str>)>> = BTreeMap::new();
+    for ((place, subject), verbs) in &rights.all {
+        places.entry(place).or_default().push((subject, verbs.keys().map(String::as_str).collect()));
+    }
+    let mut text = String::new();
+    for (place, subjects) in places {
+        let (kind, metadata) = match place {
+            Place::Cluster => ("ClusterRole", json!({"name": name})),
+            Place::Namespace(namespace) => ("Role", json!({"name": name, "namespace": namespace})),
+        };
+        let role =
+            json!({"apiVersion": VERSION, "kind": kind, "metadata": metadata, "rules": rules(&subjects)});
+        text += &document(&role);
+        if let Some(bound) = bound {
+            text += &document(&json!({
+                "apiVersion": VERSION,
+                "kind": format!("{kind}Binding"),
+                "metadata": metadata,
+                "roleRef": {"apiGroup": GROUP, "kind": kind, "name": name},
+                "subjects": [bound.subject()],
+            }));
+        }
+    }
+    text
+}
+
+/// One rule for all resources of a group with the same verbs.
+fn rules(subjects: &[(&Subject, BTreeSet<&str>)]) -> Vec<Value> {
+    type Of<'a> = (&'a str, Option<&'a BTreeSet<String>>, &'a BTreeSet<&'a str>);
+    let mut objects: BTreeMap<Of<'_>, BTreeSet<&str>> = BTreeMap::new();
+    let mut paths: BTreeMap<&BTreeSet<&str>, BTreeSet<&str>> = BTreeMap::new();
+    for (subject, verbs) in subjects {
+        match subject {
+            Subject::Objects { group, resource, names } => {
+                objects.entry((group, names.as_ref(), verbs)).or_default().insert(resource);
+            }
+            Subject::Path(path) => drop(paths.entry(verbs).or_default().insert(path)),
+        }
+    }
+    let objects = objects.into_iter().map(|((group, names, verbs), resources)| {
+        let mut rule = json!({"apiGroups": [group], "resources": resources, "verbs": verbs});
+        if let Some(names) = names {
+            rule["resourceNames"] = json!(names);
+        }
+        rule
+    });
+    let paths = paths.into_iter().map(|(verbs, paths)| json!({"nonResourceURLs": paths, "verbs": verbs}));
+    objects.chain(paths).collect()
+}

@@ -1,0 +1,311 @@
+//! The rights that a reconciler needs for what its sources hold, and no others.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use crate::cluster::Access;
+use crate::engine::{KEY_SECRET, is_workload, restarts_on_change};
+use crate::object::{GroupKind, Object, at, text_at};
+
+const RBAC: &str = "rbac.authorization.k8s.io";
+const STEPS: &str = "rhumb.dev/steps";
+
+/// What is asked of the objects of a source, one by one.
+const OBJECTS: [&str; 4] = ["get", "create", "patch", "delete"];
+/// What is asked of a kind, in all namespaces at once.
+const KIND: [&str; 2] = ["list", "watch"];
+
+/// What is asked of Events.
+const TOLD: [&str; 2] = ["create", "patch"];
+const EVENTS: &str = "what happens is told as Events";
+
+/// Events on cluster-scoped objects are in this namespace.
+const HOME: &str = "default";
+
+/// Where a right holds.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Place {
+    /// In the whole cluster.
+    Cluster,
+    /// In one namespace.
+    Namespace(String),
+}
+
+/// What a right is about.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Subject {
+    /// Objects.
+    Objects {
+        /// API group.
+        group: String,
+        /// As `deployments`, or `pods/eviction`.
+        resource: String,
+        /// These alone; none for all.
+        names: Option<BTreeSet<String>>,
+    },
+    /// A path of the server.
+    Path(String),
+}
+
+/// All rights, each with the verbs of it, and what they are for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Rights {
+    pub(super) all: BTreeMap<(Place, Subject), BTreeMap<String, &'static str>>,
+    /// Namespaces of objects, which must be there before a Role can be.
+    pub(super) namespaces: BTreeSet<String>,
+}
+
+/// The name of a kind in URLs, as the server tells it.
+pub(super) type Plural<'a> = &'a dyn Fn(&GroupKind) -> Option<String>;
+
+impl Rights {
+    /// What the reconciler itself needs.
+    pub(super) fn of_rhumb(system: &str) -> Self {
+        let mut rights = Self::default();
+        let here = || Place::Namespace(system.to_owned());
+        let own = "the sources' parents and the rollout budget";
+        let verbs = ["get", "list", "watch", "create", "patch"];
+        rights.add(here(), objects("", "configmaps"), &verbs, own);
+        rights.add(here(), objects("", "events"), &TOLD, EVENTS);
+        let names = Some(["kube-system".to_owned()].into());
+        let identity = Subject::Objects { group: String::new(), resource: "namespaces".to_owned(), names };
+        rights.add(Place::Cluster, identity, &["get"], "its uid names the cluster");
+        rights
+    }
+
+    /// Adds what a source needs.
+    pub(super) fn add_source(&mut self, system: &str, held: &[Object], plural: Plural<'_>) {
+        let own = own_plurals(held);
+        let plural = |kind: &GroupKind| {
+            own.get(kind).cloned().or_else(|| plural(kind)).unwrap_or_else(|| guess(&kind.kind))
+        };
+        for object in held {
+            self.add_object(object, &plural(&object.id.group_kind()));
+            if is_workload(&object.id) {
+                self.add_workload(system, object);
+            }
+            self.add_granted(object);
+        }
+        if held.iter().any(|object| object.id.kind() == "Secret") {
+            self.add_key(system);
+        }
+        if held.iter().any(|object| !is_builtin(object.id.group())) {
+            let proof = "the proof that a kind is gone, without which nothing is pruned";
+            self.add(
+                Place::Cluster,
+                objects("apiextensions.k8s.io", "customresourcedefinitions"),
+                &["list"],
+                proof,
+            );
+            self.add(Place::Cluster, objects("apiregistration.k8s.io", "apiservices"), &["list"], proof);
+        }
+    }
+
+    fn add(&mut self, place: Place, subject: Subject, verbs: &[&str], why: &'static str) {
+        let known = self.all.entry((place, subject)).or_default();
+        for verb in verbs {
+            known.entry((*verb).to_owned()).or_insert(why);
+        }
+    }
+
+    fn add_object(&mut self, object: &Object, resource: &str) {
+        let subject = || objects(object.id.group(), resource);
+        self.add(Place::Cluster, subject(), &KIND, "objects of this kind are watched in all namespaces");
+        let place = self.place(object);
+        self.add(place, subject(), &OBJECTS, "objects of this kind are in the source");
+        let home = object.id.namespace().unwrap_or(HOME).to_owned();
+        self.add(Place::Namespace(home), objects("", "events"), &TOLD, EVENTS);
+    }
+
+    fn place(&mut self, object: &Object) -> Place {
+        let Some(namespace) = object.id.namespace() else { return Place::Cluster };
+        self.namespaces.insert(namespace.to_owned());
+        Place::Namespace(namespace.to_owned())
+    }
+
+    fn add_workload(&mut self, system: &str, object: &Object) {
+        let place = self.place(object);
+        let pods = "its pods tell how a rollout goes";
+        self.add(place.clone(), objects("", "pods"), &KIND, pods);
+        self.add(place.clone(), objects("", "events"), &KIND, "Events tell why pods cannot be created");
+        match object.id.kind() {
+            "Deployment" => self.add(place.clone(), objects("apps", "replicasets"), &KIND, pods),
+            kind => {
+                self.add(place.clone(), objects("apps", "controllerrevisions"), &KIND, pods);
+                if kind == "StatefulSet" {
+                    let stuck = "a pod that would hold up a StatefulSet for ever is deleted";
+                    self.add(place.clone(), objects("", "pods"), &["delete"], stuck);
+                }
+            }
+        }
+        if object.id.kind() != "DaemonSet" {
+            let ceded = "replicas that an autoscaler owns are left to it";
+            self.add(Place::Cluster, objects("autoscaling", "horizontalpodautoscalers"), &KIND, ceded);
+        }
+        let steps = !text_at(&object.body, &["metadata", "annotations", STEPS]).is_empty();
+        if steps && object.id.kind() == "DaemonSet" {
+            self.add(Place::Cluster, objects("", "nodes"), &KIND, "steps go node by node");
+            self.add(place.clone(), objects("", "pods/eviction"), &["create"], "steps evict pods");
+        }
+        if restarts_on_change(&object.body) {
+            for resource in ["configmaps", "secrets"] {
+                let why = "workloads are restarted when these change";
+                self.add(place.clone(), objects("", resource), &["get", "list", "watch"], why);
+            }
+            self.add_key(system);
+        }
+    }
+
+    fn add_key(&mut self, system: &str) {
+        let here = || Place::Namespace(system.to_owned());
+        let names = Some([KEY_SECRET.to_owned()].into());
+        let key = Subject::Objects { group: String::new(), resource: "secrets".to_owned(), names };
+        let why = "the key for hashes of Secrets";
+        self.add(here(), key, &["get"], why);
+        // A name is not known to the server when something is created.
+        self.add(here(), objects("", "secrets"), &["create"], why);
+    }
+
+    /// Whoever writes roles must have the rights in them; whoever binds them, the right to.
+    fn add_granted(&mut self, object: &Object) {
+        if object.id.group() != RBAC {
+            return;
+        }
+        let place = self.place(object);
+        match object.id.kind() {
+            "Role" | "ClusterRole" if at(&object.body, &["aggregationRule"]).is_some() => {
+                let why = "a ClusterRole of the source gathers the rights of others";
+                self.add(place, named("clusterroles", object.id.name()), &["escalate"], why);
+            }
+            "Role" | "ClusterRole" => {
+                let rules = at(&object.body, &["rules"]).and_then(Value::as_array);
+                for rule in rules.into_iter().flatten() {
+                    self.add_rule(&place, rule);
+                }
+            }
+            "RoleBinding" | "ClusterRoleBinding" => {
+                let text = |key| text_at(&object.body, &["roleRef", key]);
+                let resource = if text("kind") == "Role" { "roles" } else { "clusterroles" };
+                let why = "a binding of the source refers to it";
+                self.add(place, named(resource, text("name")), &["bind"], why);
+            }
+            _ => {}
+        }
+    }
+
+    fn add_rule(&mut self, place: &Place, rule: &Value) {
+        let texts = |key: &str| -> Vec<String> {
+            let all = at(rule, &[key]).and_then(Value::as_array).into_iter().flatten();
+            all.filter_map(Value::as_str).map(str::to_owned).collect()
+        };
+        let verbs = texts("verbs");
+        let verbs: Vec<&str> = verbs.iter().map(String::as_str).collect();
+        let why = "a role of the source grants it, and only who has a right may grant it";
+        let names: BTreeSet<String> = texts("resourceNames").into_iter().collect();
+        for group in texts("apiGroups") {
+            for resource in texts("resources") {
+                let names = (!names.is_empty()).then(|| names.clone());
+                let subject = Subject::Objects { group: group.clone(), resource, names };
+                self.add(place.clone(), subject, &verbs, why);
+            }
+        }
+        for path in texts("nonResourceURLs") {
+            self.add(Place::Cluster, Subject::Path(path), &verbs, why);
+        }
+    }
+
+    /// Each right as a question, with what it is for.
+    pub(super) fn questions(&self) -> Vec<(Access, &'static str)> {
+        let mut questions = Vec::new();
+        for ((place, subject), verbs) in &self.all {
+            for (verb, why) in verbs {
+                questions.extend(asked(place, subject, verb).into_iter().map(|access| (access, *why)));
+            }
+        }
+        questions
+    }
+
+    /// The rights among these to which a question was answered with no.
+    pub(super) fn lacking(&self, denied: &BTreeSet<Access>) -> Self {
+        let mut lacking = Self { all: BTreeMap::new(), namespaces: self.namespaces.clone() };
+        for ((place, subject), verbs) in &self.all {
+            let is_denied =
+                |verb: &str| asked(place, subject, verb).iter().any(|access| denied.contains(access));
+            let verbs: BTreeMap<String, &'static str> = verbs
+                .iter()
+                .filter(|(verb, _)| is_denied(verb))
+                .map(|(verb, why)| (verb.clone(), *why))
+                .collect();
+            if !verbs.is_empty() {
+                lacking.all.insert((place.clone(), subject.clone()), verbs);
+            }
+        }
+        lacking
+    }
+}
+
+fn asked(place: &Place, subject: &Subject, verb: &str) -> Vec<Access> {
+    let verb = verb.to_owned();
+    let namespace = match place {
+        Place::Cluster => None,
+        Place::Namespace(namespace) => Some(namespace.clone()),
+    };
+    match subject {
+        Subject::Path(path) => vec![Access::Path { verb, path: path.clone() }],
+        Subject::Objects { group, resource, names } => {
+            let access = |name: Option<&String>| Access::Objects {
+                verb: verb.clone(),
+                group: group.clone(),
+                resource: resource.clone(),
+                namespace: namespace.clone(),
+                name: name.cloned(),
+            };
+            match names {
+                None => vec![access(None)],
+                Some(names) => names.iter().map(|name| access(Some(name))).collect(),
+            }
+        }
+    }
+}
+
+fn objects(group: &str, resource: &str) -> Subject {
+    Subject::Objects { group: group.to_owned(), resource: resource.to_owned(), names: None }
+}
+
+fn named(resource: &str, name: &str) -> Subject {
+    let names = Some([name.to_owned()].into());
+    Subject::Objects { group: RBAC.to_owned(), resource: resource.to_owned(), names }
+}
+
+/// Groups that the API server itself serves: those without a dot, and those of Kubernetes.
+fn is_builtin(group: &str) -> bool {
+    !group.contains('.') || group.ends_with(".k8s.io")
+}
+
+/// The names of the kinds that the source itself defines.
+fn own_plurals(held: &[Object]) -> BTreeMap<GroupKind, String> {
+    let definitions = held.iter().filter(|object| object.id.kind() == "CustomResourceDefinition");
+    let name = |object: &Object| {
+        let text = |path: &[&str]| text_at(&object.body, path).to_owned();
+        let kind = GroupKind::new(&text(&["spec", "group"]), &text(&["spec", "names", "kind"]));
+        (kind, text(&["spec", "names", "plural"]))
+    };
+    definitions.map(name).collect()
+}
+
+/// The name of a kind in URLs as Kubernetes itself guesses it.
+pub(super) fn guess(kind: &str) -> String {
+    let kind = kind.to_lowercase();
+    match kind.as_str() {
+        "endpoints" => kind,
+        _ if kind.ends_with('s') || kind.ends_with("ch") || kind.ends_with('x') => kind + "es",
+        _ => match kind.strip_suffix('y') {
+            Some(stem) if !stem.ends_with(['a', 'e', 'o', 'u']) => format!("{stem}ies"),
+            _ => kind + "s",
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests;

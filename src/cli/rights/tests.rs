@@ -1,0 +1,170 @@
+//! Which rights follow from which objects.
+
+use serde_json::json;
+
+use super::*;
+use crate::manifest::{self, Scopes, assemble};
+
+fn held(text: &str) -> Vec<Object> {
+    let reading = manifest::read(&"a.yaml".into(), text.as_bytes());
+    assert!(reading.diagnostics.is_empty(), "{:?}", reading.diagnostics);
+    let mut scopes = Scopes::builtin();
+    for item in &reading.items {
+        scopes.learn(item);
+    }
+    assemble(reading.items, &scopes, "shop").objects
+}
+
+/// The rights that a source needs beside those of rhumb itself, a line each.
+fn lines(text: &str) -> Vec<String> {
+    let mut rights = Rights::of_rhumb("rhumb-system");
+    let own = rights.all.clone();
+    rights.add_source("rhumb-system", &held(text), &|_| None);
+    let new = rights.all.iter().filter(|(key, verbs)| own.get(*key) != Some(*verbs));
+    let line = |((place, subject), verbs): (&(Place, Subject), &BTreeMap<String, &str>)| {
+        let place = match place {
+            Place::Cluster => "*",
+            Place::Namespace(namespace) => namespace,
+        };
+        let verbs = verbs.keys().cloned().collect::<Vec<_>>().join(",");
+        match subject {
+            Subject::Path(path) => format!("{place} {path} {verbs}"),
+            Subject::Objects { group, resource, names } => {
+                let names = names.iter().flatten().cloned().collect::<Vec<_>>().join(",");
+                format!("{place} {resource}.{group} {verbs} {names}").trim_end().to_owned()
+            }
+        }
+    };
+    new.map(line).collect()
+}
+
+#[track_caller]
+fn check(text: &str, expected: &[&str]) {
+    assert_eq!(lines(text), expected, "{text}");
+}
+
+#[test]
+fn kinds_are_watched_everywhere_and_written_in_their_namespaces() {
+    let two = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\n---\n{apiVersion: v1, kind: ConfigMap, \
+               metadata: {name: a, namespace: ops}}\n---\n{apiVersion: v1, kind: Namespace, metadata: {name: ops}}";
+    check(
+        two,
+        &[
+            "* configmaps. list,watch",
+            "* namespaces. create,delete,get,list,patch,watch",
+            "default events. create,patch",
+            "ops configmaps. create,delete,get,patch",
+            "ops events. create,patch",
+            "shop configmaps. create,delete,get,patch",
+            "shop events. create,patch",
+        ],
+    );
+}
+
+#[test]
+fn secrets_and_restarts_need_the_key() {
+    check(
+        "{apiVersion: v1, kind: Secret, metadata: {name: a}}",
+        &[
+            "* secrets. list,watch",
+            "rhumb-system secrets. create",
+            "rhumb-system secrets. get config-key.rhumb.dev",
+            "shop events. create,patch",
+            "shop secrets. create,delete,get,patch",
+        ],
+    );
+}
+
+#[test]
+fn workloads_need_what_tells_of_their_rollouts() {
+    let set = |annotations: &str, kind: &str| {
+        format!(
+            "{{apiVersion: apps/v1, kind: {kind}, metadata: {{name: a, annotations: {annotations}}}, spec: {{selector: \
+             {{matchLabels: {{a: b}}}}, template: {{metadata: {{labels: {{a: b}}}}, spec: {{containers: []}}}}}}}}"
+        )
+    };
+    let plain = lines(&set("{}", "StatefulSet"));
+    for line in [
+        "* horizontalpodautoscalers.autoscaling list,watch",
+        "shop controllerrevisions.apps list,watch",
+        "shop events. create,list,patch,watch",
+        "shop pods. delete,list,watch",
+    ] {
+        assert!(plain.contains(&line.to_owned()), "{line} is not in {plain:#?}");
+    }
+    assert!(plain.iter().all(|line| !line.contains("nodes") && !line.contains("secrets")), "{plain:#?}");
+    let stepped = lines(&set("{rhumb.dev/steps: '1'}", "DaemonSet"));
+    for line in ["* nodes. list,watch", "shop pods/eviction. create", "shop pods. list,watch"] {
+        assert!(stepped.contains(&line.to_owned()), "{line} is not in {stepped:#?}");
+    }
+    let restarted = lines(&set("{rhumb.dev/restart-on-change: 'true'}", "Deployment"));
+    for line in
+        ["shop secrets. get,list,watch", "rhumb-system secrets. create", "shop replicasets.apps list,watch"]
+    {
+        assert!(restarted.contains(&line.to_owned()), "{line} is not in {restarted:#?}");
+    }
+}
+
+#[test]
+fn who_writes_roles_needs_what_they_grant() {
+    let rbac = "apiVersion: rbac.authorization.k8s.io/v1";
+    let role = format!(
+        "{rbac}\nkind: Role\nmetadata: {{name: a}}\nrules:\n- {{apiGroups: [''], resources: [pods], verbs: [get]}}\n- \
+         {{apiGroups: [apps], resources: [deployments], resourceNames: [web], verbs: [patch]}}\n---\n{rbac}\nkind: \
+         RoleBinding\nmetadata: {{name: a}}\nroleRef: {{apiGroup: rbac.authorization.k8s.io, kind: Role, name: a}}\n---\n\
+         {rbac}\nkind: ClusterRole\nmetadata: {{name: b}}\nrules:\n- {{nonResourceURLs: [/healthz], verbs: [get]}}\n---\n\
+         {rbac}\nkind: ClusterRole\nmetadata: {{name: c}}\naggregationRule: {{clusterRoleSelectors: []}}\n"
+    );
+    let lines = lines(&role);
+    for line in [
+        "shop pods. get",
+        "shop deployments.apps patch web",
+        "shop roles.rbac.authorization.k8s.io bind a",
+        "* /healthz get",
+        "* clusterroles.rbac.authorization.k8s.io escalate c",
+    ] {
+        assert!(lines.contains(&line.to_owned()), "{line} is not in {lines:#?}");
+    }
+}
+
+#[test]
+fn kinds_that_the_source_defines_are_named_by_it() {
+    let text = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "oxen.example.org"}, "spec": {"group": "example.org", "scope": "Namespaced",
+        "names": {"kind": "Ox", "plural": "oxen"}, "versions": []}});
+    let lines =
+        lines(&format!("{text}\n---\n{{apiVersion: example.org/v1, kind: Ox, metadata: {{name: a}}}}"));
+    for line in ["* oxen.example.org list,watch", "shop oxen.example.org create,delete,get,patch"] {
+        assert!(lines.contains(&line.to_owned()), "{line} is not in {lines:#?}");
+    }
+}
+
+#[test]
+fn names_in_urls_are_guessed_as_kubernetes_does() {
+    for (kind, expected) in [
+        ("Deployment", "deployments"),
+        ("NetworkPolicy", "networkpolicies"),
+        ("Gateway", "gateways"),
+        ("Ingress", "ingresses"),
+        ("Endpoints", "endpoints"),
+        ("StorageClass", "storageclasses"),
+    ] {
+        assert_eq!(guess(kind), expected);
+    }
+}
+
+#[test]
+fn what_is_denied_is_lacking_and_nothing_else() {
+    let mut rights = Rights::of_rhumb("rhumb-system");
+    rights
+        .add_source("rhumb-system", &held("{apiVersion: v1, kind: Secret, metadata: {name: a}}"), &|_| None);
+    assert!(rights.lacking(&BTreeSet::new()).all.is_empty());
+    let questions = rights.questions();
+    let denied: BTreeSet<Access> = questions.iter().map(|(access, _)| access.clone()).collect();
+    assert_eq!(rights.lacking(&denied), rights);
+    for one in denied {
+        let lacking = rights.lacking(&[one.clone()].into());
+        let asked: Vec<Access> = lacking.questions().into_iter().map(|(access, _)| access).collect();
+        assert_eq!(asked, [one]);
+    }
+}

@@ -1,0 +1,56 @@
+//! The objects of a source as its files say them, for whoever asks what it holds.
+
+use super::act::blocking;
+use super::setup::Files;
+use crate::manifest::{self, Item, Scopes, assemble};
+use crate::object::Object;
+use crate::source::{self, Source};
+
+/// What a source holds.
+#[derive(Debug)]
+pub struct Held {
+    /// Its objects.
+    pub objects: Vec<Object>,
+    /// Whether every file was read and understood.
+    pub complete: bool,
+}
+
+/// Reads a source once, at its newest revision. Objects that name no namespace are in this one.
+pub async fn held(files: Files, namespace: &str, scopes: Scopes) -> Result<Held, source::Error> {
+    let (items, complete) = match files {
+        Files::Once(disk) => {
+            let texts =
+                disk.snapshot.files.iter().map(|file| (&file.path, disk.read(file.blob).unwrap_or_default()));
+            let read = texts.map(|(path, bytes)| manifest::read(path, bytes));
+            gather(read, disk.snapshot.complete())
+        }
+        Files::Followed(source) => followed(source).await?,
+    };
+    let mut scopes = scopes;
+    for item in &items {
+        scopes.learn(item);
+    }
+    Ok(Held { objects: assemble(items, &scopes, namespace).objects, complete })
+}
+
+async fn followed(mut source: Source) -> Result<(Vec<Item>, bool), source::Error> {
+    let observed = source.observe().await?;
+    let reader = source.reader();
+    blocking(move || {
+        let snapshot = reader.snapshot(&observed.revision)?;
+        let mut readings = Vec::new();
+        for file in &snapshot.files {
+            readings.push(manifest::read(&file.path, &reader.read(file.blob)?));
+        }
+        Ok(gather(readings.into_iter(), snapshot.complete()))
+    })
+    .await
+}
+
+fn gather(readings: impl Iterator<Item = manifest::Reading>, complete: bool) -> (Vec<Item>, bool) {
+    readings.fold((Vec::new(), complete), |(mut items, complete), reading| {
+        let understood = reading.understood;
+        items.extend(reading.items);
+        (items, complete && understood)
+    })
+}

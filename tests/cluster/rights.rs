@@ -1,0 +1,163 @@
+//! `rhumb rbac` and `rhumb check`: the roles that are printed are enough, and none of their rules is too much.
+
+use serde_json::{Value, json};
+
+use crate::support::{Repo, Run, SOON, Site, eventually, run, until, yaml};
+
+const GROUP: &str = "/apis/rbac.authorization.k8s.io/v1";
+
+/// Something of each sort that takes rights of its own.
+fn files(image: &str) -> Vec<(&'static str, String)> {
+    let annotated = |text: String, annotation: &str| {
+        text.replacen("metadata:\n", &format!("metadata:\n  annotations: {{{annotation}}}\n"), 1)
+    };
+    let web = yaml::deployment("web", 2, image);
+    let set = |kind: &str, name: &str| yaml::workload(kind, name, 2, image, "{}");
+    let rbac = "apiVersion: rbac.authorization.k8s.io/v1";
+    vec![
+        ("env.yaml", yaml::config_map("env", "a", image)),
+        ("old.yaml", yaml::config_map("old", "a", "1")),
+        ("key.yaml", yaml::secret("key", "token", "right")),
+        ("web.yaml", annotated(web, "rhumb.dev/restart-on-change: 'true'")),
+        ("db.yaml", set("StatefulSet", "db")),
+        ("agent.yaml", annotated(set("DaemonSet", "agent"), "rhumb.dev/steps: '1'")),
+        (
+            "role.yaml",
+            format!(
+                "{rbac}\nkind: Role\nmetadata: {{name: reader}}\nrules:\n- {{apiGroups: [''], resources: [endpoints], \
+                 verbs: [get]}}\n---\n{rbac}\nkind: RoleBinding\nmetadata: {{name: reader}}\nroleRef: {{apiGroup: \
+                 rbac.authorization.k8s.io, kind: Role, name: reader}}\nsubjects: []\n"
+            ),
+        ),
+        (
+            "oxen.yaml",
+            "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: \
+             oxen.rights.example.org}\nspec:\n  group: rights.example.org\n  scope: Namespaced\n  names: {kind: Ox, \
+             plural: oxen}\n  versions:\n  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: \
+             object, x-kubernetes-preserve-unknown-fields: true}}}\n---\napiVersion: rights.example.org/v1\nkind: \
+             Ox\nmetadata: {name: one}\n"
+                .to_owned(),
+        ),
+    ]
+}
+
+fn check(site: &Site<'_>, repo: &Repo) -> Run {
+    site.rhumb(&["check", repo.path().to_str().unwrap(), "-o", "json"])
+}
+
+/// Grants a user exactly what is printed for a repository.
+fn granted<'a>(name: &str, repo: &Repo) -> Site<'a> {
+    let mut site = Site::new(name);
+    site.limited();
+    let missing = check(&site, repo).ends(1).json();
+    assert!(missing["denied"].as_array().unwrap().len() > 20, "{missing:#}");
+    let source = repo.path().to_str().unwrap();
+    let printed = site.rhumb(&["rbac", source, "--user", &site.user]).ends(0).stdout;
+    site.cluster.kubectl_in(&["apply", "-f", "-"], &printed).unwrap();
+    until("all is granted", || check(&site, repo).code == 0);
+    site
+}
+
+#[test]
+fn with_the_roles_that_are_printed_nothing_is_forbidden() {
+    let repo = Repo::new(&files("app:1"));
+    let site = granted("rights-enough", &repo);
+    let window = site.window();
+    site.apply(repo.path(), &[]);
+    let daemon = site.daemon(repo.path());
+    let ox = format!("/apis/rights.example.org/v1/namespaces/{}/oxen/one", site.name);
+    until("the custom object is there", || site.api.get(&ox).is_some());
+    for (file, text) in files("app:2") {
+        repo.write(file, &text);
+    }
+    repo.remove("old.yaml");
+    repo.commit("Change all");
+    let image = |kind: &str, name: &str| site.value(kind, name, "/spec/template/spec/containers/0/image");
+    let all = [("Deployment", "web"), ("StatefulSet", "db"), ("DaemonSet", "agent")];
+    until("all have the new image", || all.iter().all(|(kind, name)| image(kind, name) == json!("app:2")));
+    until("the steps are over", || {
+        let overlay = site.value("DaemonSet", "agent", "/metadata/annotations/rhumb.dev~1overlay");
+        let updated = site.value("DaemonSet", "agent", "/status/updatedNumberScheduled");
+        overlay.is_null() && updated == site.value("DaemonSet", "agent", "/status/desiredNumberScheduled")
+    });
+    site.await_absence("ConfigMap", "old");
+    drop(daemon);
+    let calls = window.calls();
+    assert!(calls.iter().any(|call| call.resource == "pods" && call.verb == "watch"), "no pods were watched");
+    assert!(calls.iter().any(|call| call.resource == "nodes"), "no nodes were read");
+    let forbidden: Vec<_> = calls.iter().filter(|call| call.code == 403).collect();
+    assert!(forbidden.is_empty(), "{forbidden:#?}");
+}
+
+#[test]
+fn each_rule_that_is_taken_away_is_named() {
+    let repo = Repo::new(&files("app:1"));
+    let site = granted("rights-each", &repo);
+    let name = format!("rhumb-{}", site.name);
+    let mut paths = vec![format!("{GROUP}/clusterroles/{name}")];
+    for namespace in [site.name.clone(), site.system()] {
+        paths.push(format!("{GROUP}/namespaces/{namespace}/roles/{name}"));
+    }
+    for path in paths {
+        let whole = site.api.value(&path, "/rules");
+        for number in 0..whole.as_array().unwrap().len() {
+            let mut rules = whole.as_array().unwrap().clone();
+            let gone = rules.remove(number);
+            site.api.merge(&path, "setup", &json!({"rules": rules}));
+            let what = format!("{gone} of {path} is named");
+            let report = eventually(&what, SOON, || {
+                let told = check(&site, &repo);
+                if told.code == 1 { Ok(told.json()) } else { Err(told.all()) }
+            });
+            assert!(
+                report["denied"].as_array().unwrap().iter().all(|denied| is_of(denied, &gone)),
+                "{report:#}"
+            );
+            // What is printed mends it.
+            let printed = report["roles"].as_str().unwrap();
+            site.cluster.kubectl_in(&["apply", "-f", "-"], printed).unwrap();
+            until("it is mended", || check(&site, &repo).code == 0);
+            site.cluster.kubectl_in(&["delete", "-f", "-"], printed).unwrap();
+            site.api.merge(&path, "setup", &json!({"rules": whole}));
+            until("all is granted", || check(&site, &repo).code == 0);
+        }
+    }
+}
+
+/// Whether a rule grants what was denied.
+fn is_of(denied: &Value, rule: &Value) -> bool {
+    let holds = |key: &str, value: &Value| rule[key].as_array().unwrap().contains(value);
+    holds("apiGroups", &denied["group"])
+        && holds("resources", &denied["resource"])
+        && holds("verbs", &denied["verb"])
+}
+
+#[test]
+fn a_check_says_what_is_wrong_beside_rights() {
+    let site = Site::new("rights-beside");
+    let repo = Repo::new(&[("env.yaml", yaml::config_map("env", "a", "1"))]);
+    let source = repo.path().to_str().unwrap().to_owned();
+    let good = site.rhumb(&["check", &source]).ends(0);
+    for line in [
+        "ok      git version",
+        "ok      the API server answers",
+        "rights that these sources need are granted",
+    ] {
+        good.says(&[line]);
+    }
+    // No git, and a state directory that is a file.
+    let mut command = site.command(&["check", &source]);
+    let file = site.state.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    command.env("PATH", site.state.path()).env("STATE_DIRECTORY", &file);
+    let bad = run(command).ends(1);
+    bad.says(&["missing git is not in the PATH"]);
+    bad.says(&["missing state directory"]);
+    // A cluster that does not answer, and a kubeconfig that is nowhere.
+    let mut command = site.command(&["check", &source]);
+    command.args(["--kubeconfig", "/none/kubeconfig"]);
+    run(command).ends(1).says(&["missing", "/none/kubeconfig"]);
+    repo.write("broken.yaml", "a: [");
+    site.rhumb(&["check", &source]).ends(1).says(&["not all files are understood"]);
+    site.rhumb(&["rbac", &source]).ends(2).says(&["not all files are understood"]);
+}
