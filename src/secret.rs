@@ -67,8 +67,11 @@ impl Secret {
     }
 
     /// Begins to compute the message authentication code of a text under it.
+    ///
+    /// # Panics
+    ///
+    /// Never: the algorithm takes keys of any length.
     pub fn code(&self) -> Code {
-        // The algorithm takes keys of any length.
         #[allow(clippy::expect_used, reason = "HMAC has no wrong length of a key")]
         Code::new_from_slice(&self.0).expect("a key of any length")
     }

@@ -15,7 +15,7 @@ use super::signals::{Hangup, Signals};
 use super::{CommandError, Exit, Terminal, session, settings};
 use crate::announce::announce;
 use crate::cluster::Cluster;
-use crate::config::{Config, SourceConfig};
+use crate::config::{Config, NotifyConfig, SourceConfig};
 use crate::daemon::{self, Inquiries, Reconciler, SourceSetup, Until};
 use crate::object::{Class, ObjectId};
 use crate::report::{self, Recorder, Service, Summary, Told, Topic};
@@ -114,8 +114,11 @@ async fn follow(
             report::log(&id, &told);
         }
     });
+    let (recipients, announced) = watch::channel(Vec::new());
+    let _announcing = AbortOnDropHandle::new(tokio::spawn(announce(announced, recorder.clone())));
     let (state, share) = (state?, Share::of(&config, &cluster, &seen));
-    let daemon = Daemon { typed, cluster, state, signals, service, listener, running, recorder, share };
+    let daemon =
+        Daemon { typed, cluster, state, signals, service, listener, running, recorder, recipients, share };
     let ended = loop {
         match daemon.follow(&config).await {
             Ok(Next::Configuration(newer)) => config = *newer,
@@ -145,8 +148,9 @@ fn answer(
     let process = Process { running, pulses, calls, service: service.clone(), recorder };
     let hooks = Hooks::new(spec.hook_secret.clone());
     let guard = || Guard::new(&spec.hosts, spec.token.clone());
-    let socket = spec.socket.clone().map(|path| (Place::Socket(path), Door::Socket));
-    let listen = |address| (Place::Address(address, spec.tls.clone()), Door::Network(guard()));
+    let socket =
+        spec.socket.clone().map(|path| (Place::Socket(path), Door::Guarded(Guard::of_socket(&spec.hosts))));
+    let listen = |address| (Place::Address(address, spec.tls.clone()), Door::Guarded(guard()));
     let probes = spec.probes.map(|address| (Place::Probes(address), Door::Probes));
     for (place, door) in [socket, spec.listen.map(listen), probes].into_iter().flatten() {
         let router = serve::router(process.clone(), hooks.clone(), door);
@@ -166,6 +170,8 @@ struct Daemon<'a> {
     running: watch::Sender<Option<Inquiries>>,
     /// What happens, over all configurations.
     recorder: Recorder,
+    /// Who is told of it.
+    recipients: watch::Sender<Vec<NotifyConfig>>,
     /// What of the configuration this process serves.
     share: Share,
 }
@@ -191,8 +197,11 @@ impl Daemon<'_> {
         let stop = self.signals.stop().child_token();
         let reconciler = Reconciler::new(setup, Until::Stopped, self.listener.clone());
         let reconciler = reconciler.summed_up(summary).recorded(self.recorder.clone());
-        let announced = announce(config.notify.clone(), self.recorder.clone());
-        let announced = AbortOnDropHandle::new(tokio::spawn(announced));
+        self.recipients.send_if_modified(|known| {
+            let changed = *known != config.notify;
+            known.clone_from(&config.notify);
+            changed
+        });
         self.running.send_replace(Some(reconciler.inquiries()));
         let mut running = std::pin::pin!(reconciler.run(stop.clone()));
         let mut next = None;
@@ -214,7 +223,7 @@ impl Daemon<'_> {
                 }
             }
         };
-        drop((teller, announced));
+        drop(teller);
         self.share.rest();
         ended?;
         Ok(next.filter(|_| !self.signals.stop().is_cancelled()).unwrap_or(Next::End))

@@ -281,11 +281,11 @@ pub(super) struct ConfigurationDocument {
     #[serde(default)]
     pub(super) budget: Budget,
     #[serde(default)]
+    pub(super) notify: Vec<NotifySpec>,
+    #[serde(default)]
     pub(super) leases: UseLeases,
     #[serde(default)]
     pub(super) custom_sources: CustomSources,
-    #[serde(default)]
-    pub(super) notify: Vec<NotifySpec>,
     #[serde(default)]
     pub(super) serve: ServeSpec,
 }

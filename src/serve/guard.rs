@@ -1,5 +1,5 @@
-//! Who may ask over TCP. A loopback address alone keeps nobody out: a web page that somebody has open may ask there
-//! too, under a name of its own that leads to this host.
+//! Who may ask. A loopback address alone keeps nobody out: a web page that somebody has open may ask there too, under a
+//! name of its own that leads to this host. The same holds for a socket to which somebody has led a port of theirs.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -20,11 +20,22 @@ const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 const DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
-/// What is asked of each request over TCP.
+/// What is asked of each request.
 #[derive(Clone, Debug)]
 pub struct Guard {
     hosts: Arc<[String]>,
+    others: Others,
     token: Option<Arc<Kept<Secret>>>,
+}
+
+/// What other names it answers to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Others {
+    /// None.
+    Unknown,
+    /// Any without a dot, and none at all: programs call a socket what they like, and nobody can have such a name lead
+    /// a browser here.
+    WithoutDot,
 }
 
 impl Guard {
@@ -35,18 +46,29 @@ impl Guard {
             [file] => Secret::read(file).map_err(|why| format!("nobody is let in by the token: {why}")),
             _ => Err("a token is one file".to_owned()),
         };
-        Self { hosts: hosts.into(), token: token.map(|file| Kept::of(vec![file], read)) }
+        let token = token.map(|file| Kept::of(vec![file], read));
+        Self { hosts: hosts.into(), others: Others::Unknown, token }
+    }
+
+    /// For a socket, where whoever may connect may ask: lets all through that is no other site's page.
+    pub fn of_socket(hosts: &[String]) -> Self {
+        Self { hosts: hosts.into(), others: Others::WithoutDot, token: None }
     }
 
     fn knows(&self, name: &str) -> bool {
         let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
         let address = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
-        address.is_ok() || name == "localhost" || self.hosts.contains(&name)
+        let other = self.others == Others::WithoutDot && !name.contains('.');
+        address.is_ok() || name == "localhost" || other || self.hosts.contains(&name)
+    }
+
+    fn is_called_by(&self, called: Option<&str>) -> bool {
+        called.map_or(self.others == Others::WithoutDot, |called| self.knows(without_port(called)))
     }
 
     async fn judge(&self, request: &Parts) -> Result<(), Failed> {
         let called = host(&request.uri, &request.headers);
-        if !called.as_deref().is_some_and(|called| self.knows(without_port(called))) {
+        if !self.is_called_by(called.as_deref()) {
             let why = "this name is not known here: serve.hosts lists those that are";
             return Err(Failed::new(StatusCode::MISDIRECTED_REQUEST, why));
         }
@@ -165,6 +187,23 @@ mod tests {
         assert_eq!(judged(&guard, "/", &[]).await, 421);
         assert_eq!(judged(&guard, "/", &[("host", "localhost"), ("host", "evil.org")]).await, 421);
         assert_eq!(judged(&guard, "http://evil.org/", &[("host", "localhost")]).await, 421);
+    }
+
+    #[tokio::test]
+    async fn a_socket_has_many_names_and_none_of_the_web() {
+        let guard = Guard::of_socket(&["rhumb.example.org".to_owned()]);
+        for (host, expected) in [
+            ("rhumb", 200),
+            ("localhost:9090", 200),
+            ("127.0.0.1", 200),
+            ("rhumb.example.org", 200),
+            ("evil.example.org", 421),
+            ("evil.:80", 200),
+        ] {
+            assert_eq!(judged(&guard, "/", &[("host", host)]).await, expected, "{host}");
+        }
+        assert_eq!(judged(&guard, "/", &[]).await, 200);
+        assert_eq!(judged(&guard, "/", &[("host", "rhumb"), ("origin", "http://evil.org")]).await, 403);
     }
 
     #[tokio::test]

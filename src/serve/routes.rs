@@ -48,10 +48,8 @@ const HEADERS: [(header::HeaderName, HeaderValue); 4] = [
 /// At which door somebody asks.
 #[derive(Clone, Debug)]
 pub enum Door {
-    /// The Unix socket: who may connect may ask.
-    Socket,
-    /// TCP.
-    Network(Guard),
+    /// One where a guard lets in: the Unix socket, TCP.
+    Guarded(Guard),
     /// That of the kubelet: everybody may ask whether it lives and is ready, and hears nothing else.
     Probes,
 }
@@ -59,8 +57,7 @@ pub enum Door {
 /// All that is answered at a door.
 pub fn router(process: Process, hooks: Arc<Hooks>, door: Door) -> Router {
     let questions = match door {
-        Door::Socket => questions(process.clone()),
-        Door::Network(guard) => questions(process.clone()).layer(from_fn_with_state(guard, guarded)),
+        Door::Guarded(guard) => questions(process.clone()).layer(from_fn_with_state(guard, guarded)),
         Door::Probes => return probes(process).layer(from_fn(described)),
     };
     let heard = Router::new().route("/hook/{source}", any(hook)).with_state((hooks, process));

@@ -72,7 +72,7 @@ fn read(files: &[PathBuf]) -> Result<Arc<ServerConfig>, String> {
     let secret = PrivateKeyDer::from_pem_file(key).map_err(|error| wrong(key, error.to_string()))?;
     let config = ServerConfig::builder_with_provider(ring::default_provider().into())
         .with_safe_default_protocol_versions()
-        .map(|builder| builder.with_no_client_auth());
+        .map(rustls::ConfigBuilder::<ServerConfig, _>::with_no_client_auth);
     let config = config.and_then(|config| config.with_single_cert(chain, secret));
     let mut config = config.map_err(|error| wrong(cert, format!("with {}: {error}", key.display())))?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];

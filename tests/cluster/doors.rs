@@ -227,19 +227,19 @@ fn a_webhook_has_its_source_looked_at() {
     repo.change("env.yaml", &yaml::config_map("env", "a", "two"));
     repo.git(&["push", "--quiet", "--force", "origin", "HEAD:main"]);
     let asked = remote.connections();
-    let post = |path: &str, token: &str| {
+    let knock = |path: &str, token: &str| {
         let head = format!("Host: hooks.example.org\r\nX-Gitlab-Token: {token}\r\nContent-Length: 0\r\n");
         ask(port, &format!("POST {path}"), &head)
     };
     let own = format!("/hook/{}", site.name);
     // Nobody else has anything done, and nothing tells one no from another.
     let body = |answer: String| answer.split_once("\r\n\r\n").unwrap().1.to_owned();
-    let wrong = post(&own, "wrong-0123456789abcdef");
-    let nowhere = post("/hook/nowhere", SECRET);
+    let wrong = knock(&own, "wrong-0123456789abcdef");
+    let nowhere = knock("/hook/nowhere", SECRET);
     assert_eq!((code(&wrong), code(&nowhere)), (403, 403), "{wrong}");
     assert_eq!(body(wrong), body(nowhere));
     assert_eq!(remote.connections(), asked);
-    eventually("the webhook is heard", crate::support::SOON, || match post(&own, SECRET) {
+    eventually("the webhook is heard", crate::support::SOON, || match knock(&own, SECRET) {
         answer if code(&answer) == 202 => Ok(()),
         answer => Err(answer),
     });

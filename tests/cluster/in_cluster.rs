@@ -46,8 +46,8 @@ fn configuration(api: &Api) -> String {
     let text = api.value(&at("ConfigMap", SYSTEM, "rhumb-config"), "/data/rhumb.yaml");
     let text = text.as_str().unwrap();
     let (settings, _served) = text.split_once("serve:").unwrap();
-    let settings: Vec<&str> = settings.lines().filter(|line| !line.starts_with("stateDirectory")).collect();
-    let settings = settings.join("\n") + "\n";
+    let settings = settings.lines().filter(|line| !line.starts_with("stateDirectory"));
+    let settings = settings.collect::<Vec<_>>().join("\n") + "\n";
     assert!(settings.contains("customSources: remote") && settings.contains("leases: auto"), "{settings}");
     let settings = settings.replace("customSources: remote", "customSources: any");
     settings.replace("leases: auto", "leases: always") + "budget: {soak: 0s}\n"

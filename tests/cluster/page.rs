@@ -28,7 +28,9 @@ fn shop(site: &Site<'_>, repo: &Repo) -> (Daemon, String) {
     repo.write("web.yaml", &yaml::workload("Deployment", "web", 4, "shop/web:2.14.1", never));
     repo.write("api.yaml", &yaml::workload("Deployment", "api", 2, "shop/api:1.9.0", never));
     repo.remove("uploads.yaml");
-    repo.write("broken.yaml", &yaml::config_map("broken", "a", "one").replace("ConfigMap", "Nonsense"));
+    let lonely = yaml::config_map("lonely", "a", "one");
+    let needs = "metadata:\n  annotations: {rhumb.dev/depends-on: ConfigMap/nothing}";
+    repo.write("lonely.yaml", &lonely.replace("metadata:", needs));
     repo.commit(MARKUP);
     (daemon, address)
 }
@@ -57,9 +59,9 @@ fn the_page_shows_what_runs_and_what_does_not() {
         &repo.head()[..12],
         "Workloads that roll",
         "1 of 1",
-        "as 1 of 1 workloads are rolling",
+        "1 of 1 workloads are rolling: Deployment",
         "Not as it should be",
-        "the server has no kind",
+        "no source names",
         "1 repaired",
         "prune waiting",
         &format!("rhumb prune confirm --name {0} {0}/persistentvolumeclaim/uploads", site.name),
@@ -101,30 +103,27 @@ fn fits(browser: &mut Browser, address: &str, pictures: &Path) {
 #[track_caller]
 fn an_object_is_shown(browser: &mut Browser, address: &str, site: &Site<'_>) {
     let at = |kind: &str, name: &str| format!("{address}#/object/{kind}/{}/{name}", site.name);
-    browser.open(&at("Deployment.apps", "api"), LARGE, "light");
-    browser.shows(&["Deployment.apps", "waiting", "api.yaml:1"]);
-    // Whichever of the two waits differs; the other one shows by its steps what it becomes.
-    browser.open(&at("Deployment.apps", "web"), LARGE, "light");
-    browser.shows(&["web.yaml:1"]);
+    // Whichever of the two waits differs from what is asked for.
     let difference =
         "[...document.querySelectorAll('.yaml .add, .yaml .del')].map((line) => line.textContent).join()";
     let lines = |name: &str, browser: &mut Browser| {
         browser.open(&at("Deployment.apps", name), LARGE, "light");
-        browser.shows(&[&format!("{name}.yaml:1")]);
+        browser.shows(&[&format!("Deployment.apps {}/{name}", site.name), "Brought by"]);
         browser.value(difference).as_str().unwrap_or_default().to_owned()
     };
     let both = lines("web", browser) + &lines("api", browser);
-    assert!(both.contains("+") && both.contains("image: shop/"), "{both}");
+    assert!(both.contains('+') && both.contains("image: shop/"), "{both}");
     browser.open(&at("Secret", "token"), LARGE, "light");
-    browser.shows(&["token.yaml:1", "It is as wanted."]);
+    browser.shows(&[&format!("Secret {}/token", site.name), "It is as wanted."]);
     browser.value("document.querySelectorAll('[role=tab]')[1].click()");
-    browser.shows(&["password: <masked>"]);
+    browser.shows(&["password: '<masked>'"]);
     let whole = browser.value("document.documentElement.outerHTML");
     for canary in [CANARY, "Y2FuYXJ5"] {
         assert!(!whole.as_str().unwrap().contains(canary));
     }
     browser.open(&at("Secret", "nowhere"), LARGE, "light");
     browser.shows(&["no source of this process knows"]);
+    browser.complained_of("/nowhere");
 }
 
 /// From the top to an object and back, without a pointer.

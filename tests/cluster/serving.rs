@@ -162,7 +162,7 @@ fn tell_what_would_change(served: &Served, name: &str) {
     assert!(!text("live").contains("managedFields"), "{shown:#}");
     let (_, secret) = served.get(&format!("/v1/objects/Secret/{name}/token?view=yaml"));
     assert_eq!(secret["difference"], json!(""), "{secret:#}");
-    assert!(secret["live"].as_str().unwrap().contains("password: <masked>"), "{secret:#}");
+    assert!(secret["live"].as_str().unwrap().contains("password: '<masked>'"), "{secret:#}");
     assert_eq!(secret["live"], secret["wanted"]);
     let (_, diff) = served.get(&format!("/v1/diff?source={name}"));
     let names: Vec<&str> =

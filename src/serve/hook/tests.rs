@@ -6,6 +6,7 @@ use axum::http::Request;
 use tempfile::TempDir;
 use tokio::sync::watch;
 
+use super::super::guard::Guard;
 use super::super::routes::{Door, router};
 use super::*;
 use crate::cluster::Measures;
@@ -31,7 +32,7 @@ fn served(secrets: &[(&str, &str)]) -> (TempDir, Router) {
         recorder: Recorder::new(jiff::Timestamp::UNIX_EPOCH),
     };
     let hooks = Hooks::new(Some(dir.path().join("webhook-secret")));
-    (dir, router(process, hooks, Door::Socket))
+    (dir, router(process, hooks, Door::Guarded(Guard::of_socket(&[]))))
 }
 
 async fn post(router: &Router, path: &str, headers: &[(&str, &str)], body: Body) -> (u16, String) {

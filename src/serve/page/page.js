@@ -219,13 +219,21 @@ function changes(sources) {
 const NEWS_TONE = { RolloutFailed: 'bad', Refused: 'bad', Conflict: 'bad', SourceIncomplete: 'bad', RolledBack: 'wait', PruneWaiting: 'wait',
   RolloutStarted: 'move', RolloutSucceeded: 'good', RevisionSettled: 'good', DriftRepaired: 'held' };
 
+/** What a notice says beside its chip, and who made the commit that it follows from. */
+function told(notice) {
+  const message = notice.message.toLowerCase() === spaced(notice.reason).toLowerCase() ? '' : notice.message;
+  const made = notice.author && notice.reason !== 'DriftRepaired' && !message.includes(notice.author)
+    ? `${notice.author}: ${notice.subject || ''}` : '';
+  return message && made ? `${message} (${made})` : message || made;
+}
+
 function happenings(news, at) {
   return section('What happened', undefined, el('div', { class: 'card' }, news.length
     ? el('ul', { class: 'rows' }, news.slice(0, NEWS).map((notice) => el('li', { class: 'news' },
       el('time', { datetime: notice.at, title: notice.at }, age(notice.at, at)),
       el('span', {}, el('span', { class: `chip ${NEWS_TONE[notice.reason] || 'rest'}` }, spaced(notice.reason)), ' ',
         notice.object ? named(notice.object, `news ${notice.number}`) : el('b', {}, notice.source)),
-      el('p', { class: 'why' }, notice.message, notice.author && !notice.message.includes(notice.author) ? ` (${notice.author}: ${notice.subject || ''})` : ''))))
+      el('p', { class: 'why' }, told(notice)))))
     : el('p', { class: 'empty' }, 'Nothing yet.')));
 }
 

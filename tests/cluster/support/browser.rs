@@ -152,6 +152,17 @@ impl Browser {
         std::fs::write(file, bytes).unwrap();
     }
 
+    /// Forgets what the browser complained of on purpose.
+    #[track_caller]
+    pub(crate) fn complained_of(&mut self, text: &str) {
+        eventually("the browser complains", SOON, || {
+            self.value("1");
+            let before = self.complaints.len();
+            self.complaints.retain(|complaint| !complaint.contains(text));
+            if self.complaints.len() < before { Ok(()) } else { Err("it does not") }
+        });
+    }
+
     /// Fails where the browser complained of anything.
     #[track_caller]
     pub(crate) fn is_content(&self) {
