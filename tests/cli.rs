@@ -4,6 +4,8 @@
 
 #[path = "cli/bed.rs"]
 mod bed;
+#[path = "cli/dist.rs"]
+mod dist;
 #[path = "cli/wrong.rs"]
 mod wrong;
 

@@ -16,7 +16,9 @@ use super::object_name::ObjectName;
 use crate::config::{Duration, Name, TreePath};
 use crate::engine::{Adopt, BlastRadius};
 
-pub(super) use looking::{CheckArgs, CheckOutput, OverviewArgs, OverviewOutput, RbacArgs, SourcesArgs};
+pub(super) use looking::{
+    CheckArgs, CheckOutput, GenerateArgs, GenerateWhat, OverviewArgs, OverviewOutput, RbacArgs, SourcesArgs,
+};
 pub(super) use rollout::{HoldArgs, NameArgs, PromoteArgs, RolloutCommand, StatusArgs, WhyArgs};
 
 /// Makes a Kubernetes cluster follow a git repository, or a directory, of manifests.
@@ -165,6 +167,9 @@ pub enum Command {
     /// Print the least roles for what a source holds
     #[command(after_help = help::RBAC)]
     Rbac(RbacArgs),
+    /// Write man pages or completions
+    #[command(hide = true)]
+    Generate(GenerateArgs),
     /// Print the version
     Version(VersionArgs),
 }
@@ -360,7 +365,7 @@ pub(super) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Command
 
 /// The command line, in which commands that look at files alone take the flags of clusters and sources
 /// like all others, but do not speak of them.
-fn command() -> clap::Command {
+pub(super) fn command() -> clap::Command {
     let whole = CommandLine::command();
     let under = |heading| whole.get_arguments().filter(move |flag| flag.get_help_heading() == Some(heading));
     let needless = |flag: &clap::Arg| flag.clone().hide(true);

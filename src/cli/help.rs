@@ -109,8 +109,9 @@ Exit codes: 0 nothing rolls or waits, 1 something rolls, waits or failed, 2 or m
 
 pub(super) const OVERVIEW: &str = "\
 Asked of the running daemon, over its socket. Where none answers it is read from the cluster alone:
-what revision a source is at, and whether it was read whole, is not known then. With --kubeconfig,
---context or --system-namespace the cluster is read, as the daemon may be that of another one.
+whether a source was read whole, and the bounds of the budget, are not known then. With
+--kubeconfig, --context or --system-namespace the cluster is read, as the daemon may be that of
+another one.
 
 Examples:
   rhumb status                               all sources, and what is not as it should be

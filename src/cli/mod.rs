@@ -11,6 +11,7 @@ mod check;
 mod diff;
 mod exit;
 mod facts;
+mod generate;
 mod help;
 mod history;
 mod log;
@@ -85,6 +86,7 @@ fn carry_out(line: &CommandLine, terminal: &Terminal) -> Result<Exit, CommandErr
         Command::Release(args) => rollout::release(&args.object, global, terminal),
         Command::Check(args) => check::carry_out(args, global, terminal),
         Command::Rbac(args) => rbac::carry_out(args, global, terminal),
+        Command::Generate(args) => generate::carry_out(args),
         Command::Version(_) => {
             terminal.print(concat!("rhumb ", env!("CARGO_PKG_VERSION"), "\n"))?;
             Ok(Exit::Done)

@@ -96,3 +96,23 @@ pub struct RbacArgs {
     #[arg(long, value_name = "NAMESPACE/NAME")]
     pub service_account: Option<String>,
 }
+
+/// `rhumb generate`.
+#[derive(Debug, Args)]
+pub struct GenerateArgs {
+    /// What
+    #[arg(value_name = "WHAT", value_enum)]
+    pub what: GenerateWhat,
+    /// Where to
+    #[arg(value_name = "DIR")]
+    pub directory: PathBuf,
+}
+
+/// What is generated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum GenerateWhat {
+    /// Man pages
+    Man,
+    /// Completions for bash, zsh and fish
+    Completions,
+}
