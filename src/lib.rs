@@ -16,16 +16,19 @@
 //! | [`render`] | plans and differences as text and JSON |
 //! | [`config`] | flags and file → one checked configuration |
 //! | [`pulse`] | signs of life of all that must make progress |
+//! | [`secret`] | texts that nobody may see, out of files |
 //! | [`source`] | git and directories → revisions and bytes |
 //! | [`cluster`] | the API server: discovery, informers, apply, delete, the parent object |
 //! | [`queue`] | the workqueue |
 //! | [`report`] | what is told to the outside: log lines of each outcome, where everything stands, the service manager |
+//! | [`announce`] | what happens, to webhooks and as commit statuses |
 //! | [`daemon`] | the loop over one closed set of events |
 //! | [`serve`] | answers over HTTP: where things stand |
 //! | [`cli`] | subcommands and exit codes |
 //!
 //! The first eight are the pure core: no I/O, no clock, no randomness.
 
+pub mod announce;
 pub mod change;
 pub mod cli;
 pub mod cluster;
@@ -41,5 +44,6 @@ pub mod pulse;
 pub mod queue;
 pub mod render;
 pub mod report;
+pub mod secret;
 pub mod serve;
 pub mod source;

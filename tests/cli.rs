@@ -66,6 +66,7 @@ fn help_is_a_page_for_each_command() {
         "rollout abort",
         "rollout restart",
         "status",
+        "events",
         "check",
         "rbac",
         "why",

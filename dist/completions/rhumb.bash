@@ -25,6 +25,9 @@ _rhumb() {
             rhumb,diff)
                 cmd="rhumb__subcmd__diff"
                 ;;
+            rhumb,events)
+                cmd="rhumb__subcmd__events"
+                ;;
             rhumb,help)
                 cmd="rhumb__subcmd__help"
                 ;;
@@ -69,6 +72,9 @@ _rhumb() {
                 ;;
             rhumb__subcmd__help,diff)
                 cmd="rhumb__subcmd__help__subcmd__diff"
+                ;;
+            rhumb__subcmd__help,events)
+                cmd="rhumb__subcmd__help__subcmd__events"
                 ;;
             rhumb__subcmd__help,help)
                 cmd="rhumb__subcmd__help__subcmd__help"
@@ -224,7 +230,7 @@ _rhumb() {
 
     case "${cmd}" in
         rhumb)
-            opts="-n -v -h -V --kubeconfig --context --system-namespace --namespace --name --state-directory --verbose --log-level --log-format --color --help --version run diff apply prune check rbac rollout why hold release status validate render version help"
+            opts="-n -v -h -V --kubeconfig --context --system-namespace --namespace --name --state-directory --verbose --log-level --log-format --color --help --version run diff apply prune check rbac rollout why hold release status events validate render version help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -523,8 +529,74 @@ _rhumb() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        rhumb__subcmd__events)
+            opts="-f -o -n -v -h --follow --output --socket --namespace --name --state-directory --kubeconfig --context --system-namespace --verbose --log-level --log-format --color --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --output)
+                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
+                    return 0
+                    ;;
+                --socket)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --namespace)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -n)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --name)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --state-directory)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --kubeconfig)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --context)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --system-namespace)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --log-level)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --log-format)
+                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         rhumb__subcmd__help)
-            opts="run diff apply prune check rbac rollout why hold release status validate render version help"
+            opts="run diff apply prune check rbac rollout why hold release status events validate render version help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -566,6 +638,20 @@ _rhumb() {
             return 0
             ;;
         rhumb__subcmd__help__subcmd__diff)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        rhumb__subcmd__help__subcmd__events)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )

@@ -17,7 +17,8 @@ use crate::config::{Duration, Name, TreePath};
 use crate::engine::{Adopt, BlastRadius};
 
 pub(super) use looking::{
-    CheckArgs, CheckOutput, GenerateArgs, GenerateWhat, OverviewArgs, OverviewOutput, RbacArgs, SourcesArgs,
+    CheckArgs, CheckOutput, EventsArgs, EventsOutput, GenerateArgs, GenerateWhat, OverviewArgs,
+    OverviewOutput, RbacArgs, SourcesArgs,
 };
 pub(super) use rollout::{HoldArgs, NameArgs, PromoteArgs, RolloutCommand, StatusArgs, WhyArgs};
 
@@ -153,6 +154,9 @@ pub enum Command {
     /// Show what runs, from which revision, and what is not as it should be
     #[command(after_help = help::OVERVIEW)]
     Status(OverviewArgs),
+    /// Show what happened, and what happens
+    #[command(after_help = help::EVENTS)]
+    Events(EventsArgs),
     /// Say what an object waits for, and which revision brought what it shows
     #[command(after_help = help::WHY)]
     Why(WhyArgs),
@@ -388,6 +392,7 @@ pub(super) fn command() -> clap::Command {
     });
     whole
         .mut_subcommand("status", |command| command.args(looking))
+        .mut_subcommand("events", |command| command.args(&source))
         .mut_subcommand("validate", |command| command.args(&cluster).args(&beside_namespace))
         .mut_subcommand("render", |command| command.args(&cluster).args(&source))
         .mut_subcommand("version", |command| command.args(&cluster).args(&source))

@@ -122,6 +122,17 @@ Examples:
 Exit codes: 0 it was told, 1 with --exit-code: not all is as it should be, 2 no such source or
 object, 3 neither the daemon nor the cluster answers.";
 
+pub(super) const EVENTS: &str = "\
+Told by the running daemon, over its socket, which keeps the last 512: revisions that were read,
+objects that were made, changed or deleted, rollouts, drift that was repaired, deletions that wait.
+Times are UTC.
+
+Examples:
+  rhumb events shop
+  rhumb events --follow -o json | jq -r 'select(.reason == \"DriftRepaired\") | .message'
+
+Exit codes: 0 it was told, 3 no daemon answers, or it ended the stream.";
+
 pub(super) const CHECK: &str = "\
 Writes nothing. The rights are those that the sources need as they are now; the server is asked
 for each. What is missing is printed as roles that grant it to the user of the kubeconfig.

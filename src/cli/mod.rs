@@ -9,6 +9,7 @@ mod apply;
 mod args;
 mod check;
 mod diff;
+mod events;
 mod exit;
 mod facts;
 mod generate;
@@ -84,6 +85,7 @@ fn carry_out(line: &CommandLine, terminal: &Terminal) -> Result<Exit, CommandErr
         Command::Why(args) => why::carry_out(args, global, terminal),
         Command::Hold(args) => rollout::hold(args, global, terminal),
         Command::Release(args) => rollout::release(&args.object, global, terminal),
+        Command::Events(args) => events::carry_out(args, global, terminal),
         Command::Check(args) => check::carry_out(args, global, terminal),
         Command::Rbac(args) => rbac::carry_out(args, global, terminal),
         Command::Generate(args) => generate::carry_out(args),

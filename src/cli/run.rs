@@ -12,6 +12,7 @@ use super::args::{Global, RunArgs};
 use super::reload::{Reloaded, reload};
 use super::signals::{Hangup, Signals};
 use super::{CommandError, Exit, Terminal, session, settings};
+use crate::announce::announce;
 use crate::cluster::Cluster;
 use crate::config::Config;
 use crate::daemon::{self, Inquiries, Reconciler, SourceSetup, Until};
@@ -172,6 +173,8 @@ impl Daemon<'_> {
         let stop = self.signals.stop().child_token();
         let reconciler = Reconciler::new(setup, Until::Stopped, self.listener.clone());
         let reconciler = reconciler.summed_up(summary).recorded(self.recorder.clone());
+        let announced = announce(config.notify.clone(), self.recorder.clone());
+        let announced = AbortOnDropHandle::new(tokio::spawn(announced));
         self.running.send_replace(Some(reconciler.inquiries()));
         let mut running = std::pin::pin!(reconciler.run(stop.clone()));
         let mut next = None;
@@ -188,7 +191,7 @@ impl Daemon<'_> {
                 }
             }
         };
-        drop(teller);
+        drop((teller, announced));
         ended?;
         Ok(next.filter(|_| !self.signals.stop().is_cancelled()))
     }

@@ -45,15 +45,13 @@ pub(super) enum Asked {
 
 /// Whom the flags mean: a daemon knows one cluster, so flags that name a cluster mean that.
 pub(super) fn asked(global: &Global, socket: Option<&Path>) -> Asked {
+    let here = environment(PathBuf::new()).runtime_file(config::SOCKET);
     let names_cluster =
         global.kubeconfig.is_some() || global.context.is_some() || global.system_namespace.is_some();
     match socket {
         Some(path) => Asked::Daemon(path.to_owned()),
         None if names_cluster => Asked::Cluster,
-        None => {
-            let own = environment(PathBuf::new()).runtime_file("rhumb.sock");
-            Asked::First(own.unwrap_or_else(|| PACKAGED_SOCKET.into()))
-        }
+        None => Asked::First(here.unwrap_or_else(|| PACKAGED_SOCKET.into())),
     }
 }
 

@@ -107,13 +107,12 @@ fn source_status(source: &Told, book: &Book, objects: &[ObjectStatus]) -> Source
         // Nobody knows.
         complete: false,
         incomplete: source.unread.clone(),
-        observed: false,
         healthy: source.unread.is_none() && counts.keys().all(|phase| phase.is_well()),
         paused: paused.map(|paused| paused.reason.to_string()),
         objects: counts,
-        findings: 0,
         prune_waiting: source.pending.len(),
         unlisted: daemon::unlisted(&source.parent),
+        ..SourceStatus::default()
     }
 }
 

@@ -117,8 +117,8 @@ impl Cluster {
             "lastTimestamp": occurrence.last,
             "message": occurrence.message,
         });
-        let path = format!("/api/v1/namespaces/{}/events/{name}", occurrence.namespace());
-        let url = path::query(path, &[("fieldManager", FIELD_MANAGER)]);
+        let event = format!("/api/v1/namespaces/{}/events/{name}", occurrence.namespace());
+        let url = path::query(event, &[("fieldManager", FIELD_MANAGER)]);
         self.ask(Ask::write(Method::PATCH, url, MERGE_PATCH, json(&patch, &on)?, on)).await.map(drop)
     }
 }

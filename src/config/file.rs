@@ -7,8 +7,8 @@ use super::location::without_credentials;
 use super::spec::{ConfigurationDocument, SourceDocument, default_resync};
 use super::tree::{self, Mark, Node};
 use super::{
-    API_VERSION, ApiSpec, Budget, Config, ConnectionSpec, Environment, Name, ServeConfig, SourceConfig,
-    reader,
+    API_VERSION, ApiSpec, Budget, Config, ConnectionSpec, Environment, Name, NotifyConfig, ServeConfig,
+    SourceConfig, reader,
 };
 use crate::object::{Diagnostic, Origin};
 
@@ -28,7 +28,13 @@ pub fn read(file: &str, text: &str, environment: &Environment) -> Result<Config,
             return Err(findings.into_diagnostics());
         }
     };
-    let mut reading = Reading { environment, configuration: None, sources: Vec::new(), names: Vec::new() };
+    let mut reading = Reading {
+        environment,
+        configuration: None,
+        notify: Vec::new(),
+        sources: Vec::new(),
+        names: Vec::new(),
+    };
     for mut document in documents {
         reading.take(&mut document, &mut findings.faults);
     }
@@ -45,6 +51,7 @@ struct Reading<'a> {
     environment: &'a Environment,
     /// Where the first `Configuration` stands and what it says, if it could be read.
     configuration: Option<(Mark, Option<ConfigurationDocument>)>,
+    notify: Vec<NotifyConfig>,
     sources: Vec<SourceConfig>,
     names: Vec<(String, Mark)>,
 }
@@ -68,9 +75,12 @@ impl Reading<'_> {
     }
 
     fn configuration(&mut self, document: &mut Node, mark: Mark, faults: &mut Vec<Fault>) {
-        let read: Option<ConfigurationDocument> = reader::read(document, faults);
-        if let Some(read) = &read {
+        let mut read: Option<ConfigurationDocument> = reader::read(document, faults);
+        if let Some(read) = &mut read {
             read.serve.check(self.environment, document, faults);
+            for (number, spec) in std::mem::take(&mut read.notify).into_iter().enumerate() {
+                self.notify.extend(spec.checked(self.environment, (document, number), faults));
+            }
         }
         if let Some((first, _)) = &self.configuration {
             let message = format!("a second Configuration; the first stands on line {}", first.line);
@@ -122,6 +132,7 @@ impl Reading<'_> {
             resync: document.resync,
             budget: document.budget,
             serve: document.serve.resolved(self.environment),
+            notify: self.notify,
             sources: self.sources,
         }
     }
@@ -136,6 +147,7 @@ impl Default for Config {
             resync: default_resync(),
             budget: Budget::default(),
             serve: ServeConfig::default(),
+            notify: Vec::new(),
             sources: Vec::new(),
         }
     }

@@ -13,12 +13,14 @@ mod fault;
 mod file;
 mod location;
 mod name;
+mod notify;
 mod reader;
 mod reload;
 mod serve;
 mod spec;
 mod tree;
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -27,8 +29,12 @@ pub use environment::{Environment, NoStateDirectory};
 pub use file::read;
 pub use location::{GitUrl, Location, NotInside, TreePath, is_url};
 pub use name::{Name, NotAName};
+pub use notify::is_sound;
 pub use reload::{Change, changed};
+pub use serve::SOCKET;
 pub use spec::{API_VERSION, ApiSpec, Budget, GitSpec, Narrowing, SourceSpec, SpecError};
+
+use serde::Deserialize;
 
 use crate::engine::{Adopt, BlastRadius, Prune};
 
@@ -47,6 +53,8 @@ pub struct Config {
     pub budget: Budget,
     /// What is answered over HTTP, and to whom.
     pub serve: ServeConfig,
+    /// Who is told of what happens.
+    pub notify: Vec<NotifyConfig>,
     /// What is followed; names are unique.
     pub sources: Vec<SourceConfig>,
 }
@@ -88,6 +96,84 @@ pub struct TlsFiles {
     pub cert: PathBuf,
     /// Its private key; PEM.
     pub key: PathBuf,
+}
+
+/// Who is told of what happens. Secrets are files here, and never read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotifyConfig {
+    /// Who.
+    pub to: Recipient,
+    /// Of what happens to these sources; to all, where it is empty.
+    pub sources: Vec<String>,
+    /// Of what.
+    pub on: BTreeSet<Occasion>,
+}
+
+/// What people are told of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Occasion {
+    /// All that a revision asks for is as wanted and healthy.
+    Succeeded,
+    /// The rollout of a workload failed.
+    Failed,
+    /// What failed is back at what was good before.
+    RolledBack,
+    /// Deletions wait for a person.
+    PruneWaiting,
+}
+
+impl Occasion {
+    /// All.
+    pub const ALL: [Self; 4] = [Self::Succeeded, Self::Failed, Self::RolledBack, Self::PruneWaiting];
+}
+
+/// Where it is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Recipient {
+    /// Any HTTP server: the notice as JSON.
+    Webhook {
+        /// Where.
+        url: UrlAt,
+        /// The file with the bearer token that goes along.
+        token: Option<PathBuf>,
+    },
+    /// A channel of Slack, or of what understands its form.
+    Slack {
+        /// The file with its URL.
+        url: PathBuf,
+    },
+    /// The commit itself, as its status.
+    Forge {
+        /// In which words.
+        forge: Forge,
+        /// Where its API begins.
+        url: String,
+        /// Owner and name.
+        repository: String,
+        /// The file with the token.
+        token: PathBuf,
+    },
+}
+
+/// A URL, or the file that holds it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UrlAt {
+    /// It itself.
+    Url(String),
+    /// A file.
+    File(PathBuf),
+}
+
+/// Where repositories live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Forge {
+    /// GitHub, and its Enterprise Server.
+    GitHub,
+    /// Gitea and Forgejo.
+    Gitea,
+    /// GitLab.
+    GitLab,
 }
 
 /// One source, checked, its paths absolute or relative to the working directory.

@@ -17,6 +17,8 @@ pub enum Change {
     Resync,
     /// Another rollout budget.
     Budget,
+    /// Others are told of what happens.
+    Notify,
     /// This key can only take effect in a new process.
     Restart(&'static str),
 }
@@ -47,6 +49,7 @@ impl fmt::Display for Change {
             Self::SourceChanged(name) => write!(f, "the source {name} has changed"),
             Self::Resync => f.write_str("resync has changed"),
             Self::Budget => f.write_str("the budget has changed"),
+            Self::Notify => f.write_str("notify has changed"),
             Self::Restart(key) => write!(f, "{key} takes a new process"),
         }
     }
@@ -63,6 +66,7 @@ pub fn changed(old: &Config, new: &Config) -> Vec<Change> {
         (old.resync == new.resync, Change::Resync),
         (old.connection.api == new.connection.api, Change::Restart("api")),
         (old.budget == new.budget, Change::Budget),
+        (old.notify == new.notify, Change::Notify),
         (old.serve == new.serve, Change::Restart("serve")),
     ];
     let keys = keys.into_iter().filter(|(same, _)| !same).map(|(_, change)| change);

@@ -12,7 +12,7 @@ use super::tree::Node;
 use super::{Environment, ServeConfig, TlsFiles};
 
 /// The name of the socket in the runtime directory.
-const SOCKET: &str = "rhumb.sock";
+pub const SOCKET: &str = "rhumb.sock";
 
 /// The key `serve` of a `Configuration`.
 #[derive(Clone, Debug, Default, Deserialize)]

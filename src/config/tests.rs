@@ -91,6 +91,9 @@ fn the_example_names_every_key() {
         keys_of::<super::serve::ServeSpec>(),
         keys_of::<super::serve::TlsSpec>(),
         keys_of::<super::serve::HookSpec>(),
+        keys_of::<super::notify::NotifySpec>(),
+        keys_of::<super::notify::SlackSpec>(),
+        keys_of::<super::notify::ForgeSpec>(),
         keys_of::<SourceDocument>(),
         keys_of::<Metadata>(),
         keys_of::<SourceSpec>(),
@@ -98,7 +101,10 @@ fn the_example_names_every_key() {
         &["count", "percent"],
     ];
     for key in keys.into_iter().flatten() {
-        let stands = |line: &str| line.trim_start().starts_with(&format!("{key}:"));
+        let stands = |line: &str| {
+            let line = line.trim_start();
+            line.strip_prefix("- ").unwrap_or(line).starts_with(&format!("{key}:"))
+        };
         assert!(EXAMPLE.lines().any(stands), "the example does not show the key {key}");
     }
 }
@@ -337,6 +343,9 @@ fn a_reload_tells_what_it_takes() {
     check(|_| {}, &[]);
     check(|new| new.resync = Duration::seconds(1), &[Change::Resync]);
     check(|new| new.budget.max_workloads = 9, &[Change::Budget]);
+    let to = Recipient::Slack { url: "u".into() };
+    let slack = NotifyConfig { to, sources: Vec::new(), on: Occasion::ALL.into() };
+    check(|new| new.notify.push(slack.clone()), &[Change::Notify]);
     check(|new| new.connection.api.qps = 9, &[Change::Restart("api")]);
     check(|new| new.namespace.push('2'), &[Change::Restart("namespace")]);
     check(|new| new.connection.context = None, &[Change::Restart("context")]);
@@ -423,4 +432,56 @@ fn where_it_answers_is_read() {
             hook_secret: Some("/etc/rhumb/h".into()),
         }
     );
+}
+
+#[test]
+fn whom_it_tells_is_read() {
+    let notify = |keys: &str| read("rhumb.yaml", &configuration(keys), &environment()).unwrap().notify;
+    let told = notify(
+        "notify: [{slack: {urlFile: u}, sources: [shop], on: [failed]}, {gitlab: {repository: a/b/c, token: t}}, \
+         {webhook: {url: 'http://[::1]:80/x', token: ~/t}}]",
+    );
+    let forge = Recipient::Forge {
+        forge: Forge::GitLab,
+        url: "https://gitlab.com".to_owned(),
+        repository: "a/b/c".to_owned(),
+        token: "/etc/rhumb/t".into(),
+    };
+    let webhook = Recipient::Webhook {
+        url: UrlAt::Url("http://[::1]:80/x".to_owned()),
+        token: Some("/home/ann/t".into()),
+    };
+    let of = |to, sources: &[&str], on: &[Occasion]| NotifyConfig {
+        to,
+        sources: sources.iter().map(|&source| source.to_owned()).collect(),
+        on: on.iter().copied().collect(),
+    };
+    let expected = vec![
+        of(Recipient::Slack { url: "/etc/rhumb/u".into() }, &["shop"], &[Occasion::Failed]),
+        of(forge, &[], &Occasion::ALL),
+        of(webhook, &[], &Occasion::ALL),
+    ];
+    assert_eq!(told, expected);
+}
+
+#[test]
+fn whom_it_cannot_tell_is_a_fault() {
+    fn check(entry: &str, expected: &[&str]) {
+        let shown = faults(&configuration(&format!("notify:\n- {entry}")));
+        assert!(expected.iter().all(|part| shown.contains(part)), "{entry}: {shown}");
+    }
+    check("{sources: [shop]}", &["10:3 an entry", "exactly one of webhook, slack, github, gitea and gitlab"]);
+    check(
+        "{slack: {urlFile: u}, webhook: {url: 'https://h'}}",
+        &["exactly one of", "give each its own entry"],
+    );
+    check("{webhook: {}}", &["a webhook has either `url` or `urlFile`"]);
+    check("{webhook: {url: 'https://h', urlFile: u}}", &["a webhook has either `url` or `urlFile`"]);
+    check("{webhook: {url: 'http://example.org/x'}}", &["goes to an https URL without credentials"]);
+    check("{webhook: {url: 'https://a:b@example.org'}}", &["goes to an https URL without credentials"]);
+    check("{gitea: {repository: a/b, token: t}}", &["the forge has no `url`", "https://git.example.org"]);
+    check("{github: {repository: shop, token: t}}", &["`shop` is no repository", "acme/shop"]);
+    check("{github: {repository: a/.., token: t}}", &["`a/..` is no repository"]);
+    check("{slack: {url: 'https://h/secret'}}", &["urlFile"]);
+    check("{slack: {urlFile: u}, on: [always]}", &["always", "rolled-back"]);
 }

@@ -72,6 +72,12 @@ impl Mapping {
 }
 
 impl Node {
+    /// An entry of a list.
+    pub(super) fn at(&self, number: usize) -> Option<&Self> {
+        let Data::List(list) = &self.data else { return None };
+        list.get(number)
+    }
+
     /// The value under a key of a mapping.
     pub(super) fn get(&self, key: &str) -> Option<&Self> {
         let Data::Mapping(mapping) = &self.data else { return None };

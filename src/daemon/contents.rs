@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
 
+use super::setup::Files;
 use crate::cluster::FieldOwners;
 use crate::engine::{Binds, Desired, Form, Release, effective, left_to_others, stamped, without_ignored};
 use crate::manifest::{self, Item};
@@ -45,6 +46,16 @@ pub(super) enum Bytes {
     Store(Reader),
     /// In memory, as they were on disk.
     Disk(Arc<Disk>),
+}
+
+impl Bytes {
+    /// Those of a source's files.
+    pub(super) fn of(files: &Files) -> Self {
+        match files {
+            Files::Followed(source) => Self::Store(source.reader()),
+            Files::Once(disk) => Self::Disk(disk.clone()),
+        }
+    }
 }
 
 struct Place {

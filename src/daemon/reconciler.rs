@@ -158,17 +158,13 @@ impl Reconciler {
             state.writes = source.writes;
             state.budget = source.budget;
             let number = engine.add_source(state);
-            let bytes = match &source.files {
-                Files::Followed(source) => Bytes::Store(source.reader()),
-                Files::Once(disk) => Bytes::Disk(disk.clone()),
-            };
+            shelves.push((applyset.clone(), Bytes::of(&source.files)));
             let dialect = Dialect {
                 source: number,
                 applyset: applyset.clone(),
                 namespace: source.namespace.into(),
                 names: Names::default(),
             };
-            shelves.push((applyset.clone(), bytes));
             places.push(source.place);
             applysets.insert(applyset);
             pending_feeds.push((number, source.files, dialect));
@@ -177,8 +173,8 @@ impl Reconciler {
             Watched::new(setup.cluster.clone(), applysets, sinks.informers, sinks.scalers, sinks.parents);
         let queue = Queue::default();
         let metrics = Metrics::new(setup.cluster.measures().clone(), queue.measures().clone());
-        let sources = places.len();
         Self {
+            chronicle: Chronicle::of(places.len()),
             ledgers: places.iter().map(|_| Ledger::default()).collect(),
             feeds: places.iter().map(|_| None).collect(),
             keeper: Keeper::default(),
@@ -212,7 +208,6 @@ impl Reconciler {
             until,
             since: jiff::Timestamp::now(),
             metrics,
-            chronicle: Chronicle::of(sources),
             telling: Telling::default(),
             channels,
             tasks: Tasks::default(),

@@ -216,6 +216,11 @@ impl Recorder {
         Notices { past, coming: self.0.listeners.subscribe() }
     }
 
+    /// How many listen.
+    pub fn listeners(&self) -> usize {
+        self.0.listeners.receiver_count()
+    }
+
     fn kept(&self) -> MutexGuard<'_, VecDeque<Arc<Notice>>> {
         self.0.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -106,19 +106,10 @@ mod tests {
             revision: Some("0123456789abcdef0123456789abcdef01234567".to_owned()),
             author: Some("Ann".to_owned()),
             subject: Some("Two replicas".to_owned()),
-            since: None,
-            looked: None,
-            changes: Vec::new(),
-            drift_repaired: 0,
             complete: true,
-            incomplete: None,
-            observed: false,
             healthy: true,
-            paused: None,
             objects: objects.iter().copied().collect(),
-            findings: 0,
-            prune_waiting: 0,
-            unlisted: None,
+            ..SourceStatus::default()
         }
     }
 

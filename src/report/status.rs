@@ -56,7 +56,7 @@ pub struct ProcessStatus {
 }
 
 /// One source.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SourceStatus {
     /// Its name.

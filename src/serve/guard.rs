@@ -13,7 +13,7 @@ use axum::response::{IntoResponse as _, Response};
 
 use super::kept::Kept;
 use super::routes::Failed;
-use super::secret::Secret;
+use crate::secret::Secret;
 
 /// What browsers say about where a request comes from (W3C, Fetch Metadata).
 const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");

@@ -18,9 +18,9 @@ use hmac::Mac as _;
 use sha2::{Digest as _, Sha256};
 
 use super::routes::{Failed, Process, accepted};
-use super::secret::{Code, Secret};
 use crate::config::Name;
 use crate::daemon::Fetch;
+use crate::secret::{Code, Secret};
 
 /// A body is never larger, in bytes.
 const LARGEST: usize = 1 << 20;

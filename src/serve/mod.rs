@@ -8,6 +8,7 @@
 
 mod connections;
 mod error;
+mod events;
 mod guard;
 mod hook;
 mod kept;
@@ -15,7 +16,6 @@ mod listener;
 mod page;
 mod patient;
 mod routes;
-mod secret;
 mod socket;
 mod tls;
 
@@ -26,5 +26,7 @@ pub use listener::{Place, listen};
 pub use routes::{Door, Process, router};
 pub use socket::bind;
 
+#[cfg(test)]
+mod openapi_tests;
 #[cfg(test)]
 mod tests;

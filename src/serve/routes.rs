@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::sync::watch;
 
+use super::events::{Stage, events};
 use super::guard::{Guard, guarded};
 use super::hook::{Hooks, hook};
 use super::page;
@@ -68,6 +69,7 @@ pub fn router(process: Process, hooks: Arc<Hooks>, door: Door) -> Router {
 }
 
 fn questions(process: Process) -> Router {
+    let stage = Stage::of(process.recorder.clone());
     Router::new()
         .route("/livez", get(live))
         .route("/readyz", get(ready))
@@ -76,6 +78,7 @@ fn questions(process: Process) -> Router {
         .route("/v1/objects", get(objects))
         .route("/v1/objects/{kind}/{namespace}/{name}", get(object))
         .route("/v1/diff", get(diff))
+        .merge(Router::new().route("/v1/events", get(events)).with_state(stage))
         .route("/openapi.json", get(described_by))
         .route("/", get(page::index))
         .route("/page.js", get(page::script))
@@ -256,7 +259,7 @@ async fn asked_within<T>(
 }
 
 /// A question that is understood, or which of its parameters is not.
-fn understood<T>(question: Result<Query<T>, QueryRejection>) -> Result<T, Failed> {
+pub(super) fn understood<T>(question: Result<Query<T>, QueryRejection>) -> Result<T, Failed> {
     let Query(question) =
         question.map_err(|rejection| Failed(StatusCode::BAD_REQUEST, rejection.body_text()))?;
     Ok(question)

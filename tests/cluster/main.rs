@@ -27,6 +27,7 @@ mod node_steps;
 mod orders;
 mod outages;
 mod owners;
+mod page;
 mod prune;
 mod quiet;
 mod refusals;

@@ -8,7 +8,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::{Daemon, Repo, Site, until, yaml};
+use crate::support::{Daemon, Repo, Schema, Site, until, yaml};
 
 const BUDGET: &str =
     "budget: {maxWorkloads: 1, maxUnavailable: 9, startsPerMinute: 1000, soak: 0s, deadline: 60s}";
@@ -115,6 +115,77 @@ fn the_status_tells_what_runs_and_what_is_not_as_it_should_be() {
     tell_of_objects(&served, &site.name);
     tell_metrics(&served, &site.name, &repo.head());
     tell_no_secrets(&served, &site.name);
+    tell_as_described(&served, &site.name);
+    tell_what_would_change(&served, &site.name);
+    tell_what_happened(&served, &site.name);
+}
+
+/// Each answer has the form that the document says.
+#[track_caller]
+fn tell_as_described(served: &Served, name: &str) {
+    let schema = Schema::of(served.get("/openapi.json").1);
+    let object = "/v1/objects/{kind}/{namespace}/{name}";
+    for (route, target) in [
+        ("/v1/status", "/v1/status".to_owned()),
+        ("/v1/objects", "/v1/objects".to_owned()),
+        ("/v1/objects", "/v1/objects?phase=Nowhere".to_owned()),
+        ("/v1/diff", format!("/v1/diff?source={name}")),
+        ("/v1/diff", "/v1/diff?source=nowhere".to_owned()),
+        (object, format!("/v1/objects/Deployment.apps/{name}/web")),
+        (object, format!("/v1/objects/Deployment.apps/{name}/web?view=yaml")),
+        (object, format!("/v1/objects/ConfigMap/{name}/env?view=yaml")),
+        (object, format!("/v1/objects/ConfigMap/{name}/none")),
+        (object, format!("/v1/objects/ConfigMap/{name}/none?view=text")),
+    ] {
+        let (code, answer) = served.get(&target);
+        schema.holds("get", route, code, &answer);
+    }
+    for line in ask(&served.socket(), "GET", "/v1/events?follow=no").body.lines() {
+        if let Some(data) = line.strip_prefix("data: ") {
+            schema.has_form("Notice", &serde_json::from_str(data).unwrap());
+        }
+    }
+}
+
+/// What is shown is what is there, and what is asked for.
+#[track_caller]
+fn tell_what_would_change(served: &Served, name: &str) {
+    let (_, rollout) = served.get("/v1/status");
+    let waiting = rollout["rollout"]["queue"][0]["name"].as_str().unwrap().to_owned();
+    let (_, shown) = served.get(&format!("/v1/objects/Deployment.apps/{name}/{waiting}?view=yaml"));
+    let text = |key: &str| shown[key].as_str().unwrap_or_default().to_owned();
+    assert!(text("live").contains("image: app:1") && text("wanted").contains("image: app:2"), "{shown:#}");
+    let lines = text("difference");
+    for (sign, image) in [('-', "image: app:1"), ('+', "image: app:2")] {
+        assert!(lines.lines().any(|line| line.starts_with(sign) && line.contains(image)), "{lines}");
+    }
+    assert!(!text("live").contains("managedFields"), "{shown:#}");
+    let (_, secret) = served.get(&format!("/v1/objects/Secret/{name}/token?view=yaml"));
+    assert_eq!(secret["difference"], json!(""), "{secret:#}");
+    assert!(secret["live"].as_str().unwrap().contains("password: <masked>"), "{secret:#}");
+    assert_eq!(secret["live"], secret["wanted"]);
+    let (_, diff) = served.get(&format!("/v1/diff?source={name}"));
+    let names: Vec<&str> =
+        diff["items"].as_array().unwrap().iter().filter_map(|item| item["name"].as_str()).collect();
+    assert!(names.contains(&&*waiting) && names.contains(&"env") && !names.contains(&"token"), "{diff:#}");
+    assert_eq!(diff["more"], json!(0));
+    let (_, status) = served.get("/v1/status");
+    let source = &status["sources"][0];
+    assert_eq!(source["changes"][0]["subject"], json!("Change all"), "{source:#}");
+    assert_eq!(
+        (&source["changes"][0]["revision"], &source["driftRepaired"]),
+        (&source["revision"], &json!(1))
+    );
+}
+
+/// What happened is told to whoever comes later, and what happens to whoever listens.
+#[track_caller]
+fn tell_what_happened(served: &Served, name: &str) {
+    let told = ask(&served.socket(), "GET", &format!("/v1/events?follow=no&source={name}"));
+    assert!(told.head.contains("content-type: text/event-stream"), "{}", told.head);
+    for happening in ["RevisionRead", "DriftRepaired", "RolloutStarted"] {
+        assert!(told.body.contains(&format!("\"reason\":\"{happening}\"")), "{happening}: {}", told.body);
+    }
 }
 
 #[track_caller]
@@ -189,7 +260,11 @@ fn tell_metrics(served: &Served, name: &str, head: &str) {
 #[track_caller]
 fn tell_no_secrets(served: &Served, name: &str) {
     // Nothing of a Secret's values is in any answer.
-    for path in ["/metrics", "/v1/status", "/v1/objects", &format!("/v1/objects/Secret/{name}/token")] {
+    let secret = format!("/v1/objects/Secret/{name}/token");
+    let beside = format!("{secret}?view=yaml");
+    for path in
+        ["/metrics", "/v1/status", "/v1/objects", &secret, &beside, "/v1/diff", "/v1/events?follow=no"]
+    {
         let answer = ask(&served.socket(), "GET", path);
         assert_eq!(answer.code, 200);
         for canary in ["canary-in-a-secret", "Y2FuYXJ5"] {

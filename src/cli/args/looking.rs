@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 use super::PlaceArgs;
 use super::rollout::object_or_source;
 use crate::cli::ObjectName;
+use crate::config::Name;
 
 /// Which daemon is asked.
 #[derive(Clone, Debug, Default, Args)]
@@ -115,4 +116,31 @@ pub enum GenerateWhat {
     Man,
     /// Completions for bash, zsh and fish
     Completions,
+}
+
+/// `rhumb events`.
+#[derive(Debug, Args)]
+pub struct EventsArgs {
+    /// Of this source alone
+    #[arg(value_name = "SOURCE")]
+    pub source: Option<Name>,
+    /// Go on with what happens
+    #[arg(long, short)]
+    pub follow: bool,
+    /// Form of the output: text or json
+    #[arg(long, short, value_name = "FORM", value_enum, default_value_t, hide_possible_values = true)]
+    pub output: EventsOutput,
+    /// Whom to ask.
+    #[command(flatten)]
+    pub socket: SocketArgs,
+}
+
+/// Form of what happened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum EventsOutput {
+    /// A line for each
+    #[default]
+    Text,
+    /// A JSON object for each, in a line
+    Json,
 }

@@ -34,14 +34,9 @@ fn source(name: &str, objects: &[(Phase, usize)]) -> SourceStatus {
         changes: Vec::new(),
         drift_repaired: 0,
         complete: true,
-        incomplete: None,
-        observed: false,
         healthy: true,
-        paused: None,
         objects: objects.iter().copied().collect::<BTreeMap<_, _>>(),
-        findings: 0,
-        prune_waiting: 0,
-        unlisted: None,
+        ..SourceStatus::default()
     }
 }
 

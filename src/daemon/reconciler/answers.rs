@@ -119,31 +119,28 @@ impl Reconciler {
         let now = Instant::now();
         match question {
             Question::Status(answer) => drop(answer.send(self.with_beside(now, report::status))),
-            Question::Objects(filter, answer) => {
-                let objects =
-                    self.with_beside(now, |engine, beside| report::objects(engine, beside, &filter));
-                drop(answer.send(objects));
-            }
-            Question::Object(id, answer) => {
-                let object = self.with_beside(now, |engine, beside| report::object_of(engine, beside, &id));
-                drop(answer.send(object));
-            }
+            Question::Objects(filter, answer) => drop(answer.send(self.objects(now, &filter))),
+            Question::Object(id, answer) => drop(answer.send(self.object(now, &id))),
             Question::Glance(id, answer) => {
-                let status = self.with_beside(now, |engine, beside| report::object_of(engine, beside, &id));
-                drop(answer.send(status.map(|status| (status, self.glance(&id)))));
+                let found = self.object(now, &id).map(|status| (status, self.glance(&id)));
+                drop(answer.send(found));
             }
             Question::Differing(source, answer) => {
-                let filter = Filter { source, ..Filter::default() };
-                let all = self.with_beside(now, |engine, beside| report::objects(engine, beside, &filter));
+                let all = self.objects(now, &Filter { source, ..Filter::default() });
                 let differ = all.into_iter().filter(|object| self.may_differ(object));
-                let glances = differ.map(|object| {
-                    let glance = self.glance(&object.object.id());
-                    (object, glance)
-                });
+                let glances = differ.map(|object| (object.clone(), self.glance(&object.object.id())));
                 drop(answer.send(glances.collect()));
             }
             Question::Fetch(name, answer) => drop(answer.send(self.hint(&name))),
         }
+    }
+
+    fn objects(&self, now: Instant, filter: &Filter) -> Vec<ObjectStatus> {
+        self.with_beside(now, |engine, beside| report::objects(engine, beside, filter))
+    }
+
+    fn object(&self, now: Instant, id: &ObjectId) -> Option<ObjectStatus> {
+        self.with_beside(now, |engine, beside| report::object_of(engine, beside, id))
     }
 
     /// Tells something of the engine's facts and of what the loop knows beside them.

@@ -29,6 +29,8 @@ struct SourceTold {
     since: Option<Timestamp>,
     /// The revision of which all was as wanted.
     settled: Option<Revision>,
+    /// Whether this process has done anything for the revision: what an earlier one has settled is no news.
+    worked: bool,
     /// Why it was not read whole.
     incomplete: Option<String>,
     /// The deletions that wait for a person.
@@ -84,7 +86,11 @@ impl Reconciler {
                 Some(took) => format!("{message}, after {}", duration_text(took)),
                 None => message,
             };
-            self.notice(happening, turn.source, Some(&turn.id), (message, revision));
+            self.chronicle.sources[turn.source].worked = true;
+            // What goes back is news of the commit that failed.
+            let head = self.engine.source(turn.source).head.clone();
+            let about = if turn.back.is_some() { head } else { revision };
+            self.notice(happening, turn.source, Some(&turn.id), (message, about));
         }
     }
 
@@ -141,6 +147,7 @@ impl Reconciler {
         let wanting = entry.and_then(|entry| entry.wants.first()).map(|(source, _)| *source);
         let holding = || self.engine.source_of(self.engine.live(id)?);
         let Some(source) = wanting.or_else(holding) else { return };
+        self.chronicle.sources[source].worked |= is_work(happening);
         let head = || self.engine.source(source).head.clone();
         let brought = entry.and_then(|entry| entry.brought.clone());
         let revision = match happening {
@@ -165,6 +172,8 @@ impl Reconciler {
         };
         if head.as_ref() != before {
             (told.since, told.settled) = (Some(Timestamp::now()), None);
+            // A commit that comes while it runs is worth an answer, even where it changes nothing.
+            told.worked = before.is_some();
             let words = head.as_ref().map_or_else(String::new, |head| head.short().to_owned());
             let from = before.map_or_else(String::new, |before| format!(", after {}", before.short()));
             let message = format!("revision {words} is in force{from}");
@@ -193,6 +202,9 @@ impl Reconciler {
             return;
         }
         told.settled.clone_from(&head);
+        if !told.worked {
+            return;
+        }
         let count: usize = stand.objects.values().sum();
         let words = head.as_ref().map_or_else(String::new, |head| head.short().to_owned());
         let message = format!("revision {words}: all {count} objects are as wanted and healthy");
@@ -248,4 +260,9 @@ impl Reconciler {
         };
         recorder.record(Timestamp::now(), draft);
     }
+}
+
+/// Whether an object was brought nearer to what its revision asks for.
+fn is_work(happening: Happening) -> bool {
+    matches!(happening, Happening::Created | Happening::Configured | Happening::Pruned | Happening::Recreated)
 }

@@ -38,9 +38,9 @@ impl Reconciler {
             tracing::warn!(code = diagnostic.code, "{}: {}", diagnostic.origin, diagnostic.message);
         }
         let before = self.engine.dropped();
-        let head = self.engine.source(source).head.clone();
+        let known = self.engine.source(source).head.clone();
         self.engine.read(source, reading);
-        self.notice_read(source, head.as_ref());
+        self.notice_read(source, known.as_ref());
         self.read.insert(source);
         let dropped = self.engine.dropped();
         if dropped > before {

@@ -20,8 +20,17 @@ pub(super) struct Glance {
     id: ObjectId,
     hands: Hands,
     kind: Option<Arc<Kind>>,
-    want: Result<Shared, &'static str>,
+    want: Wanted,
     form: Form,
+}
+
+/// What is asked for.
+enum Wanted {
+    Content(Shared),
+    /// No source asks for it.
+    Nothing,
+    /// It cannot be told, for this reason.
+    Unknown(&'static str),
 }
 
 impl Reconciler {
@@ -29,10 +38,10 @@ impl Reconciler {
     pub(super) fn glance(&self, id: &ObjectId) -> Glance {
         let wants = self.engine.entry(id).map(|entry| &entry.wants[..]).unwrap_or_default();
         let want = match wants {
-            [] => Err("no source asks for it"),
-            [(_, Want::Object(desired))] => Ok(desired.clone()),
-            [(_, Want::Held(_))] => Err("what its manifest asks for cannot be used"),
-            _ => Err("several sources ask for it"),
+            [] => Wanted::Nothing,
+            [(_, Want::Object(desired))] => Wanted::Content(desired.clone()),
+            [(_, Want::Held(_))] => Wanted::Unknown("what its manifest asks for cannot be used"),
+            _ => Wanted::Unknown("several sources ask for it"),
         };
         let live = self.engine.shown(id);
         let form = Form {
@@ -73,17 +82,16 @@ impl Glance {
             Err(error) => return noted(error.reason()),
         };
         let (wanted, note) = match &self.want {
-            Ok(want) => self.wanted(&kind, want, live.as_ref()).await,
-            Err(why) => (None, Some((*why).to_owned())),
+            Wanted::Content(want) => self.wanted(&kind, want, live.as_ref()).await,
+            Wanted::Nothing => (None, Some("no source asks for it".to_owned())),
+            Wanted::Unknown(why) => (None, Some((*why).to_owned())),
         };
         let (before, after) = change::presentable_pair(&self.id, live.as_ref(), wanted.as_ref());
-        let difference = match (&before, &after) {
-            // What is there and what would be is not known: nothing can be said about it.
-            (_, None) if self.want.is_ok() => String::new(),
-            (before, after) => {
-                let side = |side: &Option<Value>| side.clone().unwrap_or_default();
-                change::unified(&side(before), &side(after))
-            }
+        let side = |side: &Option<Value>| side.clone().unwrap_or_default();
+        let difference = match (&self.want, &after) {
+            (Wanted::Nothing, _) | (_, Some(_)) => change::unified(&side(&before), &side(&after)),
+            // What it would become is not known, and that is not nothing.
+            (_, None) => String::new(),
         };
         let text = |side: Option<Value>| side.map(|side| change::yaml(&side));
         Compared { live: text(before), wanted: text(after), difference, note }

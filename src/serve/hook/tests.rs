@@ -10,7 +10,7 @@ use super::super::routes::{Door, router};
 use super::*;
 use crate::cluster::Measures;
 use crate::pulse::Pulses;
-use crate::report::{Notifier, Service};
+use crate::report::{Notifier, Recorder, Service};
 
 const SECRET: &str = "It's a Secret to Everybody";
 /// The example of GitHub's documentation: this secret and this body have this signature.
@@ -28,7 +28,7 @@ fn served(secrets: &[(&str, &str)]) -> (TempDir, Router) {
         pulses: Pulses::default(),
         calls: Measures::default(),
         service: Service::new(Notifier::default()),
-        recorder: crate::report::Recorder::new(jiff::Timestamp::UNIX_EPOCH),
+        recorder: Recorder::new(jiff::Timestamp::UNIX_EPOCH),
     };
     let hooks = Hooks::new(Some(dir.path().join("webhook-secret")));
     (dir, router(process, hooks, Door::Socket))

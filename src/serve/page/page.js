@@ -1,0 +1,446 @@
+// The page. It asks what everybody may ask, and shows the answers as text and nothing else: no text of theirs is ever
+// read as markup.
+'use strict';
+
+const MOVING = 2000;   // Milliseconds between two questions while something moves,
+const RESTING = 15000; // and while nothing does.
+const SHOWN = 60;      // So many objects of a phase are listed on the overview,
+const NEWS = 40;       // and so many notices.
+
+// Each phase: how it looks, and what it means.
+const PHASES = {
+  Failed: ['bad', 'its controller gave up'],
+  Refused: ['bad', 'until a person changes something'],
+  Quarantined: ['bad', 'it failed, and is held as it is'],
+  RolledBack: ['wait', 'it failed, and is back at what was good'],
+  RollingOut: ['move', 'its pods are being replaced'],
+  Progressing: ['move', 'its controller works on it'],
+  Waiting: ['wait', 'something is to be done, which waits'],
+  PruneWaiting: ['wait', 'its deletion waits'],
+  Paused: ['held', 'a person paused it'],
+  Held: ['held', 'a person holds it'],
+  Settled: ['good', 'as wanted and healthy'],
+  LeftAlone: ['rest', 'as its annotations ask'],
+};
+const WELL = ['Settled', 'LeftAlone'];
+const ATTENTION = Object.keys(PHASES).filter((phase) => !WELL.includes(phase) && phase !== 'PruneWaiting');
+
+const state = { status: null, objects: [], news: [], last: 0, trouble: null, live: false, view: null, tab: 'difference' };
+
+// --- Building -------------------------------------------------------------------------------------------------------
+
+/** An element with properties and children; texts become text nodes. */
+function el(name, properties, ...children) {
+  const element = document.createElement(name);
+  for (const [key, value] of Object.entries(properties || {})) {
+    if (value === undefined || value === null || value === false) continue;
+    if (key === 'class') element.className = value;
+    else if (key === 'on') for (const [what, call] of Object.entries(value)) element.addEventListener(what, call);
+    else if (key === 'grow') element.style.flexGrow = value;
+    else element.setAttribute(key, value);
+  }
+  element.append(...children.flat(9).filter((child) => child !== null && child !== undefined && child !== false));
+  return element;
+}
+
+/** Replaces what an element holds, where it is another; whatever had the focus keeps it. */
+function fill(element, key, make) {
+  const text = JSON.stringify(key);
+  if (element.dataset.shown === text) return;
+  const focused = document.activeElement && document.activeElement.dataset ? document.activeElement.dataset.key : undefined;
+  element.replaceChildren(...[make()].flat(9).filter(Boolean));
+  element.dataset.shown = text;
+  if (focused) {
+    const again = [...element.querySelectorAll('[data-key]')].find((one) => one.dataset.key === focused);
+    if (again) again.focus({ preventScroll: true });
+  }
+}
+
+const section = (title, count, ...children) =>
+  el('section', {}, el('h2', {}, title, count === undefined ? null : el('span', { class: 'count' }, String(count))), children);
+
+/** A link, only where it leads to the web. */
+function place(text) {
+  return /^https?:\/\//i.test(text) ? el('a', { href: text, rel: 'noreferrer noopener' }, text) : text;
+}
+
+const short = (revision) => (/^[0-9a-f]{40,64}$/.test(revision) ? revision.slice(0, 12) : revision);
+const plural = (count, one, many) => `${count} ${count === 1 ? one : many || one + 's'}`;
+const look = (phase) => (PHASES[phase] || ['rest', ''])[0];
+const chip = (phase) => el('span', { class: `chip ${look(phase)}`, title: (PHASES[phase] || [])[1] }, spaced(phase));
+const spaced = (word) => word.replace(/([a-z])([A-Z])/g, (_, a, b) => `${a} ${b.toLowerCase()}`);
+
+function age(from, to) {
+  const seconds = Math.max(0, Math.round((Date.parse(to) - Date.parse(from)) / 1000));
+  if (seconds < 60) return `${seconds} s`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min`;
+  if (seconds < 172800) return `${Math.floor(seconds / 3600)} h`;
+  return `${Math.floor(seconds / 86400)} d`;
+}
+
+const kindOf = (object) => object.kind + (object.group ? `.${object.group}` : '');
+const nameOf = (object) => (object.namespace ? `${object.namespace}/` : '') + object.name;
+const hrefOf = (object) =>
+  '#/object/' + [kindOf(object), object.namespace || '-', object.name].map(encodeURIComponent).join('/');
+/** As `rhumb prune list -o name` writes it. */
+const typedName = (object) => (object.namespace ? `${object.namespace}/` : '') + `${kindOf(object).toLowerCase()}/${object.name}`;
+
+function named(object, key) {
+  return el('a', { class: 'name', href: hrefOf(object), 'data-key': `${key} ${hrefOf(object)}` },
+    nameOf(object), ' ', el('small', {}, object.kind));
+}
+
+function bar(parts) {
+  return el('div', { class: 'bar', 'aria-hidden': 'true' },
+    parts.filter(([, count]) => count > 0).map(([tone, count]) =>
+      el('span', tone ? { class: `fill-${tone}`, grow: count } : { grow: count })));
+}
+
+// --- The overview ---------------------------------------------------------------------------------------------------
+
+function tone(source) {
+  const phases = Object.keys(source.objects);
+  if (!source.revision || !source.complete || phases.some((phase) => look(phase) === 'bad')) return 'bad';
+  if (source.pruneWaiting || phases.some((phase) => look(phase) === 'wait')) return 'wait';
+  if (phases.some((phase) => look(phase) === 'move')) return 'move';
+  return source.observed || source.paused !== undefined ? 'rest' : 'good';
+}
+
+function sourceCard(source, at) {
+  const counts = Object.entries(source.objects).sort(([a], [b]) => Object.keys(PHASES).indexOf(a) - Object.keys(PHASES).indexOf(b));
+  const total = counts.reduce((sum, [, count]) => sum + count, 0);
+  const to = (phase) => `#/objects/${encodeURIComponent(source.name)}/${phase}`;
+  return el('article', { class: `card source ${tone(source)}` },
+    el('header', {}, el('h3', {}, source.name), el('span', { class: 'ellipsis soft', title: source.place }, place(source.place)),
+      source.observed ? el('span', { class: 'chip rest', title: 'nothing is written' }, 'observed') : null),
+    source.revision ? el('div', { class: 'commit' },
+      el('span', { class: 'hash', title: source.revision }, short(source.revision)),
+      el('span', { class: 'ellipsis', title: source.subject }, source.subject || ''),
+      el('span', { class: 'soft', title: source.since }, source.since ? age(source.since, at) : ''),
+      source.author ? el('span', { class: 'who soft ellipsis' }, source.author) : null) : null,
+    bar([...counts].reverse().map(([phase, count]) => [look(phase), count])),
+    el('div', { class: 'legend' },
+      el('a', { href: to('all'), 'data-key': `all ${source.name}` }, el('b', {}, String(total)), total === 1 ? ' object' : ' objects'),
+      counts.map(([phase, count]) => el('a', { href: to(phase), 'data-key': `${phase} ${source.name}` }, el('b', {}, String(count)), ` ${spaced(phase).toLowerCase()}`)),
+      source.driftRepaired ? el('span', {}, el('b', {}, String(source.driftRepaired)), ' repaired') : null,
+      source.findings ? el('span', {}, el('b', {}, String(source.findings)), source.findings === 1 ? ' finding' : ' findings') : null),
+    source.paused !== undefined ? el('p', { class: 'says held' }, `paused${source.paused ? `: ${source.paused}` : ''}`) : null,
+    source.incomplete ? el('p', { class: 'says bad' }, `not read whole: ${source.incomplete}`) : null,
+    source.unlisted ? el('p', { class: 'says wait' }, source.unlisted) : null);
+}
+
+function gauge(title, used, of, note) {
+  const full = used >= of;
+  return el('div', { class: 'gauge' }, el('dt', {}, title),
+    el('dd', {}, String(used), el('small', {}, note || ` of ${of}`)),
+    bar([[full ? 'wait' : 'move', Math.min(used, of)], ['', Math.max(of - used, used ? 0 : 1)]]));
+}
+
+function rolling(roll) {
+  const behind = Math.max(0, roll.updated - roll.available);
+  const fresh = Math.max(0, Math.min(roll.updated, roll.available));
+  return el('li', { class: 'roll' }, named(roll, 'roll'),
+    el('div', { class: 'pods' },
+      bar([['good', fresh], ['move', behind], ['', Math.max(0, roll.replicas - roll.updated)]]),
+      el('span', {}, `${roll.updated} of ${roll.replicas} new, ${roll.available} available`)),
+    roll.step ? el('p', { class: 'why' }, roll.step) : null,
+    roll.source ? null : el('p', { class: 'why' }, 'claimed by another daemon'));
+}
+
+function rollout(rollout) {
+  const queue = rollout.queue.slice(0, SHOWN);
+  return section('Rollout', undefined, el('div', { class: 'card' },
+    el('dl', { class: 'gauges' },
+      gauge('Workloads that roll', rollout.workloads.used, rollout.workloads.of),
+      gauge('Pods unavailable', rollout.unavailable.used, rollout.unavailable.of),
+      gauge('Starts in a minute', rollout.starts.used, rollout.starts.of),
+      gauge('At once, just now', rollout.window, rollout.workloads.of)),
+    rollout.rolling.length + queue.length === 0
+      ? el('p', { class: 'empty' }, rollout.known ? 'Nothing rolls, and nothing waits for it.' : 'The budget has not been read yet.')
+      : el('ul', { class: 'rows' }, rollout.rolling.map(rolling), queue.map((queued) =>
+        el('li', { class: 'queued' }, el('span', { class: 'place' }, queued.place ? `${queued.place}.` : '–'),
+          named(queued, 'queue'), el('p', { class: 'why' }, queued.reason)))),
+    rollout.queue.length > queue.length ? el('p', { class: 'more soft' }, `and ${rollout.queue.length - queue.length} more`) : null));
+}
+
+function objectRow(object) {
+  return el('li', { class: 'object' }, chip(object.phase), named(object, 'object'),
+    el('span', { class: 'where' }, object.origin || ''),
+    object.reason ? el('p', { class: 'why' }, object.reason) : null);
+}
+
+function attention(objects) {
+  const open = objects.filter((object) => object.phase !== 'PruneWaiting');
+  open.sort((a, b) => ATTENTION.indexOf(a.phase) - ATTENTION.indexOf(b.phase));
+  const shown = open.slice(0, SHOWN);
+  return section('Not as it should be', open.length, el('div', { class: 'card' },
+    open.length ? el('ul', { class: 'rows' }, shown.map(objectRow)) : el('p', { class: 'empty' }, 'Everything is as it should be.'),
+    open.length > shown.length ? el('p', { class: 'more soft' }, `and ${open.length - shown.length} more`) : null));
+}
+
+/** A command to be typed, with a button that copies it. */
+function typed(command) {
+  const copied = (event) => {
+    const button = event.target;
+    const done = (word) => { button.textContent = word; setTimeout(() => { button.textContent = 'Copy'; }, 1500); };
+    if (navigator.clipboard) navigator.clipboard.writeText(command).then(() => done('Copied'), () => done('No'));
+    else done('No');
+  };
+  return el('div', { class: 'type' }, el('pre', { tabindex: '0' }, command),
+    el('button', { type: 'button', 'data-key': command, on: { click: copied } }, 'Copy'));
+}
+
+function prunes(sources, objects) {
+  const waiting = sources.filter((source) => source.pruneWaiting > 0);
+  if (!waiting.length) return null;
+  return section('Deletions that wait for a person', waiting.reduce((sum, source) => sum + source.pruneWaiting, 0),
+    el('div', { class: 'card' }, waiting.map((source) => {
+      const own = objects.filter((object) => object.phase === 'PruneWaiting' && object.source === source.name);
+      const few = own.length > 0 && own.length <= 5;
+      return el('div', { class: 'prune' },
+        el('p', {}, el('b', {}, source.name), el('span', { class: 'soft' }, own.length ? `: ${own[0].reason || 'not wanted any more'}` : '')),
+        own.length && !few ? el('p', { class: 'soft' }, own.slice(0, 5).map(nameOf).join(', ') + ` and ${own.length - 5} more`) : null,
+        few ? typed(`rhumb prune confirm --name ${source.name} ${own.map(typedName).join(' ')}`)
+          : typed(`rhumb prune list --name ${source.name}`));
+    })));
+}
+
+function changes(sources) {
+  const all = sources.flatMap((source) => (source.changes || []).map((change) => ({ ...change, source: source.name })));
+  const many = sources.length > 1;
+  return section('Last changes', undefined, el('div', { class: 'card' }, all.length
+    ? el('ul', { class: 'rows' }, all.slice(0, 10).map((change) => el('li', { class: 'change' },
+      el('span', { class: 'name ellipsis', title: change.subject }, change.subject),
+      el('span', { class: 'hash', title: change.revision }, short(change.revision)),
+      el('p', { class: 'why' }, many ? `${change.author}, in ${change.source}` : change.author))))
+    : el('p', { class: 'empty' }, 'No commit is known yet.')));
+}
+
+const NEWS_TONE = { RolloutFailed: 'bad', Refused: 'bad', Conflict: 'bad', SourceIncomplete: 'bad', RolledBack: 'wait', PruneWaiting: 'wait',
+  RolloutStarted: 'move', RolloutSucceeded: 'good', RevisionSettled: 'good', DriftRepaired: 'held' };
+
+function happenings(news, at) {
+  return section('What happened', undefined, el('div', { class: 'card' }, news.length
+    ? el('ul', { class: 'rows' }, news.slice(0, NEWS).map((notice) => el('li', { class: 'news' },
+      el('time', { datetime: notice.at, title: notice.at }, age(notice.at, at)),
+      el('span', {}, el('span', { class: `chip ${NEWS_TONE[notice.reason] || 'rest'}` }, spaced(notice.reason)), ' ',
+        notice.object ? named(notice.object, `news ${notice.number}`) : el('b', {}, notice.source)),
+      el('p', { class: 'why' }, notice.message, notice.author && !notice.message.includes(notice.author) ? ` (${notice.author}: ${notice.subject || ''})` : ''))))
+    : el('p', { class: 'empty' }, 'Nothing yet.')));
+}
+
+function overview() {
+  const { status, objects, news } = state;
+  const parts = frame('overview', ['sources', 'prunes', 'left', 'right']);
+  // Ages are told anew in each minute, and nothing else of an overview at rest.
+  const minute = Math.floor(Date.parse(status.at) / 10000);
+  fill(parts.sources, [status.sources, minute], () =>
+    section('Sources', status.sources.length, el('div', { class: 'grid' }, status.sources.map((source) => sourceCard(source, status.at)))));
+  fill(parts.prunes, [status.sources.map((source) => source.pruneWaiting), objects], () => prunes(status.sources, objects));
+  fill(parts.left, [status.rollout, objects], () => [rollout(status.rollout), attention(objects)]);
+  fill(parts.right, [status.sources.map((source) => source.changes), news.map((one) => one.number), minute], () =>
+    [changes(status.sources), happenings(news, status.at)]);
+}
+
+/** The places of a view; made once, and kept while it is shown. */
+function frame(name, parts) {
+  const view = document.getElementById('view');
+  if (view.dataset.frame !== name) {
+    view.dataset.frame = name;
+    const made = Object.fromEntries(parts.map((part) => [part, el('div', { id: `part-${part}` })]));
+    const rest = parts.filter((part) => part !== 'left' && part !== 'right').map((part) => made[part]);
+    view.replaceChildren(...rest, ...(made.left ? [el('div', { class: 'two' }, made.left, made.right)] : []));
+  }
+  return Object.fromEntries(parts.map((part) => [part, document.getElementById(`part-${part}`)]));
+}
+
+// --- A list of objects, and one object ------------------------------------------------------------------------------
+
+function list(view) {
+  const parts = frame(`list ${view.source} ${view.phase}`, ['title', 'rows']);
+  fill(parts.title, 'title', () => {
+    const input = el('input', { type: 'search', id: 'filter', placeholder: 'Filter by name or kind  ( / )', 'aria-label': 'Filter', on: { input: () => draw() } });
+    return [el('a', { class: 'back', href: '#/' }, '← Overview'),
+      el('div', { class: 'title' }, el('h1', {}, view.source), view.phase === 'all' ? null : chip(view.phase)), el('div', { class: 'filter' }, input)];
+  });
+  const words = document.getElementById('filter').value.toLowerCase();
+  const all = (view.items || []).filter((object) => `${kindOf(object)} ${nameOf(object)}`.toLowerCase().includes(words));
+  const shown = all.slice(0, 500);
+  fill(parts.rows, [view.items ? shown : null, all.length], () => el('div', { class: 'card' },
+    shown.length ? el('ul', { class: 'rows' }, shown.map(objectRow)) : el('p', { class: 'empty' }, view.items ? 'None.' : 'Asking …'),
+    all.length > shown.length ? el('p', { class: 'more soft' }, `and ${all.length - shown.length} more`) : null));
+}
+
+function lines(text, marked) {
+  const mark = (line) => (!marked ? undefined : line.startsWith('@@') ? 'hunk' : line.startsWith('+') ? 'add' : line.startsWith('-') ? 'del' : undefined);
+  return el('pre', { class: 'yaml card', tabindex: '0' }, text.replace(/\n$/, '').split('\n').map((line) => el('span', { class: mark(line) }, line || ' ')));
+}
+
+function single(view) {
+  const parts = frame(`object ${view.path}`, ['title', 'facts', 'sides']);
+  const object = view.object;
+  fill(parts.title, [object && object.phase, view.failed], () => [el('a', { class: 'back', href: '#/' }, '← Overview'),
+    el('div', { class: 'title' }, el('h1', {}, `${view.kind} ${view.name}`), object ? chip(object.phase) : null)]);
+  fill(parts.facts, [object, view.failed], () => {
+    if (!object) return el('p', { class: 'card empty' }, view.failed || 'Asking …');
+    const facts = [['Why', object.reason], ['Source', object.source], ['Manifest', object.origin], ['Brought by', object.revision],
+      ['Wave', object.wave ? String(object.wave) : null], ['Note', object.note]];
+    return el('dl', { class: 'card facts' }, facts.filter(([, value]) => value).map(([what, value]) => [el('dt', {}, what), el('dd', {}, value)]));
+  });
+  fill(parts.sides, [object, state.tab], () => {
+    if (!object) return null;
+    const tab = (name, word) => el('button', { type: 'button', role: 'tab', 'aria-selected': String(state.tab === name), 'data-key': `tab ${name}`,
+      on: { click: () => { state.tab = name; draw(); } } }, word);
+    const side = (title, text) => el('div', {}, el('h2', {}, title), text ? lines(text) : el('p', { class: 'card empty' }, 'There is none.'));
+    const nothing = object.live === undefined && object.wanted === undefined ? 'Neither side is known.' : object.wanted === undefined ? 'What it should be is not known.' : 'It is as wanted.';
+    return [el('div', { class: 'tabs', role: 'tablist', 'aria-label': 'How it is shown' }, tab('difference', 'Difference'), tab('sides', 'Live and wanted')),
+      state.tab === 'difference'
+        ? (object.difference ? lines(object.difference, true) : el('p', { class: 'card empty' }, nothing))
+        : el('div', { class: 'sides' }, side('Live', object.live), side('Wanted', object.wanted))];
+  });
+}
+
+// --- Drawing --------------------------------------------------------------------------------------------------------
+
+function verdict() {
+  const { status, trouble } = state;
+  if (trouble) return ['bad', trouble];
+  if (!status) return ['', 'Asking …'];
+  const count = (wanted) => status.sources.reduce((sum, source) => sum
+    + Object.entries(source.objects).filter(([phase]) => look(phase) === wanted).reduce((all, [, number]) => all + number, 0), 0);
+  const unread = status.sources.filter((source) => !source.complete);
+  const [bad, wait, move, held] = ['bad', 'wait', 'move', 'held'].map(count);
+  const words = [];
+  if (unread.length) words.push(`${plural(unread.length, 'source')} not read whole`);
+  if (bad) words.push(`${bad} ${bad === 1 ? 'needs' : 'need'} a person`);
+  if (move) words.push(`${move} on the way`);
+  if (wait) words.push(`${wait} ${wait === 1 ? 'waits' : 'wait'}`);
+  if (held) words.push(`${held} held by hand`);
+  const how = bad || unread.length ? 'bad' : wait ? 'wait' : move ? 'move' : 'good';
+  return [how, words.length ? words.join(', ') : 'All is as it should be'];
+}
+
+function draw() {
+  const [how, words] = verdict();
+  const top = document.getElementById('verdict');
+  top.className = `verdict ${how}`;
+  if (top.textContent !== words) top.textContent = words;
+  document.title = how === 'good' ? 'rhumb' : `${words} – rhumb`;
+  const link = document.getElementById('link');
+  link.className = `link ${state.trouble ? 'lost' : state.live ? 'live' : ''}`;
+  link.textContent = state.trouble ? 'no answer' : state.live ? 'live' : 'asking now and then';
+  if (!state.status) return;
+  const { process, at } = state.status;
+  fill(document.getElementById('foot'), [process.version, Math.floor(Date.parse(at) / 10000)], () =>
+    `rhumb ${process.version}, running for ${age(process.since, at)}; everything is looked at again in ${age(at, process.nextResync)}`);
+  if (state.view.what === 'object') single(state.view);
+  else if (state.view.what === 'list') list(state.view);
+  else overview();
+}
+
+/** Where the address leads. */
+function route() {
+  const [, what, ...rest] = location.hash.split('/');
+  const parts = rest.map((part) => { try { return decodeURIComponent(part); } catch { return part; } });
+  if (what === 'object' && parts.length === 3) {
+    const [kind, namespace, name] = parts;
+    return { what: 'object', kind, path: parts.map(encodeURIComponent).join('/'), name: (namespace === '-' ? '' : `${namespace}/`) + name };
+  }
+  if (what === 'objects' && parts.length === 2) return { what: 'list', source: parts[0], phase: parts[1] };
+  return { what: 'overview' };
+}
+
+// --- Asking ---------------------------------------------------------------------------------------------------------
+
+async function ask(path) {
+  const answer = await fetch(path, { headers: { accept: 'application/json' } });
+  const body = await answer.json().catch(() => ({}));
+  if (!answer.ok) throw new Error(body.message || `the answer is ${answer.status}`);
+  return body;
+}
+
+/** What the view needs beside the status. */
+async function details(view, status) {
+  if (view.what === 'object') {
+    try {
+      view.object = await ask(`/v1/objects/${view.path}?view=yaml`);
+      view.failed = undefined;
+    } catch (error) {
+      view.failed = error.message;
+    }
+  } else if (view.what === 'list') {
+    const phase = view.phase === 'all' ? '' : `&phase=${encodeURIComponent(view.phase)}`;
+    view.items = (await ask(`/v1/objects?source=${encodeURIComponent(view.source)}${phase}`)).items;
+  } else {
+    const there = new Set(status.sources.flatMap((source) => Object.keys(source.objects)));
+    const phases = [...ATTENTION, 'PruneWaiting'].filter((phase) => there.has(phase));
+    const lists = await Promise.all(phases.map((phase) => ask(`/v1/objects?phase=${phase}`)));
+    state.objects = lists.flatMap((one) => one.items);
+  }
+}
+
+let timer = 0;
+let asking = false;
+let again = false;
+
+function soon(wait) {
+  clearTimeout(timer);
+  timer = setTimeout(refresh, wait);
+}
+
+async function refresh() {
+  if (asking) { again = true; return; }
+  asking = true;
+  const view = state.view;
+  try {
+    const status = await ask('/v1/status');
+    await details(view, status);
+    state.status = status;
+    state.trouble = null;
+  } catch (error) {
+    state.trouble = error instanceof TypeError ? 'rhumb does not answer' : error.message;
+  }
+  asking = false;
+  draw();
+  const moves = !state.status || state.trouble || state.status.rollout.rolling.length > 0
+    || state.status.sources.some((source) => Object.keys(source.objects).some((phase) => look(phase) === 'move'));
+  soon(again ? 100 : moves ? MOVING : RESTING);
+  again = false;
+}
+
+/** News come by themselves; each has the overview asked for anew. */
+function listen() {
+  const stream = new EventSource(`/v1/events?after=${state.last}`);
+  stream.addEventListener('open', () => { state.live = true; draw(); });
+  stream.addEventListener('notice', (event) => {
+    const notice = JSON.parse(event.data);
+    if (notice.number <= state.last) return;
+    state.last = notice.number;
+    state.news = [notice, ...state.news].slice(0, NEWS);
+    soon(150);
+  });
+  stream.addEventListener('error', () => {
+    state.live = false;
+    draw();
+    if (stream.readyState === EventSource.CLOSED) setTimeout(listen, RESTING);
+  });
+}
+
+addEventListener('hashchange', () => {
+  if (location.hash === '#main') return;
+  state.view = route();
+  draw();
+  document.getElementById('main').focus({ preventScroll: true });
+  scrollTo(0, 0);
+  refresh();
+});
+addEventListener('keydown', (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  const filter = document.getElementById('filter');
+  if (event.key === 'Escape' && state.view.what !== 'overview') location.hash = '#/';
+  else if (event.key === '/' && filter && document.activeElement !== filter) { event.preventDefault(); filter.focus(); }
+});
+document.addEventListener('visibilitychange', () => { if (!document.hidden) refresh(); });
+
+state.view = route();
+refresh().then(listen);

@@ -2,11 +2,13 @@
 
 mod api;
 mod audit;
+mod browser;
 mod daemon;
 mod nodes;
 mod own;
 mod remote;
 mod repo;
+mod schema;
 mod site;
 mod wait;
 pub(crate) mod yaml;
@@ -17,11 +19,13 @@ use controlplane::Cluster;
 
 pub(crate) use api::{Api, at};
 pub(crate) use audit::Window;
+pub(crate) use browser::Browser;
 pub(crate) use daemon::Daemon;
 pub(crate) use nodes::Nodes;
 pub(crate) use own::Own;
 pub(crate) use remote::{Manners, Remote};
 pub(crate) use repo::{Folder, Repo};
+pub(crate) use schema::Schema;
 pub(crate) use site::{Run, Site, run, source};
 pub(crate) use wait::{SOON, eventually, in_time, until};
 

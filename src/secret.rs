@@ -1,4 +1,6 @@
-//! Secrets out of files: a token, the secret of a webhook.
+//! Secrets out of files: a token, the secret of a webhook, a URL that is one.
+//!
+//! **Invariant:** a secret shows itself in no `Debug` and no error; whoever wants its text asks for it by name.
 
 use std::fmt;
 use std::fs::File;
@@ -16,7 +18,7 @@ const LONGEST: u64 = 4096;
 
 /// A text that nobody may see.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) struct Secret(Vec<u8>);
+pub struct Secret(Vec<u8>);
 
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -26,7 +28,7 @@ impl fmt::Debug for Secret {
 
 impl Secret {
     /// Reads it: what stands in the file, without the end of its line.
-    pub(super) fn read(path: &Path) -> Result<Self, String> {
+    pub fn read(path: &Path) -> Result<Self, String> {
         let failed = |error: io::Error| format!("{}: {error}", path.display());
         let mut bytes = Vec::new();
         File::open(path).map_err(failed)?.take(LONGEST + 1).read_to_end(&mut bytes).map_err(failed)?;
@@ -43,7 +45,7 @@ impl Secret {
     }
 
     /// One that nobody knows, and so nothing is held against successfully.
-    pub(super) fn unknown() -> Self {
+    pub fn unknown() -> Self {
         let mut bytes = vec![0; 32];
         let got = rustix::rand::getrandom(&mut *bytes, rustix::rand::GetRandomFlags::empty());
         if got != Ok(bytes.len()) {
@@ -52,15 +54,20 @@ impl Secret {
         Self(bytes)
     }
 
+    /// The text itself, for where it is sent; none where it is no text.
+    pub fn expose(&self) -> Option<&str> {
+        std::str::from_utf8(&self.0).ok()
+    }
+
     /// Whether it is this text; takes the same time whatever of it is right.
-    pub(super) fn is(&self, text: &[u8]) -> bool {
+    pub fn is(&self, text: &[u8]) -> bool {
         // The codes of both are compared: how long the secret is does not show either.
         let code = |text: &[u8]| Self(b"comparison".to_vec()).code().chain_update(text);
         code(&self.0).verify_slice(&code(text).finalize().into_bytes()).is_ok()
     }
 
     /// Begins to compute the message authentication code of a text under it.
-    pub(super) fn code(&self) -> Code {
+    pub fn code(&self) -> Code {
         // The algorithm takes keys of any length.
         #[allow(clippy::expect_used, reason = "HMAC has no wrong length of a key")]
         Code::new_from_slice(&self.0).expect("a key of any length")
@@ -68,4 +75,4 @@ impl Secret {
 }
 
 /// HMAC-SHA-256 (RFC 2104).
-pub(super) type Code = Hmac<Sha256>;
+pub type Code = Hmac<Sha256>;

@@ -1,0 +1,158 @@
+//! What is told of a notice, in the words of whom it is told to.
+//!
+//! **Invariant:** does no I/O; a secret stands in a letter only as the name of its file.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::config::{Forge, Occasion, Recipient, UrlAt};
+use crate::report::{Happening, Notice};
+
+/// The version of a notice in JSON.
+const VERSION: &str = "notice.rhumb.dev/v1";
+
+/// The longest description of a status that GitHub takes, in characters.
+const LONGEST: usize = 140;
+
+/// What is sent.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Letter {
+    /// Where to.
+    pub(super) url: UrlAt,
+    /// What follows the URL.
+    pub(super) path: String,
+    /// The header that a token goes into, what stands before it there, and its file.
+    pub(super) token: Option<(&'static str, &'static str, PathBuf)>,
+    /// JSON.
+    pub(super) body: Value,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Told<'a> {
+    api_version: &'static str,
+    kind: &'static str,
+    occasion: &'static str,
+    text: String,
+    #[serde(flatten)]
+    notice: &'a Notice,
+}
+
+/// What people are told of.
+pub(super) fn occasion(happening: Happening) -> Option<Occasion> {
+    match happening {
+        Happening::RevisionSettled => Some(Occasion::Succeeded),
+        Happening::RolloutFailed => Some(Occasion::Failed),
+        Happening::RolledBack => Some(Occasion::RolledBack),
+        Happening::PruneWaiting => Some(Occasion::PruneWaiting),
+        _ => None,
+    }
+}
+
+/// A recipient as the log names it: without what may be a secret.
+pub(super) fn name(to: &Recipient) -> String {
+    let host = |url: &str| {
+        let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+        rest.split(['/', '?', '#']).next().unwrap_or_default().to_owned()
+    };
+    match to {
+        Recipient::Webhook { url: UrlAt::Url(url), .. } => format!("the webhook at {}", host(url)),
+        Recipient::Webhook { url: UrlAt::File(file), .. } => format!("the webhook of {}", file.display()),
+        Recipient::Slack { url } => format!("the channel of {}", url.display()),
+        Recipient::Forge { url, repository, .. } => format!("{repository} at {}", host(url)),
+    }
+}
+
+/// What is sent of a notice; none where there is nothing to say there.
+pub(super) fn letter(to: &Recipient, occasion: Occasion, notice: &Notice) -> Option<Letter> {
+    match to {
+        Recipient::Webhook { url, token } => {
+            let told = Told {
+                api_version: VERSION,
+                kind: "Notice",
+                occasion: word(occasion),
+                text: text(notice),
+                notice,
+            };
+            let body = serde_json::to_value(told).ok()?;
+            let token = token.clone().map(|file| ("authorization", "Bearer ", file));
+            Some(Letter { url: url.clone(), path: String::new(), token, body })
+        }
+        Recipient::Slack { url } => {
+            let mark = if occasion == Occasion::Succeeded { ":white_check_mark:" } else { ":warning:" };
+            let body = json!({ "text": format!("{mark} {}", escaped(&text(notice))) });
+            Some(Letter { url: UrlAt::File(url.clone()), path: String::new(), token: None, body })
+        }
+        Recipient::Forge { forge, url, repository, token } => {
+            status(*forge, occasion, notice).map(|(path, body)| Letter {
+                url: UrlAt::Url(url.trim_end_matches('/').to_owned()),
+                path: path.replace("{repository}", &named(*forge, repository)),
+                token: Some(match forge {
+                    Forge::GitHub => ("authorization", "Bearer ", token.clone()),
+                    Forge::Gitea => ("authorization", "token ", token.clone()),
+                    Forge::GitLab => ("private-token", "", token.clone()),
+                }),
+                body,
+            })
+        }
+    }
+}
+
+const fn word(occasion: Occasion) -> &'static str {
+    match occasion {
+        Occasion::Succeeded => "succeeded",
+        Occasion::Failed => "failed",
+        Occasion::RolledBack => "rolled-back",
+        Occasion::PruneWaiting => "prune-waiting",
+    }
+}
+
+/// `shop: Deployment shop/web: revision 1a2b failed: … (Ann: Two replicas)`.
+fn text(notice: &Notice) -> String {
+    let object = notice.object.as_ref().map(|object| match &object.namespace {
+        Some(namespace) => format!("{} {namespace}/{}: ", object.kind, object.name),
+        None => format!("{} {}: ", object.kind, object.name),
+    });
+    let made = match (&notice.author, &notice.subject) {
+        (Some(author), Some(subject)) => format!(" ({author}: {subject})"),
+        _ => String::new(),
+    };
+    format!("{}: {}{}{made}", notice.source, object.unwrap_or_default(), notice.message)
+}
+
+/// The three characters that mean something to Slack.
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+/// The status of a commit, and where it goes. The snapshot of a folder is nobody's commit, and what waits for a person
+/// is not the commit's fault.
+fn status(forge: Forge, occasion: Occasion, notice: &Notice) -> Option<(String, Value)> {
+    notice.author.as_ref()?;
+    let revision = notice.revision.as_ref().filter(|text| text.bytes().all(|b| b.is_ascii_hexdigit()))?;
+    let succeeded = match occasion {
+        Occasion::Succeeded => true,
+        Occasion::Failed | Occasion::RolledBack => false,
+        Occasion::PruneWaiting => return None,
+    };
+    let description: String = notice.message.chars().take(LONGEST).collect();
+    let context = format!("rhumb/{}", notice.source);
+    let state = match (succeeded, forge) {
+        (true, _) => "success",
+        (false, Forge::GitLab) => "failed",
+        (false, _) => "failure",
+    };
+    let (path, key) = match forge {
+        Forge::GitHub => (format!("/repos/{{repository}}/statuses/{revision}"), "context"),
+        Forge::Gitea => (format!("/api/v1/repos/{{repository}}/statuses/{revision}"), "context"),
+        Forge::GitLab => (format!("/api/v4/projects/{{repository}}/statuses/{revision}"), "name"),
+    };
+    Some((path, json!({ "state": state, key: context, "description": description })))
+}
+
+/// A repository in a path: GitLab takes its whole name as one part.
+fn named(forge: Forge, repository: &str) -> String {
+    if forge == Forge::GitLab { repository.replace('/', "%2F") } else { repository.to_owned() }
+}

@@ -1,0 +1,95 @@
+//! What happens, told to others over HTTP: to webhooks, to Slack, and to forges as the status of a commit.
+//!
+//! Owns what is told of which notice ([`letter`]), and bringing it there, again and again where nobody answers.
+//!
+//! **Invariant:** decides nothing, and holds nobody up: what cannot be brought is told in the log, and that is all.
+
+mod letter;
+mod post;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use self::letter::{Letter, letter};
+use self::post::{Failed, Post};
+use crate::config::NotifyConfig;
+use crate::report::{Notice, Notices, Recorder};
+
+/// So many wait for one recipient that does not answer; what comes then is not told to it.
+const WAITING: usize = 64;
+
+/// The rests between the tries, in seconds: some ten minutes altogether.
+const RESTS: [u64; 8] = [1, 2, 5, 15, 30, 60, 120, 300];
+
+/// Tells these what a recorder is told from now on, as long as it is polled.
+pub async fn announce(recipients: Vec<NotifyConfig>, recorder: Recorder) {
+    announce_with(recipients, recorder, &RESTS.map(Duration::from_secs)).await;
+}
+
+async fn announce_with(recipients: Vec<NotifyConfig>, recorder: Recorder, rests: &[Duration]) {
+    if recipients.is_empty() {
+        return;
+    }
+    let Notices { mut coming, .. } = recorder.after(u64::MAX);
+    let post = Arc::new(Post::new());
+    let mut carriers = JoinSet::new();
+    let doors: Vec<_> = recipients
+        .into_iter()
+        .map(|recipient| {
+            let (door, letters) = mpsc::channel(WAITING);
+            let name = letter::name(&recipient.to);
+            carriers.spawn(carry(letters, name.clone(), post.clone(), rests.to_vec()));
+            (recipient, name, door)
+        })
+        .collect();
+    loop {
+        let notice = match coming.recv().await {
+            Ok(notice) => notice,
+            Err(RecvError::Lagged(missed)) => {
+                tracing::debug!(missed, "not announced: it came too fast");
+                continue;
+            }
+            Err(RecvError::Closed) => return,
+        };
+        for (recipient, name, door) in &doors {
+            if let Some(letter) = wanted(recipient, &notice)
+                && door.try_send(letter).is_err()
+            {
+                tracing::warn!("{name} was not told of what happened: too much waits for it");
+            }
+        }
+    }
+}
+
+fn wanted(recipient: &NotifyConfig, notice: &Notice) -> Option<Letter> {
+    let of_source = recipient.sources.is_empty() || recipient.sources.contains(&notice.source);
+    let occasion = letter::occasion(notice.reason).filter(|occasion| recipient.on.contains(occasion))?;
+    of_source.then(|| letter(&recipient.to, occasion, notice)).flatten()
+}
+
+/// Brings letters to one recipient, one after another.
+async fn carry(mut letters: mpsc::Receiver<Letter>, name: String, post: Arc<Post>, rests: Vec<Duration>) {
+    while let Some(letter) = letters.recv().await {
+        let mut rests = rests.iter();
+        loop {
+            match (post.bring(&letter).await, rests.next()) {
+                (Ok(()), _) => break,
+                (Err(Failed::ForNow(why)), Some(rest)) => {
+                    tracing::debug!("{name}: {why}; again in {} s", rest.as_secs());
+                    tokio::time::sleep(*rest).await;
+                }
+                (Err(Failed::ForNow(why) | Failed::ForGood(why)), _) => {
+                    tracing::warn!("{name} was not told of what happened: {why}");
+                    break;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,284 @@
+//! Letters, held against what each recipient takes, and their way to a server on this machine.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Mutex;
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::http::{HeaderMap, Method, StatusCode, Uri};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::*;
+use crate::config::{Forge, Occasion, Recipient, UrlAt};
+use crate::object::{GroupKind, ObjectId};
+use crate::report::{Draft, Happening};
+
+const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
+const SECRET: &str = "canary-in-a-token";
+
+/// What a server was sent.
+#[derive(Clone, Debug, PartialEq)]
+struct Sent {
+    path: String,
+    token: String,
+    body: Value,
+}
+
+/// A server that answers with these codes, one after another, and then with 200.
+struct Server {
+    address: SocketAddr,
+    sent: Arc<Mutex<Vec<Sent>>>,
+}
+
+impl Server {
+    async fn start(codes: &[u16]) -> Self {
+        let sent: Arc<Mutex<Vec<Sent>>> = Arc::default();
+        let codes = Arc::new(Mutex::new(codes.to_vec()));
+        let heard = sent.clone();
+        let answer = move |method: Method, uri: Uri, headers: HeaderMap, body: Bytes| {
+            let text = |name| headers.get(name).map(|value| value.to_str().unwrap().to_owned());
+            let token = text("authorization").or(text("private-token")).unwrap_or_default();
+            let body = serde_json::from_slice(&body).unwrap();
+            assert_eq!((method, text("content-type").as_deref()), (Method::POST, Some("application/json")));
+            heard.lock().unwrap().push(Sent { path: uri.to_string(), token, body });
+            let mut codes = codes.lock().unwrap();
+            let code = if codes.is_empty() { 200 } else { codes.remove(0) };
+            async move { StatusCode::from_u16(code).unwrap() }
+        };
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move { axum_serve(listener, Router::new().fallback(answer)).await });
+        Self { address, sent }
+    }
+
+    fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Waits until so many letters have come.
+    async fn await_sent(&self, count: usize) -> Vec<Sent> {
+        let come = async {
+            while self.sent.lock().unwrap().len() < count {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(30), come).await.unwrap();
+        self.sent.lock().unwrap().clone()
+    }
+}
+
+async fn axum_serve(listener: tokio::net::TcpListener, router: Router) {
+    loop {
+        let (stream, _) = listener.accept().await.unwrap();
+        let service = hyper_util::service::TowerToHyperService::new(router.clone());
+        tokio::spawn(
+            hyper::server::conn::http1::Builder::new()
+                .serve_connection(hyper_util::rt::TokioIo::new(stream), service),
+        );
+    }
+}
+
+fn draft(reason: Happening, message: &str) -> Draft {
+    Draft {
+        reason,
+        source: "shop".into(),
+        object: Some(ObjectId::new(&GroupKind::new("apps", "Deployment"), Some("shop"), "web")),
+        regarding: None,
+        message: message.to_owned(),
+        revision: Some(COMMIT.to_owned()),
+        author: Some("Ann".to_owned()),
+        subject: Some("Use <b> & \"c\"".to_owned()),
+    }
+}
+
+fn notice(reason: Happening, message: &str) -> Notice {
+    let recorder = Recorder::new(Timestamp::UNIX_EPOCH);
+    recorder.record(Timestamp::UNIX_EPOCH, draft(reason, message));
+    (*recorder.after(0).past[0]).clone()
+}
+
+fn all() -> BTreeSet<Occasion> {
+    Occasion::ALL.into()
+}
+
+fn secret(dir: &TempDir, text: &str) -> std::path::PathBuf {
+    let file = dir.path().join("secret");
+    std::fs::write(&file, format!("{text}\n")).unwrap();
+    file
+}
+
+fn forge(forge: Forge, url: &str, token: &Path) -> Recipient {
+    Recipient::Forge {
+        forge,
+        url: url.to_owned(),
+        repository: "acme/shop".to_owned(),
+        token: token.to_owned(),
+    }
+}
+
+#[test]
+fn each_recipient_is_told_in_its_own_words() {
+    fn check(to: &Recipient, occasion: Occasion, expected: (&str, Value)) {
+        let failed = notice(Happening::RolloutFailed, "revision 0123456789ab: no progress for 60s");
+        let letter = letter(to, occasion, &failed).unwrap();
+        assert_eq!((&*letter.path, letter.body), expected);
+    }
+    let file = Path::new("/etc/rhumb/token");
+    let description = "revision 0123456789ab: no progress for 60s";
+    let words =
+        "shop: Deployment shop/web: revision 0123456789ab: no progress for 60s (Ann: Use <b> & \"c\")";
+    check(
+        &Recipient::Webhook { url: UrlAt::Url("https://h/x".to_owned()), token: None },
+        Occasion::Failed,
+        (
+            "",
+            json!({
+                "apiVersion": "notice.rhumb.dev/v1", "kind": "Notice", "occasion": "failed", "text": words,
+                "number": 1, "at": "1970-01-01T00:00:00Z", "reason": "RolloutFailed", "source": "shop",
+                "object": {"group": "apps", "kind": "Deployment", "namespace": "shop", "name": "web"},
+                "message": description, "revision": COMMIT, "author": "Ann", "subject": "Use <b> & \"c\"",
+            }),
+        ),
+    );
+    let text = format!(":warning: {}", words.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;"));
+    check(&Recipient::Slack { url: file.into() }, Occasion::Failed, ("", json!({ "text": text })));
+    let status =
+        |key: &str, state: &str| json!({"state": state, key: "rhumb/shop", "description": description});
+    let path = |before: &str, name: &str| format!("{before}/{name}/statuses/{COMMIT}");
+    check(
+        &forge(Forge::GitHub, "https://api.github.com", file),
+        Occasion::Failed,
+        (&path("/repos", "acme/shop"), status("context", "failure")),
+    );
+    check(
+        &forge(Forge::Gitea, "https://git.example.org/", file),
+        Occasion::Succeeded,
+        (&path("/api/v1/repos", "acme/shop"), status("context", "success")),
+    );
+    check(
+        &forge(Forge::GitLab, "https://gitlab.com", file),
+        Occasion::RolledBack,
+        (&path("/api/v4/projects", "acme%2Fshop"), status("name", "failed")),
+    );
+}
+
+#[test]
+fn a_forge_hears_of_commits_alone() {
+    let to = forge(Forge::GitHub, "https://api.github.com", Path::new("/t"));
+    assert!(letter(&to, Occasion::PruneWaiting, &notice(Happening::PruneWaiting, "3 deletions")).is_none());
+    let folder = Notice { author: None, subject: None, ..notice(Happening::RevisionSettled, "all well") };
+    assert!(letter(&to, Occasion::Succeeded, &folder).is_none());
+    let long = notice(Happening::RolloutFailed, &"é".repeat(400));
+    let letter = letter(&to, Occasion::Failed, &long).unwrap();
+    assert_eq!(letter.body["description"].as_str().unwrap().chars().count(), 140);
+}
+
+#[tokio::test]
+async fn what_happens_is_brought_with_its_token() {
+    let (server, dir) = (Server::start(&[]).await, TempDir::new().unwrap());
+    let file = secret(&dir, SECRET);
+    let recipients = [Forge::GitHub, Forge::Gitea, Forge::GitLab].map(|kind| NotifyConfig {
+        to: forge(kind, &server.url(), &file),
+        sources: vec!["shop".to_owned()],
+        on: all(),
+    });
+    let recorder = Recorder::new(Timestamp::UNIX_EPOCH);
+    let announcing = tokio::spawn(announce(recipients.into(), recorder.clone()));
+    until_listening(&recorder).await;
+    recorder.record(Timestamp::UNIX_EPOCH, draft(Happening::RevisionSettled, "all well"));
+    let mut tokens: Vec<String> = server.await_sent(3).await.into_iter().map(|sent| sent.token).collect();
+    tokens.sort();
+    assert_eq!(tokens, [format!("Bearer {SECRET}"), SECRET.to_owned(), format!("token {SECRET}")]);
+    announcing.abort();
+}
+
+#[tokio::test]
+async fn only_what_is_asked_for_is_told() {
+    let server = Server::start(&[]).await;
+    let to = Recipient::Webhook { url: UrlAt::Url(server.url()), token: None };
+    let recipient = |source: &str, on: &[Occasion]| NotifyConfig {
+        to: to.clone(),
+        sources: vec![source.to_owned()],
+        on: on.iter().copied().collect(),
+    };
+    let recipients = vec![recipient("shop", &[Occasion::Failed]), recipient("other", &Occasion::ALL)];
+    let recorder = Recorder::new(Timestamp::UNIX_EPOCH);
+    recorder.record(Timestamp::UNIX_EPOCH, draft(Happening::RolloutFailed, "before it began"));
+    let announcing = tokio::spawn(announce(recipients, recorder.clone()));
+    until_listening(&recorder).await;
+    for (reason, message) in [
+        (Happening::RevisionSettled, "not asked for"),
+        (Happening::DriftRepaired, "told nobody"),
+        (Happening::RolloutFailed, "told"),
+    ] {
+        recorder.record(Timestamp::UNIX_EPOCH, draft(reason, message));
+    }
+    let sent = server.await_sent(1).await;
+    assert_eq!(sent.len(), 1);
+    assert_eq!((&sent[0].body["message"], &sent[0].body["occasion"]), (&json!("told"), &json!("failed")));
+    announcing.abort();
+}
+
+#[tokio::test]
+async fn a_server_in_trouble_is_tried_again_and_one_that_refuses_is_not() {
+    let server = Server::start(&[503, 429, 401, 200, 404, 200]).await;
+    let dir = TempDir::new().unwrap();
+    let to = Recipient::Slack { url: secret(&dir, &format!("{}/services/{SECRET}", server.url())) };
+    let recipients = vec![NotifyConfig { to, sources: Vec::new(), on: all() }];
+    let recorder = Recorder::new(Timestamp::UNIX_EPOCH);
+    let rests = [Duration::from_millis(1); 5];
+    let announcing = tokio::spawn({
+        let recorder = recorder.clone();
+        async move { announce_with(recipients, recorder, &rests).await }
+    });
+    until_listening(&recorder).await;
+    for message in ["one", "two", "three"] {
+        recorder.record(Timestamp::UNIX_EPOCH, draft(Happening::RolloutFailed, message));
+    }
+    let sent = server.await_sent(6).await;
+    let said = |sent: &Sent| {
+        let text = sent.body["text"].as_str().unwrap().to_owned();
+        ["one", "two", "three"].into_iter().find(|word| text.contains(*word)).unwrap()
+    };
+    assert_eq!(sent.iter().map(said).collect::<Vec<_>>(), ["one", "one", "one", "one", "two", "three"]);
+    assert!(sent.iter().all(|sent| sent.path == format!("/services/{SECRET}")));
+    announcing.abort();
+}
+
+#[tokio::test]
+async fn no_failure_shows_a_secret() {
+    async fn check(letter: Letter, expected: &str) {
+        let failed = Post::new().bring(&letter).await.unwrap_err();
+        let words = format!("{failed:?}");
+        assert!(words.contains(expected), "{words}");
+        assert!(!words.contains(SECRET), "{words}");
+    }
+    let dir = TempDir::new().unwrap();
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let to = |url: &str| Letter {
+        url: UrlAt::File(secret(&dir, url)),
+        path: String::new(),
+        token: None,
+        body: json!({}),
+    };
+    check(to(&format!("http://{closed}/{SECRET}")), "it cannot be reached").await;
+    check(to(&format!("http://192.0.2.1/{SECRET}")), "not https").await;
+    check(to(&format!("two words {SECRET}")), "no single word").await;
+    check(to(&format!("https://user:{SECRET}@example.org/")), "not https").await;
+    let gone = Letter { url: UrlAt::File(dir.path().join("none")), ..to("") };
+    check(gone, "No such file").await;
+    let name =
+        letter::name(&Recipient::Webhook { url: UrlAt::Url(format!("https://h:1/{SECRET}")), token: None });
+    assert_eq!(name, "the webhook at h:1");
+}
+
+/// Waits until somebody listens.
+async fn until_listening(recorder: &Recorder) {
+    while recorder.listeners() == 0 {
+        tokio::task::yield_now().await;
+    }
+}

@@ -1,0 +1,231 @@
+//! What happens, as it happens: server-sent events (WHATWG HTML, section 9.2).
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, State};
+use axum::http::{HeaderMap, HeaderName, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use futures::stream;
+use serde::Deserialize;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast};
+
+use super::routes::{Failed, understood};
+use crate::report::{Notice, Recorder};
+
+/// So many may listen at a time at each door: they hold a connection each, and others ask too.
+const LISTENERS: usize = 16;
+
+/// After so long without any notice a comment shows that the connection still stands.
+const SILENCE: Duration = Duration::from_secs(15);
+
+/// So long a client that lost its connection waits before it connects again, in milliseconds.
+const AGAIN: &str = "retry: 2000\n\n";
+
+const LAST: HeaderName = HeaderName::from_static("last-event-id");
+
+/// Whom listeners hear.
+#[derive(Clone, Debug)]
+pub(super) struct Stage {
+    recorder: Recorder,
+    free: Arc<Semaphore>,
+}
+
+impl Stage {
+    /// Where these notices are heard.
+    pub(super) fn of(recorder: Recorder) -> Self {
+        Self { recorder, free: Arc::new(Semaphore::new(LISTENERS)) }
+    }
+}
+
+/// What is listened to.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Wish {
+    source: Option<String>,
+    after: Option<u64>,
+    #[serde(default)]
+    follow: Follow,
+}
+
+/// Whether the answer goes on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Follow {
+    /// With what happens.
+    #[default]
+    Yes,
+    /// It ends with what has happened.
+    No,
+}
+
+/// Somebody who listens.
+struct Listener {
+    source: Option<String>,
+    past: VecDeque<Arc<Notice>>,
+    coming: Option<broadcast::Receiver<Arc<Notice>>>,
+    greeted: bool,
+    _permit: OwnedSemaphorePermit,
+}
+
+/// Tells what has happened after a notice (of those that are kept), and from then on what happens.
+pub(super) async fn events(
+    State(stage): State<Stage>,
+    headers: HeaderMap,
+    wish: Result<Query<Wish>, QueryRejection>,
+) -> Result<Response, Failed> {
+    let wish = understood(wish)?;
+    let full = |_| Failed::new(StatusCode::SERVICE_UNAVAILABLE, "too many listen already");
+    let permit = stage.free.clone().try_acquire_owned().map_err(full)?;
+    // Whoever connects again says by the header where it was; a parameter stays what it was at first.
+    let last = headers.get(LAST).and_then(|value| value.to_str().ok()).and_then(|text| text.parse().ok());
+    let notices = stage.recorder.after(last.or(wish.after).unwrap_or(0));
+    let listener = Listener {
+        source: wish.source,
+        past: notices.past.into(),
+        coming: (wish.follow == Follow::Yes).then_some(notices.coming),
+        greeted: false,
+        _permit: permit,
+    };
+    let told = stream::unfold(listener, async |mut listener| {
+        listener.next().await.map(|text| (Ok::<_, Infallible>(text), listener))
+    });
+    let headers = [
+        (header::CONTENT_TYPE, "text/event-stream; charset=utf-8"),
+        // For proxies that would gather some before they pass anything on.
+        (HeaderName::from_static("x-accel-buffering"), "no"),
+    ];
+    Ok((headers, Body::from_stream(told)).into_response())
+}
+
+impl Listener {
+    async fn next(&mut self) -> Option<String> {
+        if !std::mem::replace(&mut self.greeted, true) {
+            return Some(AGAIN.to_owned());
+        }
+        while let Some(notice) = self.past.pop_front() {
+            if self.wants(&notice) {
+                return text(&notice);
+            }
+        }
+        loop {
+            let coming = self.coming.as_mut()?;
+            match tokio::time::timeout(SILENCE, coming.recv()).await {
+                Err(_) => return Some(":\n\n".to_owned()),
+                Ok(Ok(notice)) if self.wants(&notice) => return text(&notice),
+                Ok(Ok(_)) => {}
+                // It ends, and whoever connects again hears what is still kept.
+                Ok(Err(RecvError::Lagged(_) | RecvError::Closed)) => return None,
+            }
+        }
+    }
+
+    fn wants(&self, notice: &Notice) -> bool {
+        self.source.as_ref().is_none_or(|source| *source == notice.source)
+    }
+}
+
+/// JSON has no line ends, and so is one line.
+fn text(notice: &Notice) -> Option<String> {
+    let data = serde_json::to_string(notice).ok()?;
+    Some(format!("id: {}\nevent: notice\ndata: {data}\n\n", notice.number))
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::Router;
+    use axum::http::Request;
+    use axum::routing::get;
+    use futures::StreamExt as _;
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::report::{Draft, Happening};
+
+    fn draft(source: &str, message: &str) -> Draft {
+        Draft {
+            reason: Happening::RevisionRead,
+            source: source.into(),
+            object: None,
+            regarding: None,
+            message: message.to_owned(),
+            revision: None,
+            author: None,
+            subject: None,
+        }
+    }
+
+    async fn answer(stage: &Stage, path: &str, last: Option<u64>) -> Response {
+        use hyper::service::Service as _;
+        let router: Router = Router::new().route("/", get(events)).with_state(stage.clone());
+        let mut request = Request::get(path);
+        if let Some(last) = last {
+            request = request.header("Last-Event-ID", last.to_string());
+        }
+        let service = hyper_util::service::TowerToHyperService::new(router);
+        service.call(request.body(Body::empty()).unwrap()).await.unwrap()
+    }
+
+    async fn whole(stage: &Stage, path: &str, last: Option<u64>) -> String {
+        let body = answer(stage, path, last).await.into_body();
+        String::from_utf8(axum::body::to_bytes(body, 1 << 20).await.unwrap().to_vec()).unwrap()
+    }
+
+    fn messages(text: &str) -> Vec<String> {
+        let lines = text.lines().filter_map(|line| line.strip_prefix("data: "));
+        let notices = lines.map(|line| serde_json::from_str::<Notice>(line).unwrap());
+        notices.map(|notice| notice.message).collect()
+    }
+
+    #[tokio::test]
+    async fn who_connects_again_goes_on_where_it_was() {
+        let stage = Stage::of(Recorder::new(Timestamp::UNIX_EPOCH));
+        for (source, message) in [("shop", "a"), ("ops", "b\nid: 99"), ("shop", "c")] {
+            stage.recorder.record(Timestamp::UNIX_EPOCH, draft(source, message));
+        }
+        let all = whole(&stage, "/?follow=no", None).await;
+        assert_eq!(messages(&all), ["a", "b\nid: 99", "c"]);
+        let ids: Vec<u64> =
+            all.lines().filter_map(|line| line.strip_prefix("id: ")).map(|id| id.parse().unwrap()).collect();
+        assert_eq!(ids.len(), 3, "a message makes no lines of its own: {all}");
+        assert_eq!(messages(&whole(&stage, "/?follow=no", Some(ids[1])).await), ["c"]);
+        assert_eq!(messages(&whole(&stage, &format!("/?follow=no&after={}", ids[0]), None).await).len(), 2);
+        let again = format!("/?follow=no&after={}", ids[0]);
+        assert_eq!(messages(&whole(&stage, &again, Some(ids[2])).await).len(), 0);
+        assert_eq!(messages(&whole(&stage, "/?follow=no&source=shop", None).await), ["a", "c"]);
+        assert_eq!(answer(&stage, "/?folow=no", None).await.status(), 400);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn silence_is_told_and_news_come_at_once() {
+        let stage = Stage::of(Recorder::new(Timestamp::UNIX_EPOCH));
+        let mut told = answer(&stage, "/", None).await.into_body().into_data_stream();
+        assert_eq!(told.next().await.unwrap().unwrap(), AGAIN);
+        assert_eq!(told.next().await.unwrap().unwrap(), ":\n\n");
+        stage.recorder.record(Timestamp::UNIX_EPOCH, draft("shop", "news"));
+        let news = told.next().await.unwrap().unwrap();
+        assert_eq!(messages(std::str::from_utf8(&news).unwrap()), ["news"]);
+        // Who is too far behind is let go, and finds what is kept.
+        for _ in 0..5000 {
+            stage.recorder.record(Timestamp::UNIX_EPOCH, draft("shop", "many"));
+        }
+        assert!(told.next().await.is_none());
+    }
+
+    #[tokio::test]
+    async fn so_many_listen_and_no_more() {
+        let stage = Stage::of(Recorder::new(Timestamp::UNIX_EPOCH));
+        let mut open = Vec::new();
+        for _ in 0..LISTENERS {
+            open.push(answer(&stage, "/", None).await);
+        }
+        assert_eq!(answer(&stage, "/", None).await.status(), 503);
+        open.pop();
+        assert_eq!(answer(&stage, "/", None).await.status(), 200);
+    }
+}

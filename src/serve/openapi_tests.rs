@@ -1,0 +1,98 @@
+//! The document that describes the answers names every route and every parameter, and no other.
+
+use std::collections::BTreeSet;
+
+use axum::body::Body;
+use axum::http::Request;
+use hyper::service::Service as _;
+use hyper_util::service::TowerToHyperService;
+use serde_json::Value;
+use tokio::sync::watch;
+
+use super::{Door, Hooks, Process, router};
+use crate::cluster::Measures;
+use crate::pulse::Pulses;
+use crate::report::{Notifier, Recorder, Service};
+
+fn document() -> Value {
+    serde_json::from_str(include_str!("openapi.json")).unwrap()
+}
+
+fn process() -> Process {
+    Process {
+        running: watch::channel(None).1,
+        pulses: Pulses::default(),
+        calls: Measures::default(),
+        service: Service::new(Notifier::default()),
+        recorder: Recorder::new(jiff::Timestamp::UNIX_EPOCH),
+    }
+}
+
+async fn ask(target: &str) -> (u16, String) {
+    let router = TowerToHyperService::new(router(process(), Hooks::new(None), Door::Socket));
+    let answer = router.call(Request::get(target).body(Body::empty()).unwrap()).await.unwrap();
+    let code = answer.status().as_u16();
+    let media = answer.headers().get("content-type").map(|value| value.to_str().unwrap().to_owned());
+    (code, media.unwrap_or_default())
+}
+
+#[test]
+fn every_route_is_described_and_no_other() {
+    let text = include_str!("routes.rs");
+    let (_, questions) = text.split_once("fn router(").unwrap();
+    let routes: BTreeSet<&str> =
+        questions.split(".route(\"").skip(1).map(|rest| rest.split('"').next().unwrap()).collect();
+    let document = document();
+    let described: BTreeSet<&str> =
+        document["paths"].as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(routes, described);
+}
+
+#[tokio::test]
+async fn every_parameter_is_described_and_no_other() {
+    for (path, item) in document()["paths"].as_object().unwrap().clone() {
+        let Some(parameters) = item["get"].as_object().map(|get| get.get("parameters")) else { continue };
+        let target = path.replace("{kind}", "ConfigMap").replace("{namespace}", "a").replace("{name}", "b");
+        let described: BTreeSet<String> = parameters
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter(|parameter| parameter["in"] == "query")
+            .map(|parameter| parameter["name"].as_str().unwrap().to_owned())
+            .collect();
+        let router = TowerToHyperService::new(router(process(), Hooks::new(None), Door::Socket));
+        let asked = Request::get(format!("{target}?nonsense=1")).body(Body::empty()).unwrap();
+        let answer = router.call(asked).await.unwrap();
+        if described.is_empty() {
+            assert_ne!(answer.status(), 400, "{path} knows parameters");
+            continue;
+        }
+        assert_eq!(answer.status(), 400, "{path}");
+        let said = axum::body::to_bytes(answer.into_body(), 1 << 16).await.unwrap();
+        let said = String::from_utf8(said.to_vec()).unwrap();
+        // `unknown field `nonsense`, expected one of `source`, `phase``
+        let known: BTreeSet<String> = said.split('`').skip(3).step_by(2).map(str::to_owned).collect();
+        assert_eq!(known, described, "{path}: {said}");
+    }
+}
+
+#[tokio::test]
+async fn answers_are_of_the_described_media_types() {
+    for (path, item) in document()["paths"].as_object().unwrap() {
+        if path.contains('{') || item["get"].is_null() {
+            continue;
+        }
+        let follow = if path == "/v1/events" { "?follow=no" } else { "" };
+        let (code, media) = ask(&format!("{path}{follow}")).await;
+        let described = &item["get"]["responses"][code.to_string()]["content"];
+        let named = described.as_object().unwrap_or_else(|| panic!("{path}: {code}")).keys().next().unwrap();
+        assert!(media.starts_with(named), "{path}: {media}");
+    }
+}
+
+#[test]
+fn the_forms_name_every_phase_and_happening() {
+    let document = document();
+    let phases: Vec<String> = crate::report::PHASES.iter().map(ToString::to_string).collect();
+    assert_eq!(document["components"]["schemas"]["Phase"]["enum"], serde_json::json!(phases));
+}

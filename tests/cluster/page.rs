@@ -1,0 +1,168 @@
+//! The page, in a real browser.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use crate::support::{Browser, Daemon, Repo, Site, eventually, until, yaml};
+
+const BUDGET: &str =
+    "budget: {maxWorkloads: 1, maxUnavailable: 9, startsPerMinute: 1000, soak: 0s, deadline: 10m}";
+const CANARY: &str = "canary-in-a-secret";
+const MARKUP: &str = "<img src=x onerror=document.title='hit'> & more";
+
+const LARGE: (u32, u32) = (1280, 900);
+const SMALL: (u32, u32) = (360, 740);
+
+/// A daemon in the middle of a rollout, with something of everything to show.
+fn shop(site: &Site<'_>, repo: &Repo) -> (Daemon, String) {
+    let settings = format!("{BUDGET}\nserve: {{listen: '127.0.0.1:0'}}");
+    let daemon = site.configured(&site.configuration(repo.path(), &settings));
+    let line = daemon.says(&["answering on http://127.0.0.1:"]);
+    let address = format!("http://{}/", line.trim_end().rsplit('/').next().unwrap());
+    site.await_rollout("web");
+    site.await_rollout("api");
+    site.api.merge(&site.at("ConfigMap", "env"), "somebody", &json!({"data": {"a": "drift"}}));
+    site.await_data("env", "a", "one");
+    let never = r#"{controlplane/never-ready: "true"}"#;
+    repo.write("web.yaml", &yaml::workload("Deployment", "web", 4, "shop/web:2.14.1", never));
+    repo.write("api.yaml", &yaml::workload("Deployment", "api", 2, "shop/api:1.9.0", never));
+    repo.remove("uploads.yaml");
+    repo.write("broken.yaml", &yaml::config_map("broken", "a", "one").replace("ConfigMap", "Nonsense"));
+    repo.commit(MARKUP);
+    (daemon, address)
+}
+
+fn manifests() -> Vec<(&'static str, String)> {
+    let claim = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: uploads}\nspec:\n  \
+                 accessModes: [ReadWriteOnce]\n  resources: {requests: {storage: 1Gi}}\n";
+    vec![
+        ("env.yaml", yaml::config_map("env", "a", "one")),
+        ("token.yaml", yaml::secret("token", "password", CANARY)),
+        ("web.yaml", yaml::workload("Deployment", "web", 4, "shop/web:2.13.0", "{}")),
+        ("api.yaml", yaml::workload("Deployment", "api", 2, "shop/api:1.8.3", "{}")),
+        ("uploads.yaml", claim.to_owned()),
+    ]
+}
+
+#[test]
+fn the_page_shows_what_runs_and_what_does_not() {
+    let site = Site::new("page");
+    let repo = Repo::new(&manifests());
+    let (daemon, address) = shop(&site, &repo);
+    let mut browser = Browser::start();
+    browser.open(&address, LARGE, "light");
+    let shown = browser.shows(&[
+        &site.name,
+        &repo.head()[..12],
+        "Workloads that roll",
+        "1 of 1",
+        "as 1 of 1 workloads are rolling",
+        "Not as it should be",
+        "the server has no kind",
+        "1 repaired",
+        "prune waiting",
+        &format!("rhumb prune confirm --name {0} {0}/persistentvolumeclaim/uploads", site.name),
+        "Drift repaired",
+        "Rollout started",
+        "live",
+    ]);
+    // What others write is text, and nothing else.
+    assert!(shown.contains(MARKUP), "{shown}");
+    assert_eq!(browser.value("document.images.length"), json!(1), "the page's own");
+    assert_ne!(browser.value("document.title"), json!("hit"));
+    let pictures = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    browser.picture(&pictures.join("page-light.png"));
+    fits(&mut browser, &address, pictures);
+    an_object_is_shown(&mut browser, &address, &site);
+    keys_are_enough(&mut browser, &address);
+    news_come_by_themselves(&mut browser, &address, &site, &repo);
+    the_end_is_shown(&mut browser, daemon);
+}
+
+/// Nothing sticks out, in the dark and on a telephone.
+#[track_caller]
+fn fits(browser: &mut Browser, address: &str, pictures: &Path) {
+    for (size, scheme, name) in [(LARGE, "dark", "page-dark.png"), (SMALL, "light", "page-small.png")] {
+        browser.open(address, size, scheme);
+        browser.shows(&["Not as it should be", "Drift repaired"]);
+        let width = browser.value("document.documentElement.scrollWidth");
+        assert_eq!(width, json!(size.0), "{name} is as wide as the window");
+        browser.picture(&pictures.join(name));
+    }
+    let dark = "matchMedia('(prefers-color-scheme: dark)').matches + getComputedStyle(document.body).backgroundColor";
+    let light = browser.value(dark);
+    browser.open(address, LARGE, "dark");
+    browser.shows(&["Not as it should be"]);
+    assert_ne!(browser.value(dark), light);
+    browser.is_content();
+}
+
+#[track_caller]
+fn an_object_is_shown(browser: &mut Browser, address: &str, site: &Site<'_>) {
+    let at = |kind: &str, name: &str| format!("{address}#/object/{kind}/{}/{name}", site.name);
+    browser.open(&at("Deployment.apps", "api"), LARGE, "light");
+    browser.shows(&["Deployment.apps", "waiting", "api.yaml:1"]);
+    // Whichever of the two waits differs; the other one shows by its steps what it becomes.
+    browser.open(&at("Deployment.apps", "web"), LARGE, "light");
+    browser.shows(&["web.yaml:1"]);
+    let difference =
+        "[...document.querySelectorAll('.yaml .add, .yaml .del')].map((line) => line.textContent).join()";
+    let lines = |name: &str, browser: &mut Browser| {
+        browser.open(&at("Deployment.apps", name), LARGE, "light");
+        browser.shows(&[&format!("{name}.yaml:1")]);
+        browser.value(difference).as_str().unwrap_or_default().to_owned()
+    };
+    let both = lines("web", browser) + &lines("api", browser);
+    assert!(both.contains("+") && both.contains("image: shop/"), "{both}");
+    browser.open(&at("Secret", "token"), LARGE, "light");
+    browser.shows(&["token.yaml:1", "It is as wanted."]);
+    browser.value("document.querySelectorAll('[role=tab]')[1].click()");
+    browser.shows(&["password: <masked>"]);
+    let whole = browser.value("document.documentElement.outerHTML");
+    for canary in [CANARY, "Y2FuYXJ5"] {
+        assert!(!whole.as_str().unwrap().contains(canary));
+    }
+    browser.open(&at("Secret", "nowhere"), LARGE, "light");
+    browser.shows(&["no source of this process knows"]);
+}
+
+/// From the top to an object and back, without a pointer.
+#[track_caller]
+fn keys_are_enough(browser: &mut Browser, address: &str) {
+    browser.open("about:blank", LARGE, "light");
+    browser.open(address, LARGE, "light");
+    browser.shows(&["Not as it should be"]);
+    eventually("the keys lead to an object", crate::support::SOON, || {
+        browser.press("Tab", 9);
+        let there = browser.value("document.activeElement.getAttribute('href') || ''");
+        let there = there.as_str().unwrap().to_owned();
+        if there.starts_with("#/object/") { Ok(()) } else { Err(there) }
+    });
+    browser.press("Enter", 13);
+    until("the object is shown", || {
+        browser.value("location.hash").as_str().unwrap().starts_with("#/object/")
+    });
+    browser.shows(&["Difference", "Overview"]);
+    browser.press("Escape", 27);
+    browser.shows(&["Not as it should be", "Last changes"]);
+}
+
+#[track_caller]
+fn news_come_by_themselves(browser: &mut Browser, address: &str, site: &Site<'_>, repo: &Repo) {
+    browser.open("about:blank", LARGE, "light");
+    browser.open(address, LARGE, "light");
+    browser.shows(&["Not as it should be", "live"]);
+    browser.value("window.same = true");
+    repo.change("env.yaml", &yaml::config_map("env", "a", "two"));
+    browser.shows(&[&repo.head()[..12]]);
+    site.await_data("env", "a", "two");
+    assert_eq!(browser.value("window.same"), json!(true), "it was not loaded again");
+    browser.is_content();
+}
+
+#[track_caller]
+fn the_end_is_shown(browser: &mut Browser, mut daemon: Daemon) {
+    daemon.stop();
+    browser.shows(&["rhumb does not answer", "no answer"]);
+}
