@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::broadcast::error::RecvError;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 use self::letter::{Letter, letter};
@@ -25,15 +25,20 @@ const WAITING: usize = 64;
 /// The rests between the tries, in seconds: some ten minutes altogether.
 const RESTS: [u64; 8] = [1, 2, 5, 15, 30, 60, 120, 300];
 
-/// Tells these what a recorder is told from now on, as long as it is polled.
-pub async fn announce(recipients: Vec<NotifyConfig>, recorder: Recorder) {
-    announce_with(recipients, recorder, &RESTS.map(Duration::from_secs)).await;
+/// Tells these what a recorder is told from now on. What waits for any of them is lost when there are others.
+pub async fn announce(mut recipients: watch::Receiver<Vec<NotifyConfig>>, recorder: Recorder) {
+    let rests = RESTS.map(Duration::from_secs);
+    loop {
+        let now = recipients.borrow_and_update().clone();
+        tokio::select! {
+            () = announce_to(now, &recorder, &rests) => return,
+            changed = recipients.changed() => if changed.is_err() { return },
+        }
+    }
 }
 
-async fn announce_with(recipients: Vec<NotifyConfig>, recorder: Recorder, rests: &[Duration]) {
-    if recipients.is_empty() {
-        return;
-    }
+/// Tells these as long as anything can happen.
+async fn announce_to(recipients: Vec<NotifyConfig>, recorder: &Recorder, rests: &[Duration]) {
     let Notices { mut coming, .. } = recorder.after(u64::MAX);
     let post = Arc::new(Post::new());
     let mut carriers = JoinSet::new();

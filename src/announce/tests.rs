@@ -187,7 +187,7 @@ async fn what_happens_is_brought_with_its_token() {
         on: all(),
     });
     let recorder = Recorder::new(Timestamp::UNIX_EPOCH);
-    let announcing = tokio::spawn(announce(recipients.into(), recorder.clone()));
+    let announcing = announcing(recipients.into(), &recorder, &[]);
     until_listening(&recorder).await;
     recorder.record(Timestamp::UNIX_EPOCH, draft(Happening::RevisionSettled, "all well"));
     let mut tokens: Vec<String> = server.await_sent(3).await.into_iter().map(|sent| sent.token).collect();
@@ -208,7 +208,7 @@ async fn only_what_is_asked_for_is_told() {
     let recipients = vec![recipient("shop", &[Occasion::Failed]), recipient("other", &Occasion::ALL)];
     let recorder = Recorder::new(Timestamp::UNIX_EPOCH);
     recorder.record(Timestamp::UNIX_EPOCH, draft(Happening::RolloutFailed, "before it began"));
-    let announcing = tokio::spawn(announce(recipients, recorder.clone()));
+    let announcing = announcing(recipients, &recorder, &[]);
     until_listening(&recorder).await;
     for (reason, message) in [
         (Happening::RevisionSettled, "not asked for"),
@@ -231,10 +231,7 @@ async fn a_server_in_trouble_is_tried_again_and_one_that_refuses_is_not() {
     let recipients = vec![NotifyConfig { to, sources: Vec::new(), on: all() }];
     let recorder = Recorder::new(Timestamp::UNIX_EPOCH);
     let rests = [Duration::from_millis(1); 5];
-    let announcing = tokio::spawn({
-        let recorder = recorder.clone();
-        async move { announce_with(recipients, recorder, &rests).await }
-    });
+    let announcing = announcing(recipients, &recorder, &rests);
     until_listening(&recorder).await;
     for message in ["one", "two", "three"] {
         recorder.record(Timestamp::UNIX_EPOCH, draft(Happening::RolloutFailed, message));
@@ -274,6 +271,42 @@ async fn no_failure_shows_a_secret() {
     let name =
         letter::name(&Recipient::Webhook { url: UrlAt::Url(format!("https://h:1/{SECRET}")), token: None });
     assert_eq!(name, "the webhook at h:1");
+}
+
+fn announcing(
+    recipients: Vec<NotifyConfig>,
+    recorder: &Recorder,
+    rests: &[Duration],
+) -> tokio::task::JoinHandle<()> {
+    let (recorder, rests) = (recorder.clone(), rests.to_vec());
+    tokio::spawn(async move { announce_to(recipients, &recorder, &rests).await })
+}
+
+#[tokio::test]
+async fn others_are_told_after_a_new_configuration() {
+    let (before, after) = (Server::start(&[]).await, Server::start(&[]).await);
+    let to = |server: &Server| NotifyConfig {
+        to: Recipient::Webhook { url: UrlAt::Url(server.url()), token: None },
+        sources: Vec::new(),
+        on: all(),
+    };
+    let (recipients, told) = watch::channel(vec![to(&before)]);
+    let recorder = Recorder::new(Timestamp::UNIX_EPOCH);
+    let announcing = tokio::spawn(announce(told, recorder.clone()));
+    until_listening(&recorder).await;
+    recorder.record(Timestamp::UNIX_EPOCH, draft(Happening::RolloutFailed, "one"));
+    before.await_sent(1).await;
+    recipients.send_replace(vec![to(&after)]);
+    // Nothing tells when the new ones listen: what happens before is not told to them.
+    let come = async {
+        while after.sent.lock().unwrap().is_empty() {
+            recorder.record(Timestamp::UNIX_EPOCH, draft(Happening::RolloutFailed, "two"));
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), come).await.unwrap();
+    drop(recipients);
+    announcing.await.unwrap();
 }
 
 /// Waits until somebody listens.

@@ -30,6 +30,7 @@ mod rollout_words;
 mod run;
 mod session;
 mod settings;
+mod share;
 mod signals;
 mod socket;
 mod status;

@@ -10,11 +10,12 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::args::{Global, RunArgs};
 use super::reload::{Reloaded, reload};
+use super::share::{Served, Share};
 use super::signals::{Hangup, Signals};
 use super::{CommandError, Exit, Terminal, session, settings};
 use crate::announce::announce;
 use crate::cluster::Cluster;
-use crate::config::Config;
+use crate::config::{Config, NotifyConfig, SourceConfig};
 use crate::daemon::{self, Inquiries, Reconciler, SourceSetup, Until};
 use crate::object::{Class, ObjectId};
 use crate::report::{self, Recorder, Service, Summary, Told, Topic};
@@ -100,7 +101,7 @@ async fn follow(
         .map_err(|error| CommandError::new(Class::Internal, format!("no thread can be started: {error}")))?;
     let (running, seen) = watch::channel(None);
     let recorder = Recorder::new(jiff::Timestamp::now());
-    answer(&config, &cluster, (seen, recorder.clone()), (service, stop));
+    answer(&config, &cluster, (seen.clone(), recorder.clone()), (service, stop));
     let Some(state) = stop.run_until_cancelled(patient_state(&config, &cluster, service)).await else {
         return Ok(Exit::Done);
     };
@@ -113,16 +114,23 @@ async fn follow(
             report::log(&id, &told);
         }
     });
-    let daemon = Daemon { typed, cluster, state: state?, signals, service, listener, running, recorder };
+    let (recipients, announced) = watch::channel(Vec::new());
+    let _announcing = AbortOnDropHandle::new(tokio::spawn(announce(announced, recorder.clone())));
+    let (state, share) = (state?, Share::of(&config, &cluster, &seen));
+    let daemon =
+        Daemon { typed, cluster, state, signals, service, listener, running, recorder, recipients, share };
     let ended = loop {
         match daemon.follow(&config).await {
-            Ok(Some(newer)) => config = *newer,
-            Ok(None) => break Ok(Exit::Done),
+            Ok(Next::Configuration(newer)) => config = *newer,
+            Ok(Next::Share) => {}
+            Ok(Next::End) => break Ok(Exit::Done),
             Err(error) => break Err(error),
         }
     };
+    let Daemon { listener, share, .. } = daemon;
+    share.end().await;
     // The loop has ended and with it the only sender: what is left is written down.
-    drop(daemon);
+    drop(listener);
     let _ = log.await;
     ended
 }
@@ -161,20 +169,38 @@ struct Daemon<'a> {
     running: watch::Sender<Option<Inquiries>>,
     /// What happens, over all configurations.
     recorder: Recorder,
+    /// Who is told of it.
+    recipients: watch::Sender<Vec<NotifyConfig>>,
+    /// What of the configuration this process serves.
+    share: Share,
+}
+
+/// What comes after a loop.
+enum Next {
+    /// Another configuration.
+    Configuration(Box<Config>),
+    /// Other sources of the same one.
+    Share,
+    /// The end.
+    End,
 }
 
 impl Daemon<'_> {
-    /// Follows one configuration to the end, or to the next one.
-    async fn follow(&self, config: &Config) -> Result<Option<Box<Config>>, CommandError> {
-        let sources = self.sources(config).map_err(|error| self.typed.judged(error))?;
-        let setup = session::daemon(config, self.cluster.clone(), sources);
+    /// Follows one configuration to the end, or to what comes next.
+    async fn follow(&self, config: &Config) -> Result<Next, CommandError> {
+        let served = self.share.take(config, &self.cluster);
+        let sources = self.opened(&served).map_err(|error| self.typed.judged(error))?;
+        let setup = session::daemon(&served.config, served.cluster.clone(), sources);
         let (summary, summaries) = watch::channel(Summary::default());
         let teller = AbortOnDropHandle::new(tokio::spawn(tell(self.service.clone(), summaries)));
         let stop = self.signals.stop().child_token();
         let reconciler = Reconciler::new(setup, Until::Stopped, self.listener.clone());
         let reconciler = reconciler.summed_up(summary).recorded(self.recorder.clone());
-        let announced = announce(config.notify.clone(), self.recorder.clone());
-        let announced = AbortOnDropHandle::new(tokio::spawn(announced));
+        self.recipients.send_if_modified(|known| {
+            let changed = *known != config.notify;
+            known.clone_from(&config.notify);
+            changed
+        });
         self.running.send_replace(Some(reconciler.inquiries()));
         let mut running = std::pin::pin!(reconciler.run(stop.clone()));
         let mut next = None;
@@ -184,23 +210,45 @@ impl Daemon<'_> {
                 () = self.signals.reload(), if next.is_none() => {
                     let open = |config: &Config| self.sources(config);
                     if let Reloaded::Changed(newer) = reload(self.typed, config, self.service, open) {
-                        next = Some(newer);
+                        next = Some(Next::Configuration(newer));
                         // Its writes on their way are answered first, as at the end.
                         stop.cancel();
                     }
                 }
+                changed = self.share.changed(&served), if next.is_none() => {
+                    changed?;
+                    next = Some(Next::Share);
+                    stop.cancel();
+                }
             }
         };
-        drop((teller, announced));
+        drop(teller);
+        self.share.rest();
         ended?;
-        Ok(next.filter(|_| !self.signals.stop().is_cancelled()))
+        Ok(next.filter(|_| !self.signals.stop().is_cancelled()).unwrap_or(Next::End))
     }
 
-    /// The sources, ready to be followed.
+    /// What is served, ready to be followed. One that stands in the cluster harms none of the others.
+    fn opened(&self, served: &Served) -> Result<Vec<SourceSetup>, CommandError> {
+        let opened = served.config.sources.iter().filter_map(|source| {
+            if !served.is_custom(&source.name) {
+                return Some(self.open(source));
+            }
+            let opened = session::awaited(source, &self.state);
+            opened.inspect_err(|error| self.share.unusable(&source.name, error)).ok().map(Ok)
+        });
+        opened.collect()
+    }
+
+    /// The sources of a file or the command line, ready to be followed.
     fn sources(&self, config: &Config) -> Result<Vec<SourceSetup>, CommandError> {
+        config.sources.iter().map(|source| self.open(source)).collect()
+    }
+
+    fn open(&self, source: &SourceConfig) -> Result<SourceSetup, CommandError> {
         // What a file configures says what it is, a path on the command line shows it.
         let open = if self.typed.args.config.is_some() { session::followed } else { session::awaited };
-        config.sources.iter().map(|source| open(source, &self.state)).collect()
+        open(source, &self.state)
     }
 }
 

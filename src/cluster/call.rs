@@ -14,8 +14,9 @@ use serde::de::DeserializeOwned;
 use tokio::sync::{Mutex, OnceCell, RwLock, watch};
 
 use super::classify;
-use super::connect::{Connection, LOGIN, Link, Patience};
+use super::connect::{Connection, IN_CLUSTER, LOGIN, Link, Patience};
 use super::error::{Error, Fault, On};
+use super::fence::{Fence, Underway};
 use super::gate::{Gate, Traffic};
 use super::interner::Interner;
 use super::measures::Measures;
@@ -34,6 +35,8 @@ const IDENTITY: On = On::Server("the cluster's identity");
 #[derive(Clone)]
 pub struct Cluster {
     inner: Arc<Inner>,
+    /// What its writes must not outlive.
+    fence: Option<Fence>,
 }
 
 struct Inner {
@@ -74,17 +77,34 @@ pub(super) struct Ask {
     content: Option<&'static str>,
     body: Vec<u8>,
     on: On,
+    lane: Lane,
+}
+
+/// Which way a call takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lane {
+    /// Through the gate, with the usual deadline.
+    Queued,
+    /// Past all others, and answered within this time.
+    Ahead(Duration),
 }
 
 impl Ask {
     /// A GET.
     pub(super) fn read(path: String, on: On) -> Self {
-        Self { method: Method::GET, path, accept: "application/json", content: None, body: Vec::new(), on }
+        let (method, accept, lane) = (Method::GET, "application/json", Lane::Queued);
+        Self { method, path, accept, content: None, body: Vec::new(), on, lane }
     }
 
     /// A write, with a body of this content type.
     pub(super) fn write(method: Method, path: String, content: &'static str, body: Vec<u8>, on: On) -> Self {
-        Self { method, path, accept: "application/json", content: Some(content), body, on }
+        let (accept, lane) = ("application/json", Lane::Queued);
+        Self { method, path, accept, content: Some(content), body, on, lane }
+    }
+
+    /// Lets it wait for no other call, and no longer than this for its answer.
+    pub(super) fn ahead(self, within: Duration) -> Self {
+        Self { lane: Lane::Ahead(within), ..self }
     }
 
     /// Asks for another form of the answer.
@@ -147,6 +167,7 @@ impl Cluster {
     pub(super) async fn connect_with(connection: &Connection, patience: Patience) -> Result<Self, Error> {
         let Link { client, context, namespace, server } = connection.open(LOGIN).await?;
         Ok(Self {
+            fence: None,
             inner: Arc::new(Inner {
                 connection: connection.clone(),
                 context,
@@ -162,6 +183,17 @@ impl Cluster {
                 pulses: Pulses::default(),
             }),
         })
+    }
+
+    /// The same cluster, with writes that are refused as soon as the fence is closed.
+    #[must_use]
+    pub fn fenced(&self, fence: Fence) -> Self {
+        Self { inner: self.inner.clone(), fence: Some(fence) }
+    }
+
+    /// Whether the credentials are those that a pod is given.
+    pub fn is_of_a_pod(&self) -> bool {
+        self.inner.context == IN_CLUSTER
     }
 
     /// The name of the context, for messages; `in-cluster` in a pod.
@@ -239,13 +271,22 @@ impl Cluster {
     /// Calls the server once. Waiting for the gate does not count against the deadline.
     pub(super) async fn ask(&self, ask: Ask) -> Result<Answer, Error> {
         let traffic = if ask.method == Method::GET { Traffic::Read } else { Traffic::Write };
-        let on = ask.on.clone();
+        let (on, way) = (ask.on.clone(), ask.lane);
         let (method, path) = (ask.method.clone(), ask.path.clone());
         let request = ask.request(Body::from)?;
-        let _permit = self.inner.gate.admit(traffic).await;
+        let (_permit, deadline) = match way {
+            Lane::Queued => (self.inner.gate.admit(traffic).await, self.timeout()),
+            Lane::Ahead(deadline) => (None, deadline),
+        };
         let line = self.line().await?;
+        // Judged last, right before it is sent.
+        let underway = self.pass_fence(traffic, &on)?;
+        let deadline = underway.as_ref().map_or(deadline, |underway| deadline.min(underway.left()));
         let begun = Instant::now();
-        let answered = self.exchange(&line, request, &on).await;
+        let answered = self.exchange(&line, request, &on, deadline).await;
+        if let Some(underway) = underway.filter(|_| !answered.as_ref().is_err_and(Error::is_unreachable)) {
+            underway.answered();
+        }
         let code = answered.as_ref().ok().map(|(head, _)| head.status);
         self.inner.measures.called(&method, code, begun.elapsed());
         let (head, body) = answered?;
@@ -268,21 +309,28 @@ impl Cluster {
         line: &Line,
         request: Request<Body>,
         on: &On,
+        deadline: Duration,
     ) -> Result<(http::response::Parts, Vec<u8>), Error> {
         let exchange = async {
             let response = line.client.send(request).await?;
             let (head, body) = response.into_parts();
             Ok::<_, kube::Error>((head, body.collect_bytes().await?))
         };
-        match tokio::time::timeout(self.timeout(), exchange).await {
+        match tokio::time::timeout(deadline, exchange).await {
             Ok(Ok((head, body))) => Ok((head, body.into())),
             Ok(Err(error)) => Err(classify::transport(&error, on.clone(), &line.server)),
-            Err(_) => Err(self.silent(line, on)),
+            Err(_) => Err(silent(line, on, deadline)),
         }
     }
 
-    fn silent(&self, line: &Line, on: &On) -> Error {
-        Error::new(on.clone(), Fault::Timeout { server: line.server.clone(), after: self.timeout() })
+    /// Lets a write through the fence, where there is one.
+    fn pass_fence(&self, traffic: Traffic, on: &On) -> Result<Option<Underway>, Error> {
+        match &self.fence {
+            Some(fence) if traffic == Traffic::Write => {
+                fence.pass().map(Some).ok_or_else(|| Error::new(on.clone(), Fault::NotHeld))
+            }
+            Some(_) | None => Ok(None),
+        }
     }
 
     /// Starts a watch; neither the rate limit nor the bounds of concurrency count it.
@@ -300,7 +348,7 @@ impl Cluster {
                 Box::pin(self.renew_if_refused(&error)).await;
                 Err(error)
             }
-            Err(_) => Err(self.silent(&line, on)),
+            Err(_) => Err(silent(&line, on, self.timeout())),
         }
     }
 
@@ -352,7 +400,7 @@ impl Cluster {
         let renewed = Line { client: link.client, server: link.server };
         if let Some(known) = self.inner.uid.get() {
             let request = Ask::read(KUBE_SYSTEM.to_owned(), IDENTITY).request(Body::from)?;
-            let (head, body) = self.exchange(&renewed, request, &IDENTITY).await?;
+            let (head, body) = self.exchange(&renewed, request, &IDENTITY, self.timeout()).await?;
             if !head.status.is_success() {
                 return Err(classify::answer(head.status.as_u16(), None, &body, IDENTITY));
             }
@@ -373,6 +421,10 @@ impl Cluster {
     pub(super) fn files(&self) -> Vec<PathBuf> {
         self.inner.connection.files()
     }
+}
+
+fn silent(line: &Line, on: &On, after: Duration) -> Error {
+    Error::new(on.clone(), Fault::Timeout { server: line.server.clone(), after })
 }
 
 fn elsewhere(why: &str) -> Error {

@@ -16,6 +16,9 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
 /// A credential plugin may ask a person to log in, but not for ever.
 pub(super) const LOGIN: Duration = Duration::from_mins(1);
 
+/// What stands for the context in a pod.
+pub(super) const IN_CLUSTER: &str = "in-cluster";
+
 /// Where the API server is and how hard it may be asked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Connection {
@@ -122,7 +125,7 @@ impl Connection {
                         .to_owned(),
                 )
             })?;
-            return Ok((config, "in-cluster".to_owned()));
+            return Ok((config, IN_CLUSTER.to_owned()));
         };
         let context = chosen(&kubeconfig, self.context.as_deref())?;
         let has_proxy = names_proxy(&kubeconfig, &context);

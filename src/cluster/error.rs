@@ -193,6 +193,9 @@ pub enum Fault {
         /// What is wrong with it.
         reason: String,
     },
+    /// Another replica may hold the source's Lease by now: nothing was sent.
+    #[error("this replica no longer holds the Lease of the source: nothing is written")]
+    NotHeld,
     /// A part of this module ended in a panic.
     #[error("its informer ended, which is a bug of rhumb; nothing is lost by starting again")]
     Bug,
@@ -282,7 +285,8 @@ impl Fault {
             | Self::Server { .. }
             | Self::Timeout { .. }
             | Self::Unreachable { .. }
-            | Self::Garbled { .. } => Class::Transient,
+            | Self::Garbled { .. }
+            | Self::NotHeld => Class::Transient,
             Self::Bug => Class::Internal,
         }
     }
@@ -306,7 +310,8 @@ impl Fault {
             | Self::Server { .. }
             | Self::Timeout { .. }
             | Self::Unreachable { .. }
-            | Self::Garbled { .. } => Retry::Soon,
+            | Self::Garbled { .. }
+            | Self::NotHeld => Retry::Soon,
         }
     }
 }

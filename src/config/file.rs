@@ -7,8 +7,8 @@ use super::location::without_credentials;
 use super::spec::{ConfigurationDocument, SourceDocument, default_resync};
 use super::tree::{self, Mark, Node};
 use super::{
-    API_VERSION, ApiSpec, Budget, Config, ConnectionSpec, Environment, Name, NotifyConfig, ServeConfig,
-    SourceConfig, reader,
+    API_VERSION, ApiSpec, Budget, Config, ConnectionSpec, CustomSources, Environment, Name, NotifyConfig,
+    ServeConfig, SourceConfig, UseLeases, reader,
 };
 use crate::object::{Diagnostic, Origin};
 
@@ -38,7 +38,7 @@ pub fn read(file: &str, text: &str, environment: &Environment) -> Result<Config,
     for mut document in documents {
         reading.take(&mut document, &mut findings.faults);
     }
-    if findings.faults.is_empty() && reading.sources.is_empty() {
+    if findings.faults.is_empty() && reading.sources.is_empty() && !reading.has_custom_sources() {
         let fault = Fault::new("config-no-source", "the file names no source");
         findings
             .faults
@@ -115,6 +115,12 @@ impl Reading<'_> {
         self.names.push((name.to_owned(), node.mark));
     }
 
+    /// Whether sources may come from the cluster, so that the file need name none.
+    fn has_custom_sources(&self) -> bool {
+        let document = self.configuration.as_ref().and_then(|(_, document)| document.as_ref());
+        document.is_some_and(|document| document.custom_sources != CustomSources::None)
+    }
+
     fn into_config(self) -> Config {
         let Some((_, Some(document))) = self.configuration else {
             let serve = ServeConfig::of_environment(self.environment);
@@ -131,6 +137,8 @@ impl Reading<'_> {
             namespace: document.namespace.into(),
             resync: document.resync,
             budget: document.budget,
+            leases: document.leases,
+            custom_sources: document.custom_sources,
             serve: document.serve.resolved(self.environment),
             notify: self.notify,
             sources: self.sources,
@@ -146,6 +154,8 @@ impl Default for Config {
             namespace: Name::system_namespace().into(),
             resync: default_resync(),
             budget: Budget::default(),
+            leases: UseLeases::default(),
+            custom_sources: CustomSources::default(),
             serve: ServeConfig::default(),
             notify: Vec::new(),
             sources: Vec::new(),

@@ -7,15 +7,18 @@
 //! **Invariant:** plain values only. Reads no file and no environment variable (both are arguments) and
 //! holds nothing that runs.
 
+mod custom;
 mod duration;
 mod environment;
 mod fault;
 mod file;
+mod leases;
 mod location;
 mod name;
 mod notify;
 mod reader;
 mod reload;
+mod schema;
 mod serve;
 mod spec;
 mod tree;
@@ -24,13 +27,16 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+pub use custom::{CustomSource, CustomSources, custom_path};
 pub use duration::{Duration, NotADuration, Pause};
 pub use environment::{Environment, NoStateDirectory};
 pub use file::read;
+pub use leases::UseLeases;
 pub use location::{GitUrl, Location, NotInside, TreePath, is_url};
 pub use name::{Name, NotAName};
 pub use notify::is_sound;
 pub use reload::{Change, changed};
+pub use schema::definition;
 pub use serve::SOCKET;
 pub use spec::{API_VERSION, ApiSpec, Budget, GitSpec, Narrowing, SourceSpec, SpecError};
 
@@ -51,6 +57,10 @@ pub struct Config {
     pub resync: Duration,
     /// How much may roll at once.
     pub budget: Budget,
+    /// Whether replicas share the sources.
+    pub leases: UseLeases,
+    /// Which sources that stand in the cluster are followed too.
+    pub custom_sources: CustomSources,
     /// What is answered over HTTP, and to whom.
     pub serve: ServeConfig,
     /// Who is told of what happens.

@@ -67,6 +67,8 @@ pub fn changed(old: &Config, new: &Config) -> Vec<Change> {
         (old.connection.api == new.connection.api, Change::Restart("api")),
         (old.budget == new.budget, Change::Budget),
         (old.notify == new.notify, Change::Notify),
+        (old.leases == new.leases, Change::Restart("leases")),
+        (old.custom_sources == new.custom_sources, Change::Restart("customSources")),
         (old.serve == new.serve, Change::Restart("serve")),
     ];
     let keys = keys.into_iter().filter(|(same, _)| !same).map(|(_, change)| change);

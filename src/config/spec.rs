@@ -11,7 +11,10 @@ use serde::{Deserialize, Serialize};
 
 use super::notify::NotifySpec;
 use super::serve::ServeSpec;
-use super::{Duration, Environment, GitUrl, Location, Mode, Name, Pause, SourceConfig, TreePath};
+use super::{
+    CustomSources, Duration, Environment, GitUrl, Location, Mode, Name, Pause, SourceConfig, TreePath,
+    UseLeases,
+};
 use crate::engine::{self, Adopt, Amount, BlastRadius, OnFailure, Prune};
 
 /// The version of the documents.
@@ -279,6 +282,10 @@ pub(super) struct ConfigurationDocument {
     pub(super) budget: Budget,
     #[serde(default)]
     pub(super) notify: Vec<NotifySpec>,
+    #[serde(default)]
+    pub(super) leases: UseLeases,
+    #[serde(default)]
+    pub(super) custom_sources: CustomSources,
     #[serde(default)]
     pub(super) serve: ServeSpec,
 }

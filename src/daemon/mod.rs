@@ -12,6 +12,8 @@
 //! | `contents` | bodies of objects, read again when they are needed |
 //! | `act` | carries an action out and says what came of it |
 //! | `kinds` | discovery, informers, autoscalers |
+//! | `customs` | sources that stand in the cluster |
+//! | `leases` | which sources this replica holds |
 //! | `inventory` | the parent object of each source |
 //! | `events` | what happens as Kubernetes Events |
 //! | `tasks` | what runs beside the loop, so that no end goes unseen |
@@ -21,11 +23,13 @@
 
 mod act;
 mod contents;
+mod customs;
 mod event;
 mod events;
 mod feed;
 mod inventory;
 mod kinds;
+mod leases;
 mod objects;
 mod pass;
 mod pins;
@@ -35,8 +39,10 @@ mod reconciler;
 mod setup;
 mod tasks;
 
+pub use customs::{Customs, Duties, Duty};
 pub use events::write_events;
 pub use inventory::{PendingPrune, acknowledged, confirmed, pending_prunes, place, rejections, unlisted};
+pub use leases::{Leases, Names as SourceNames};
 pub use objects::{Held, held};
 pub use pass::{Ending, Pass};
 pub use preview::{PreviewError, preview, preview_of};

@@ -53,6 +53,7 @@ mod returning;
 mod rolls;
 mod seal;
 mod selector;
+mod shares;
 mod shown;
 mod sources;
 mod started;
@@ -118,6 +119,7 @@ pub use rejection::{
 pub use restart::{KEY_SECRET, Known, changed_words};
 pub use seal::{Sealing, Seals};
 pub use selector::LabelSelector;
+pub use shares::{BEAT, LASTS, Mark, Moves, Shares, TERM};
 pub use sources::{Inventory, Reading, Source, Writes};
 pub use started::{NotStarted, Pinned, STARTED, Started};
 pub use state::{Engine, KindState, Served};

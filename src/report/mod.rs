@@ -8,6 +8,7 @@
 //! **Invariant:** decides nothing.
 
 mod compared;
+mod conditions;
 mod metrics;
 mod notice;
 mod notify;
@@ -20,6 +21,7 @@ mod watchdog;
 use std::fmt;
 
 pub use compared::{Compared, Differing};
+pub use conditions::{Standing, is_ready, source_conditions};
 pub use metrics::{Ended, MEDIA_TYPE, Metrics, Process};
 pub use notice::{Draft, Happening, Notice, Notices, Recorder, Regarding};
 pub use phase::{PHASES, Phase};

@@ -19,6 +19,7 @@ mod outages;
 mod processes;
 mod refused;
 mod replay;
+mod replicas;
 mod restarts;
 mod rollbacks;
 mod seals;

@@ -30,6 +30,7 @@ mod rig;
 mod rollouts;
 mod safety;
 mod seal;
+mod shares;
 mod simulation;
 mod steps;
 mod turns;

@@ -153,6 +153,8 @@ pub(crate) fn at(kind: &str, namespace: &str, name: &str) -> String {
         "DaemonSet" => ("/apis/apps/v1", "daemonsets"),
         "ReplicaSet" => ("/apis/apps/v1", "replicasets"),
         "Job" => ("/apis/batch/v1", "jobs"),
+        "Lease" => ("/apis/coordination.k8s.io/v1", "leases"),
+        "Source" => ("/apis/rhumb.dev/v1alpha1", "sources"),
         "PodDisruptionBudget" => ("/apis/policy/v1", "poddisruptionbudgets"),
         "HorizontalPodAutoscaler" => ("/apis/autoscaling/v2", "horizontalpodautoscalers"),
         "CustomResourceDefinition" => ("/apis/apiextensions.k8s.io/v1", "customresourcedefinitions"),

@@ -108,6 +108,13 @@ impl<'a> Site<'a> {
         self.kubeconfig = self.cluster.kubeconfig_limited(&self.user).unwrap();
     }
 
+    /// Lets all later runs be another user, who may do everything too.
+    #[allow(dead_code, reason = "only the tests of rollouts have replicas")]
+    pub(crate) fn known_as(&mut self, suffix: &str) {
+        self.user = format!("{}-{suffix}", self.user);
+        self.kubeconfig = self.cluster.kubeconfig_for(&self.user).unwrap();
+    }
+
     /// The kubeconfig that runs use.
     pub(crate) fn kubeconfig(&self) -> &Path {
         &self.kubeconfig

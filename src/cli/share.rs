@@ -1,0 +1,177 @@
+//! What this process serves: the sources of the configuration and those that stand in the cluster, or of both those
+//! whose Leases it holds.
+
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use super::CommandError;
+use crate::cluster::Cluster;
+use crate::config::{Config, CustomSource, CustomSources, Mode, UseLeases};
+use crate::daemon::{Customs, Duties, Duty, Inquiries, Leases, SourceNames};
+use crate::object::Class;
+
+/// How long the end waits for the Leases to be released. One that is not runs out by itself.
+const RELEASE: Duration = Duration::from_millis(1500);
+
+/// This process's share of the sources.
+pub(super) struct Share {
+    leases: Option<Leases>,
+    customs: Option<Customs>,
+}
+
+/// What one loop serves.
+pub(super) struct Served {
+    /// The configuration with the sources of the share alone.
+    pub(super) config: Config,
+    /// The cluster, written only as long as the share lasts.
+    pub(super) cluster: Cluster,
+    /// The sources whose Leases are held.
+    names: SourceNames,
+    /// What stood in the cluster.
+    customs: Vec<CustomSource>,
+    /// What of that is told by this process.
+    told: SourceNames,
+}
+
+impl Served {
+    /// Whether a source stands in the cluster, and not in the file.
+    pub(super) fn is_custom(&self, source: &str) -> bool {
+        self.told.contains(source)
+    }
+}
+
+impl Share {
+    /// Begins to hold Leases and to look at the sources that stand in the cluster, where the configuration asks for
+    /// that.
+    pub(super) fn of(
+        config: &Config,
+        cluster: &Cluster,
+        running: &watch::Receiver<Option<Inquiries>>,
+    ) -> Self {
+        let shared = match config.leases {
+            UseLeases::Always => true,
+            UseLeases::Never => false,
+            UseLeases::Auto => cluster.is_of_a_pod(),
+        };
+        let follows = config.custom_sources != CustomSources::None;
+        // Whoever only observes writes nothing, and no Lease either.
+        let observes = !follows && config.sources.iter().all(|source| source.mode == Mode::Observe);
+        let keep = || Leases::keep(cluster.clone(), &config.namespace, running.clone());
+        let allowed = config.custom_sources;
+        let follow = || Customs::follow(cluster.clone(), &config.namespace, allowed, running.clone());
+        Self { leases: (shared && !observes).then(keep), customs: follows.then(follow) }
+    }
+
+    /// What is to be served now.
+    pub(super) fn take(&self, config: &Config, cluster: &Cluster) -> Served {
+        let customs = self.customs.as_ref().map(Customs::known).unwrap_or_default();
+        let mut joined = config.joined(&customs);
+        let unusable = customs.iter().map(|custom| custom.name.as_str());
+        let all: SourceNames = joined
+            .sources
+            .iter()
+            .map(|source| source.name.as_str())
+            .chain(unusable)
+            .map(Into::into)
+            .collect();
+        let (names, fenced) = match &self.leases {
+            None => (all, cluster.clone()),
+            Some(leases) => {
+                leases.wish(all);
+                let names = leases.share();
+                leases.serving(names.clone());
+                let fenced = cluster.fenced(leases.fence(&names));
+                (names, fenced)
+            }
+        };
+        joined.sources.retain(|source| names.contains(&*source.name));
+        let duties = self.duties(config, &customs, &names, cluster);
+        let told = duties.iter().filter(|(_, duty)| duty.unusable.is_none()).map(|(name, _)| name.clone());
+        let told = told.collect();
+        if let Some(customs) = &self.customs {
+            customs.tell(duties);
+        }
+        Served { config: joined, cluster: fenced, names, customs, told }
+    }
+
+    fn duties(
+        &self,
+        config: &Config,
+        customs: &[CustomSource],
+        names: &SourceNames,
+        cluster: &Cluster,
+    ) -> Duties {
+        let own = customs.iter().filter_map(|custom| Some((names.get(&*custom.name)?, custom)));
+        own.map(|(name, custom)| {
+            let unusable = match &custom.config {
+                _ if config.names(name) => {
+                    let why = "the configuration file has a source of this name, which counts";
+                    Some(("NameTaken", why.to_owned()))
+                }
+                Err(why) => Some(("Invalid", why.clone())),
+                Ok(_) => None,
+            };
+            let cluster = match &self.leases {
+                Some(leases) => cluster.fenced(leases.fence(&SourceNames::from([name.clone()]))),
+                None => cluster.clone(),
+            };
+            (name.clone(), Duty { generation: custom.generation, unusable, cluster })
+        })
+        .collect()
+    }
+
+    /// A source that stands in the cluster cannot be followed; the others can.
+    pub(super) fn unusable(&self, source: &str, error: &CommandError) {
+        tracing::warn!(%source, "it cannot be followed: {error}");
+        if let Some(customs) = &self.customs {
+            customs.unusable(source, "Failed", error.to_string());
+        }
+    }
+
+    /// Nothing is served any more, until something is taken anew.
+    pub(super) fn rest(&self) {
+        if let Some(customs) = &self.customs {
+            customs.tell(Duties::new());
+        }
+        if let Some(leases) = &self.leases {
+            leases.serving(SourceNames::new());
+        }
+    }
+
+    /// Waits until something else is to be served.
+    pub(super) async fn changed(&self, served: &Served) -> Result<(), CommandError> {
+        let leases = async {
+            match &self.leases {
+                Some(leases) => leases.changed(&served.names).await,
+                None => std::future::pending().await,
+            }
+        };
+        let customs = async {
+            match &self.customs {
+                Some(customs) => customs.changed(&served.customs).await,
+                None => std::future::pending().await,
+            }
+        };
+        let (lives, what) = tokio::select! {
+            lives = leases => (lives, "Leases"),
+            lives = customs => (lives, "sources in the cluster"),
+        };
+        if lives {
+            return Ok(());
+        }
+        let words = format!(
+            "what looks after the {what} ended, which is a bug of rhumb; nothing is lost by starting again"
+        );
+        Err(CommandError::new(Class::Internal, words))
+    }
+
+    /// Releases all Leases at once, so that another replica need not wait for their end.
+    pub(super) async fn end(self) {
+        if let Some(leases) = self.leases
+            && tokio::time::timeout(RELEASE, leases.end()).await.is_err()
+        {
+            tracing::warn!("the Leases are not released in time: they run out by themselves");
+        }
+    }
+}

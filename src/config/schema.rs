@@ -1,0 +1,259 @@
+//! The definition of the kind `Source` in the cluster: the schema of [`SourceSpec`](super::SourceSpec) for the API
+//! server.
+
+use serde_json::{Value, json};
+
+/// A length of time as Kubernetes' own configuration writes it.
+const DURATION: &str = "^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$";
+/// A DNS label.
+const LABEL: &str = "^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$";
+
+/// The `CustomResourceDefinition`.
+pub fn definition() -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": { "name": "sources.rhumb.dev" },
+        "spec": {
+            "group": "rhumb.dev",
+            "scope": "Namespaced",
+            "names": { "kind": "Source", "listKind": "SourceList", "plural": "sources", "singular": "source" },
+            "versions": [{
+                "name": "v1alpha1",
+                "served": true,
+                "storage": true,
+                "subresources": { "status": {} },
+                "additionalPrinterColumns": columns(),
+                "schema": { "openAPIV3Schema": object() },
+            }],
+        },
+    })
+}
+
+fn columns() -> Value {
+    let of = |name, kind, path| json!({ "name": name, "type": kind, "jsonPath": path });
+    json!([
+        of("Ready", "string", ".status.conditions[?(@.type==\"Ready\")].status"),
+        of("Revision", "string", ".status.revision"),
+        of("Objects", "integer", ".status.objects"),
+        of("Age", "date", ".metadata.creationTimestamp"),
+    ])
+}
+
+fn object() -> Value {
+    json!({
+        "type": "object",
+        "description": "What a cluster should show: the manifests of a git repository or a directory.",
+        "required": ["spec"],
+        "properties": {
+            "apiVersion": { "type": "string" },
+            "kind": { "type": "string" },
+            "metadata": { "type": "object" },
+            "spec": spec(),
+            "status": status(),
+        },
+        "x-kubernetes-validations": [{
+            "rule": "size(self.metadata.name) <= 63 && !self.metadata.name.contains('.')",
+            "message": "metadata.name must be a DNS label of at most 63 characters",
+        }],
+    })
+}
+
+fn text(description: &str) -> Value {
+    json!({ "type": "string", "description": description })
+}
+
+fn matching(pattern: &str, description: &str) -> Value {
+    json!({ "type": "string", "pattern": pattern, "description": description })
+}
+
+fn one_of(words: &[&str], description: &str) -> Value {
+    json!({ "type": "string", "enum": words, "description": description })
+}
+
+fn switch(description: &str) -> Value {
+    json!({ "type": "boolean", "description": description })
+}
+
+fn count(description: &str) -> Value {
+    json!({ "type": "integer", "minimum": 1, "maximum": u32::MAX, "description": description })
+}
+
+fn spec() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "git": git(),
+            "directory": text("A directory of the host that rhumb runs on; it or `git`. Only followed with `customSources: any`."),
+            "namespace": matching(LABEL, "The namespace of objects that name none. Left out: default."),
+            "prune": switch("Whether what the source no longer names is deleted. Left out: true."),
+            "adopt": one_of(
+                &["never", "if-unowned", "always"],
+                "Whether objects that exist already are taken over. Left out: if-unowned.",
+            ),
+            "blastRadius": {
+                "description": "How much may be pruned without a person's confirmation: a count (10), a share (10%), or {count, percent}.",
+                "x-kubernetes-preserve-unknown-fields": true,
+            },
+            "budget": narrowing(),
+            "observe": switch("Whether everything is done but the writes. Left out: false."),
+        },
+        "x-kubernetes-validations": [{
+            "rule": "has(self.git) != has(self.directory)",
+            "message": "exactly one of git and directory must be given",
+        }],
+    })
+}
+
+fn git() -> Value {
+    json!({
+        "type": "object",
+        "description": "A git repository, whose commits are followed; it or `directory`.",
+        "required": ["url"],
+        "properties": {
+            "url": {
+                "type": "string",
+                "minLength": 1,
+                "description": "https://, ssh:// or user@host:path. It is no place for a password: many may read it.",
+            },
+            "ref": text("Branch, tag or commit. Left out: the repository's own HEAD."),
+            "path": text("The folder inside it. Left out: all of it."),
+            "interval": matching(DURATION, "How often the repository is asked. Left out: 1m."),
+        },
+    })
+}
+
+fn narrowing() -> Value {
+    json!({
+        "type": "object",
+        "description": "Narrower bounds for the rollouts of this source.",
+        "properties": {
+            "maxWorkloads": count("Workloads whose pods are being replaced at a time."),
+            "maxUnavailable": {
+                "description": "Pods that may be unavailable at a time: a number, or a share.",
+                "x-kubernetes-int-or-string": true,
+            },
+            "startsPerMinute": count("Rollouts that may begin in any minute."),
+            "soak": matching(DURATION, "For so long a workload must be whole before its rollout counts as a success."),
+            "deadline": matching(DURATION, "The longest time that a rollout may go without any progress."),
+            "onFailure": one_of(&["rollback", "hold"], "What follows from a rollout that fails."),
+        },
+    })
+}
+
+fn status() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "observedGeneration": { "type": "integer", "format": "int64" },
+            "revision": text("The revision in force."),
+            "objects": { "type": "integer", "description": "How many objects it has." },
+            "phases": {
+                "type": "object",
+                "description": "How many of them are in each phase.",
+                "additionalProperties": { "type": "integer" },
+            },
+            "conditions": {
+                "type": "array",
+                "x-kubernetes-list-type": "map",
+                "x-kubernetes-list-map-keys": ["type"],
+                "items": {
+                    "type": "object",
+                    "required": ["type", "status", "lastTransitionTime", "reason", "message"],
+                    "properties": {
+                        "type": { "type": "string" },
+                        "status": { "type": "string", "enum": ["True", "False", "Unknown"] },
+                        "observedGeneration": { "type": "integer", "format": "int64" },
+                        "lastTransitionTime": { "type": "string", "format": "date-time" },
+                        "reason": { "type": "string" },
+                        "message": { "type": "string" },
+                    },
+                },
+            },
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use serde::Deserialize;
+    use serde::de::value::Error;
+    use serde::de::{Deserializer, Error as _, Visitor};
+    use serde::forward_to_deserialize_any;
+
+    use super::*;
+    use crate::config::{GitSpec, Narrowing, SourceSpec};
+
+    const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/in-cluster/crd.yaml");
+    const HEAD: &str = "# The kind `Source`, for sources that stand in the cluster. `INSTA_UPDATE=always cargo test schema` writes this file.\n";
+
+    #[test]
+    fn the_definition_in_the_examples_is_this_one() {
+        let expected = format!("{HEAD}{}", serde_yaml::to_string(&definition()).unwrap());
+        if std::env::var("INSTA_UPDATE").is_ok_and(|update| update == "always") {
+            std::fs::write(FILE, &expected).unwrap();
+        }
+        assert_eq!(std::fs::read_to_string(FILE).unwrap(), expected);
+    }
+
+    /// Tells, as an error, which keys a type knows.
+    struct Keys;
+
+    impl<'de> Deserializer<'de> for Keys {
+        type Error = Error;
+
+        fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Error> {
+            Err(Error::custom("no struct"))
+        }
+
+        fn deserialize_struct<V: Visitor<'de>>(
+            self,
+            _: &'static str,
+            keys: &'static [&'static str],
+            _: V,
+        ) -> Result<V::Value, Error> {
+            Err(Error::custom(keys.join(" ")))
+        }
+
+        forward_to_deserialize_any! {
+            bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option
+            unit unit_struct newtype_struct seq tuple tuple_struct map enum identifier ignored_any
+        }
+    }
+
+    fn check<'de, T: Deserialize<'de> + std::fmt::Debug>(schema: &Value) {
+        let keys = T::deserialize(Keys).unwrap_err().to_string();
+        let keys: BTreeSet<&str> = keys.split(' ').collect();
+        let told: BTreeSet<&str> =
+            schema["properties"].as_object().unwrap().keys().map(String::as_str).collect();
+        assert_eq!(told, keys);
+    }
+
+    #[test]
+    fn the_schema_has_exactly_the_keys_of_the_file() {
+        check::<SourceSpec>(&spec());
+        check::<GitSpec>(&git());
+        check::<Narrowing>(&narrowing());
+    }
+
+    #[test]
+    fn words_and_forms_are_those_of_the_file() {
+        let whole = json!({
+            "git": { "url": "https://a.example/b", "ref": "main", "path": "a", "interval": "1h30m" },
+            "namespace": "shop", "prune": false, "blastRadius": "10%", "observe": true,
+            "budget": {
+                "maxWorkloads": 1, "maxUnavailable": "10%", "startsPerMinute": 2, "soak": "0s", "deadline": "500ms",
+            },
+        });
+        serde_json::from_value::<SourceSpec>(whole).unwrap();
+        let words = |schema: &Value| schema["enum"].as_array().unwrap().clone();
+        for word in words(&spec()["properties"]["adopt"]) {
+            serde_json::from_value::<SourceSpec>(json!({ "adopt": word })).unwrap();
+        }
+        for word in words(&narrowing()["properties"]["onFailure"]) {
+            serde_json::from_value::<Narrowing>(json!({ "onFailure": word })).unwrap();
+        }
+    }
+}

@@ -1,0 +1,399 @@
+//! Which sources this replica serves: one Lease for each source, one for the replica itself.
+//!
+//! Renews, takes and lets go of Leases as [`Shares`] says. A Lease that is let go is released only when the loop has
+//! ended that served it.
+//!
+//! **Invariant:** the term of a source is never longer than what its last answered renewal gives it, counted from
+//! before that was sent.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures::StreamExt as _;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::reconciler::Inquiries;
+use crate::cluster::{Cluster, Error, Fault, Fence, LeaseRecord, Tenure, Terms, Tick};
+use crate::engine::{BEAT, LASTS, Mark, Shares, TERM};
+use crate::pulse::Pulse;
+
+/// Names of sources.
+pub type Names = BTreeSet<Arc<str>>;
+
+/// The Lease of a source has its name behind this.
+const OF_SOURCE: &str = "rhumb-";
+/// The Lease of a replica has its name behind this, which is no DNS label: no source's can be the same.
+const OF_REPLICA: &str = "rhumb-replica.";
+/// Writes of Leases at a time.
+const AT_ONCE: usize = 16;
+/// How long the loop may take to say what rolls.
+const ANSWER: Duration = Duration::from_secs(1);
+/// The longest time that one beat may take.
+const TURN: Duration = Duration::from_mins(1);
+
+/// What this replica holds. Dropped, the Leases run out by themselves.
+#[derive(Debug)]
+pub struct Leases {
+    terms: Terms,
+    wish: watch::Sender<Names>,
+    runs: watch::Sender<Names>,
+    share: watch::Receiver<Names>,
+    stop: CancellationToken,
+    keeper: JoinHandle<()>,
+}
+
+impl Leases {
+    /// Begins to hold Leases in a namespace, of nothing at first. Whoever runs the loop says by `running` who answers
+    /// for it: what rolls is not let go.
+    pub fn keep(cluster: Cluster, namespace: &str, running: watch::Receiver<Option<Inquiries>>) -> Self {
+        let (wish, wished) = watch::channel(Names::new());
+        let (runs, run) = watch::channel(Names::new());
+        let (told, share) = watch::channel(Names::new());
+        let (terms, stop) = (Terms::default(), CancellationToken::new());
+        let own: Arc<str> = identity().into();
+        let pulse = cluster.pulses().expect("the Leases", TURN);
+        let keeper = Keeper {
+            cluster,
+            namespace: namespace.to_owned(),
+            shares: Shares::new(&own),
+            own,
+            terms: terms.clone(),
+            wished,
+            run,
+            told,
+            running,
+            records: BTreeMap::new(),
+            leaving: Names::new(),
+            lapsed: Names::new(),
+            own_renewed: None,
+            troubled: false,
+            pulse,
+        };
+        let keeper = tokio::spawn(keeper.keep(stop.clone()));
+        Self { terms, wish, runs, share, stop, keeper }
+    }
+
+    /// These are the sources that any replica should serve.
+    pub fn wish(&self, sources: Names) {
+        self.wish.send_if_modified(|known| {
+            let changed = *known != sources;
+            *known = sources;
+            changed
+        });
+    }
+
+    /// Those of them that this one may serve now.
+    pub fn share(&self) -> Names {
+        self.share.borrow().intersection(&self.wish.borrow()).cloned().collect()
+    }
+
+    /// Waits until it may serve others than these; false where nobody looks after the Leases any more.
+    pub async fn changed(&self, serving: &Names) -> bool {
+        let mut share = self.share.clone();
+        let differs = |share: &Names| share.intersection(&self.wish.borrow()).ne(serving.iter());
+        share.wait_for(differs).await.is_ok()
+    }
+
+    /// Says which sources the loop serves: a Lease is released only when that no longer names its source.
+    pub fn serving(&self, sources: Names) {
+        self.runs.send_replace(sources);
+    }
+
+    /// The fence around all writes of a loop that serves these sources.
+    pub fn fence(&self, sources: &Names) -> Fence {
+        self.terms.fence(sources.iter().cloned())
+    }
+
+    /// Releases all, once no loop runs any more.
+    pub async fn end(self) {
+        self.stop.cancel();
+        let _ = self.keeper.await;
+    }
+}
+
+struct Keeper {
+    cluster: Cluster,
+    namespace: String,
+    own: Arc<str>,
+    shares: Shares,
+    terms: Terms,
+    wished: watch::Receiver<Names>,
+    run: watch::Receiver<Names>,
+    told: watch::Sender<Names>,
+    running: watch::Receiver<Option<Inquiries>>,
+    /// The Leases as they were last read or written, by name.
+    records: BTreeMap<String, LeaseRecord>,
+    /// What is released as soon as no loop serves it.
+    leaving: Names,
+    /// What could not be renewed in time and is nobody else's as far as is known: the loop goes on, and writes nothing.
+    lapsed: Names,
+    own_renewed: Option<Instant>,
+    /// Whether the log tells that the Leases cannot be read or written.
+    troubled: bool,
+    pulse: Pulse,
+}
+
+/// An answer about the Lease of a source.
+struct Saved {
+    source: Arc<str>,
+    /// Before it was sent.
+    sent: Instant,
+    tick: Tick,
+    answer: Result<LeaseRecord, Error>,
+}
+
+impl Keeper {
+    async fn keep(mut self, stop: CancellationToken) {
+        let registered = stop.run_until_cancelled(self.own_lease()).await;
+        if let Some(registered) = registered {
+            self.own_saved(registered);
+            // Others that begin now are seen before anything is taken.
+            stop.run_until_cancelled(tokio::time::sleep(BEAT)).await;
+        }
+        while !stop.is_cancelled() {
+            self.pulse.beat(TURN);
+            self.beat().await;
+            let wake = self.shares.wake(Instant::now());
+            tokio::select! {
+                () = tokio::time::sleep_until(wake.into()) => {}
+                Ok(()) = self.wished.changed() => {}
+                Ok(()) = self.run.changed() => {}
+                () = stop.cancelled() => {}
+            }
+        }
+        self.release_all().await;
+    }
+
+    /// What is held is renewed before anything else is asked.
+    async fn beat(&mut self) {
+        let due = self.shares.due(Instant::now());
+        let (own, held) = futures::join!(self.own_lease(), self.save(due));
+        self.own_saved(own);
+        self.saved(held);
+        self.look().await;
+        let wanted = self.wished.borrow_and_update().clone();
+        let moves = self.shares.moves(&wanted, Instant::now());
+        for source in &moves.lost {
+            self.terms.end(source);
+            tracing::warn!(%source, "lost the Lease of the source: another replica holds it");
+        }
+        for source in &moves.lapsed {
+            self.terms.end(source);
+            tracing::warn!(%source, "the Lease of the source was not renewed in time: nothing is written for it until it is");
+        }
+        let leaving = &self.leaving;
+        self.lapsed.extend(moves.lapsed.into_iter().filter(|source| !leaving.contains(source)));
+        let stays =
+            |source: &Arc<str>| wanted.contains(source) && !self.shares.is_of_another(source, Instant::now());
+        self.lapsed.retain(stays);
+        self.leaving.extend(moves.leave);
+        self.leaving.retain(|source| self.shares.holds(source));
+        self.tell();
+        let taken = self.save(moves.take).await;
+        self.saved(taken);
+        if moves.surplus > 0 {
+            self.let_go(moves.surplus).await;
+        }
+        self.tell();
+        self.release().await;
+        for id in moves.litter {
+            if let Some(record) = self.records.get(&format!("{OF_REPLICA}{id}")) {
+                let removed = self.cluster.delete_lease(&self.namespace, record).await;
+                tracing::debug!(replica = %id, "is long gone: {removed:?}");
+            }
+        }
+    }
+
+    /// Publishes what the loop may serve.
+    fn tell(&self) {
+        let held = self.shares.held().filter(|source| !self.leaving.contains(*source));
+        let share: Names = held.chain(&self.lapsed).cloned().collect();
+        self.told.send_if_modified(|known| {
+            if *known == share {
+                return false;
+            }
+            let names = |all: &Names, others: &Names| {
+                let names: Vec<&str> = all.difference(others).map(|name| &**name).collect();
+                names.join(", ")
+            };
+            let (taken, left) = (names(&share, known), names(known, &share));
+            tracing::info!(%taken, %left, "serves {} sources by their Leases", share.len());
+            *known = share;
+            true
+        });
+    }
+
+    /// Looks at all Leases.
+    async fn look(&mut self) {
+        match self.cluster.leases(&self.namespace).await {
+            Ok(found) => self.read(found),
+            Err(error) if *error.fault() == Fault::NoObject => {}
+            Err(error) => return self.complain(&error),
+        }
+        self.troubled = false;
+    }
+
+    fn read(&mut self, found: Vec<LeaseRecord>) {
+        let (mut sources, mut replicas) = (BTreeMap::new(), BTreeMap::new());
+        for record in &found {
+            let (holder, renewed) = (record.holder.clone(), record.renewed.clone());
+            let mark = Mark { holder, renewed, lasts: record.lasts };
+            if let Some(id) = record.name.strip_prefix(OF_REPLICA) {
+                replicas.insert(id.into(), mark);
+            } else if let Some(source) = record.name.strip_prefix(OF_SOURCE) {
+                sources.insert(source.into(), mark);
+            }
+        }
+        self.shares.seen(sources, replicas, Instant::now());
+        self.records = found.into_iter().map(|record| (record.name.clone(), record)).collect();
+    }
+
+    fn complain(&mut self, error: &Error) {
+        if std::mem::replace(&mut self.troubled, true) {
+            tracing::debug!("the Leases: {error}");
+        } else {
+            tracing::warn!("the Leases: {error}");
+        }
+    }
+
+    /// Takes or renews Leases.
+    async fn save(&self, sources: Vec<Arc<str>>) -> Vec<Saved> {
+        let (cluster, namespace, records, own) = (&self.cluster, &self.namespace, &self.records, &self.own);
+        let answers = futures::stream::iter(sources).map(|source| async move {
+            let name = format!("{OF_SOURCE}{source}");
+            let (sent, tick) = (Instant::now(), Terms::tick());
+            let tenure = Tenure::Held(own, LASTS);
+            let answer = cluster.save_lease(namespace, &name, records.get(&name), tenure).await;
+            Saved { source, sent, tick, answer }
+        });
+        answers.buffer_unordered(AT_ONCE).collect().await
+    }
+
+    fn saved(&mut self, all: Vec<Saved>) {
+        for Saved { source, sent, tick, answer } in all {
+            self.held(&source, sent, tick, answer);
+        }
+    }
+
+    fn held(&mut self, source: &Arc<str>, sent: Instant, tick: Tick, answer: Result<LeaseRecord, Error>) {
+        match answer {
+            Ok(record) => {
+                self.records.insert(record.name.clone(), record);
+                // An answer that came too late gives nothing: another may have it.
+                if sent.elapsed() < TERM {
+                    self.shares.renewed(source, sent);
+                    self.lapsed.remove(source);
+                    self.terms.extend(source, tick, TERM);
+                }
+            }
+            // The next look shows what it says now.
+            Err(error) if *error.fault() == Fault::Stale => {}
+            Err(error) => self.complain(&error),
+        }
+    }
+
+    /// Shows that this replica lives, where that is due.
+    async fn own_lease(&self) -> Option<Result<LeaseRecord, Error>> {
+        let renewed = self.own_renewed.map(|renewed| renewed.elapsed());
+        if renewed.is_some_and(|since| since < BEAT * 2) {
+            return None;
+        }
+        let name = format!("{OF_REPLICA}{}", self.own);
+        let tenure = Tenure::Held(&self.own, LASTS);
+        Some(self.cluster.save_lease(&self.namespace, &name, self.records.get(&name), tenure).await)
+    }
+
+    fn own_saved(&mut self, answer: Option<Result<LeaseRecord, Error>>) {
+        match answer {
+            Some(Ok(record)) => {
+                self.records.insert(record.name.clone(), record);
+                self.own_renewed = Some(Instant::now());
+            }
+            Some(Err(error)) if *error.fault() != Fault::Stale => self.complain(&error),
+            Some(Err(_)) | None => {}
+        }
+    }
+
+    /// Chooses what others are to have.
+    async fn let_go(&mut self, surplus: usize) {
+        let inquiries = self.running.borrow().clone();
+        let Some(inquiries) = inquiries else { return };
+        let status = tokio::time::timeout(ANSWER, inquiries.status()).await;
+        let Ok(Some(status)) = status else { return };
+        let rolling = status.rollout.rolling.iter().filter_map(|roll| roll.source.as_deref());
+        let busy = rolling.map(Into::into).collect();
+        for source in self.shares.let_go(surplus, &busy) {
+            self.shares.offered(&source);
+            self.leaving.insert(source);
+        }
+    }
+
+    /// Releases what no loop serves any more.
+    async fn release(&mut self) {
+        let run = self.run.borrow_and_update().clone();
+        let free: Vec<Arc<str>> = self.leaving.difference(&run).cloned().collect();
+        self.open(free).await;
+    }
+
+    async fn open(&mut self, sources: Vec<Arc<str>>) {
+        // What was sent and not answered may still be done: then the Lease runs out, which takes longer.
+        let unsure = self.terms.is_write_unanswered(LASTS);
+        for source in &sources {
+            self.terms.end(source);
+            self.shares.gave_up(source);
+            self.leaving.remove(source);
+        }
+        if unsure {
+            return;
+        }
+        let (cluster, namespace, records) = (&self.cluster, &self.namespace, &self.records);
+        let answers = futures::stream::iter(sources).map(|source| async move {
+            let name = format!("{OF_SOURCE}{source}");
+            let record = records.get(&name)?;
+            Some(cluster.save_lease(namespace, &name, Some(record), Tenure::Open).await)
+        });
+        let answers: Vec<_> = answers.buffer_unordered(AT_ONCE).collect().await;
+        for answer in answers.into_iter().flatten() {
+            match answer {
+                Ok(record) => drop(self.records.insert(record.name.clone(), record)),
+                Err(error) => tracing::debug!("a Lease runs out instead of being released: {error}"),
+            }
+        }
+    }
+
+    async fn release_all(&mut self) {
+        let held: Vec<Arc<str>> = self.shares.held().cloned().collect();
+        self.open(held).await;
+        if let Some(record) = self.records.get(&format!("{OF_REPLICA}{}", self.own)) {
+            let removed = self.cluster.delete_lease(&self.namespace, record).await;
+            tracing::debug!("the replica's own Lease: {removed:?}");
+        }
+    }
+}
+
+/// A name for this process that no other one has: that of the host, which in a pod is the pod's, and a random number.
+fn identity() -> String {
+    let host = rustix::system::uname().nodename().to_string_lossy().to_lowercase();
+    let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '-' };
+    let host: String = host.chars().map(plain).take(63).collect();
+    let host = host.trim_matches('-');
+    let host = if host.is_empty() { "replica" } else { host };
+    format!("{host}.{:012x}", super::random().to_bits() & 0xffff_ffff_ffff)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_process_has_a_name_of_its_own_that_can_be_a_leases() {
+        let (one, other) = (identity(), identity());
+        assert_ne!(one, other);
+        let parts: Vec<&str> = one.split('.').collect();
+        assert_eq!(parts.len(), 2, "{one}");
+        assert!(parts.iter().all(|part| part.parse::<crate::config::Name>().is_ok()), "{one}");
+    }
+}

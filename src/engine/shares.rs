@@ -1,0 +1,272 @@
+//! Which sources a replica holds: who takes, keeps and lets go of which Lease.
+//!
+//! Each replica decides by itself from what a look at all Leases shows, and each Lease is written by
+//! compare-and-swap, so no two ever agree wrongly. Clocks are never compared: whoever waits for a Lease to run out
+//! counts from when it saw the last change itself, and whoever holds one counts from before it asked for it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A Lease that nobody has renewed for so long is free.
+pub const LASTS: Duration = Duration::from_secs(10);
+
+/// How often a Lease that is held is renewed.
+const RENEWAL: Duration = Duration::from_secs(2);
+
+/// So long after the last renewal was sent, nothing is written for a source any more. What is left until another
+/// replica can take it is for a write that the server still has in its hands.
+pub const TERM: Duration = Duration::from_secs(6);
+
+/// How often the Leases are looked at.
+pub const BEAT: Duration = Duration::from_secs(1);
+
+/// A replica that has been there for less is given nothing by the others yet: it may be one that ends again at once.
+const SETTLED: Duration = Duration::from_secs(10);
+
+/// The Lease of a replica that has been silent for so long is removed.
+const LITTER: Duration = Duration::from_mins(2);
+
+/// What a Lease says. Any change of it is a sign of life of its holder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// Who holds it; none where it was let go.
+    pub holder: Option<Arc<str>>,
+    /// When it was renewed last by the holder's clock: compared, never understood.
+    pub renewed: Arc<str>,
+    /// How long it lasts without another renewal.
+    pub lasts: Duration,
+}
+
+/// A Lease as this replica has seen it.
+#[derive(Clone, Debug)]
+struct Seen {
+    mark: Mark,
+    /// When it was first seen alive.
+    first: Instant,
+    /// When its last change was seen.
+    since: Instant,
+}
+
+impl Seen {
+    fn ends(&self) -> Instant {
+        self.since + self.mark.lasts
+    }
+
+    fn lives(&self, now: Instant) -> bool {
+        self.mark.holder.is_some() && now < self.ends()
+    }
+}
+
+/// What one replica knows of all.
+#[derive(Clone, Debug)]
+pub struct Shares {
+    own: Arc<str>,
+    /// The Leases of sources.
+    sources: BTreeMap<Arc<str>, Seen>,
+    /// The Leases of replicas, by the name of each.
+    replicas: BTreeMap<Arc<str>, Seen>,
+    /// What this replica holds, with when the request of its last renewal was sent.
+    held: BTreeMap<Arc<str>, Instant>,
+    /// Since when a source has been seen to be nobody's.
+    free: BTreeMap<Arc<str>, Instant>,
+    /// Sources that were let go and that nobody took, as long as the replicas stay the same.
+    unwanted: BTreeSet<Arc<str>>,
+    /// What was let go and not seen in other hands yet.
+    offered: BTreeSet<Arc<str>>,
+}
+
+/// What one replica should do now.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Moves {
+    /// Sources that another replica holds now.
+    pub lost: Vec<Arc<str>>,
+    /// Sources whose term has ended without a renewal: nothing may be written for them, and nobody is known to have
+    /// taken them.
+    pub lapsed: Vec<Arc<str>>,
+    /// Sources that it holds and should no longer have at all.
+    pub leave: Vec<Arc<str>>,
+    /// Leases that are to be taken.
+    pub take: Vec<Arc<str>>,
+    /// So many sources it has above its share, and others have room for them.
+    pub surplus: usize,
+    /// Replicas that are long gone, and whose Leases can be removed.
+    pub litter: Vec<Arc<str>>,
+}
+
+impl Shares {
+    /// What a replica of this name knows at first.
+    pub fn new(own: &str) -> Self {
+        Self {
+            own: own.into(),
+            sources: BTreeMap::new(),
+            replicas: BTreeMap::new(),
+            held: BTreeMap::new(),
+            free: BTreeMap::new(),
+            unwanted: BTreeSet::new(),
+            offered: BTreeSet::new(),
+        }
+    }
+
+    /// What it holds.
+    pub fn held(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.held.keys()
+    }
+
+    /// Whether it holds a source.
+    pub fn holds(&self, source: &str) -> bool {
+        self.held.contains_key(source)
+    }
+
+    /// Takes a look at all Leases.
+    pub fn seen(
+        &mut self,
+        sources: BTreeMap<Arc<str>, Mark>,
+        replicas: BTreeMap<Arc<str>, Mark>,
+        now: Instant,
+    ) {
+        let before: BTreeSet<Arc<str>> = self.living(now).into_iter().cloned().collect();
+        look(&mut self.sources, sources, now);
+        look(&mut self.replicas, replicas, now);
+        let after: BTreeSet<Arc<str>> = self.living(now).into_iter().cloned().collect();
+        if before != after {
+            self.unwanted.clear();
+        }
+        let mut offered = std::mem::take(&mut self.offered);
+        offered.retain(|source| !self.is_of_another(source, now));
+        self.offered = offered;
+    }
+
+    /// A Lease was taken or renewed, by a request that was sent at this moment.
+    pub fn renewed(&mut self, source: &Arc<str>, sent: Instant) {
+        self.free.remove(source);
+        if let Some(known) = self.held.get_mut(source) {
+            *known = sent.max(*known);
+            return;
+        }
+        self.held.insert(source.clone(), sent);
+        // Let go for others, and back again: nobody else serves it.
+        if self.offered.remove(source) {
+            self.unwanted.insert(source.clone());
+        }
+    }
+
+    /// A Lease is no longer held, or its end was asked for.
+    pub fn gave_up(&mut self, source: &str) {
+        self.held.remove(source);
+    }
+
+    /// A Lease is let go for others to take. It stays held until nothing is written for it any more.
+    pub fn offered(&mut self, source: &Arc<str>) {
+        self.offered.insert(source.clone());
+    }
+
+    /// The Leases that are due for renewal.
+    pub fn due(&self, now: Instant) -> Vec<Arc<str>> {
+        let due = self.held.iter().filter(|(_, sent)| now.duration_since(**sent) >= RENEWAL);
+        due.map(|(source, _)| source.clone()).collect()
+    }
+
+    /// Until when nothing can change but by what others write.
+    pub fn wake(&self, now: Instant) -> Instant {
+        let ends = self.sources.values().chain(self.replicas.values()).map(Seen::ends);
+        let terms = self.held.values().map(|sent| *sent + TERM);
+        ends.chain(terms).filter(|end| *end > now).fold(now + BEAT, Instant::min)
+    }
+
+    /// What is to be done, for a replica that is to serve these sources. Notes what is nobody's.
+    pub fn moves(&mut self, wanted: &BTreeSet<Arc<str>>, now: Instant) -> Moves {
+        let gone = |source: &Arc<str>| self.is_of_another(source, now);
+        let lost: Vec<Arc<str>> = self.held.keys().filter(|source| gone(source)).cloned().collect();
+        let ended = self.held.iter().filter(|(_, sent)| now.duration_since(**sent) >= TERM);
+        let lapsed = ended.map(|(source, _)| source).filter(|source| !gone(source));
+        let lapsed: Vec<Arc<str>> = lapsed.cloned().collect();
+        for source in lost.iter().chain(&lapsed) {
+            self.gave_up(source);
+        }
+        let leave: Vec<_> = self.held.keys().filter(|source| !wanted.contains(*source)).cloned().collect();
+        self.note_free(wanted, now);
+        let replicas = self.living(now);
+        let cap = self.share(wanted, replicas.len(), now);
+        let stays = |source: &&Arc<str>| wanted.contains(*source) && !self.offered.contains(*source);
+        let kept = self.held.keys().filter(stays).count();
+        // Those that begin at the same time begin at different places.
+        let rank = replicas.iter().position(|id| **id == self.own).unwrap_or(0);
+        let mut open: Vec<&Arc<str>> =
+            self.free.keys().filter(|source| !self.held.contains_key(*source)).collect();
+        let turn = if open.is_empty() { 0 } else { rank * cap % open.len() };
+        open.rotate_left(turn);
+        let room = cap.saturating_sub(kept);
+        let stranded = |source: &Arc<str>| {
+            self.free.get(source).is_some_and(|since| now.duration_since(*since) >= LASTS)
+        };
+        let take = open.iter().enumerate().filter(|(place, source)| *place < room || stranded(source));
+        let take = take.map(|(_, source)| (*source).clone()).collect();
+        let surplus = kept.saturating_sub(cap).min(self.room_of_others(cap, now));
+        let dead = self.replicas.iter().filter(|(id, seen)| **id != self.own && now >= seen.since + LITTER);
+        let litter = dead.map(|(id, _)| id.clone()).collect();
+        Moves { lost, lapsed, leave, take, surplus, litter }
+    }
+
+    /// Which of its sources a replica lets go of; never one that is in the middle of a rollout.
+    pub fn let_go(&self, surplus: usize, busy: &BTreeSet<Arc<str>>) -> Vec<Arc<str>> {
+        let settled = |source: &Arc<str>| !self.unwanted.contains(source) && !self.offered.contains(source);
+        let idle = |source: &&Arc<str>| !busy.contains(*source) && settled(source);
+        self.held.keys().rev().filter(idle).take(surplus).cloned().collect()
+    }
+
+    /// The replicas that live, this one among them.
+    fn living(&self, now: Instant) -> BTreeSet<&Arc<str>> {
+        let others = self.replicas.iter().filter(|(_, seen)| seen.lives(now)).map(|(id, _)| id);
+        others.chain([&self.own]).collect()
+    }
+
+    /// Whether another replica holds a source.
+    pub fn is_of_another(&self, source: &str, now: Instant) -> bool {
+        let seen = self.sources.get(source).filter(|seen| seen.lives(now));
+        seen.is_some_and(|seen| seen.mark.holder.as_ref() != Some(&self.own))
+    }
+
+    fn note_free(&mut self, wanted: &BTreeSet<Arc<str>>, now: Instant) {
+        let free: BTreeMap<_, _> = wanted
+            .iter()
+            .filter(|source| !self.held.contains_key(*source) && !self.is_of_another(source, now))
+            .map(|source| (source.clone(), self.free.get(source).copied().unwrap_or(now)))
+            .collect();
+        self.free = free;
+    }
+
+    /// The most sources that one of so many replicas holds.
+    fn share(&self, wanted: &BTreeSet<Arc<str>>, replicas: usize, now: Instant) -> usize {
+        let others = self.sources.keys().filter(|source| self.is_of_another(source, now));
+        let all: BTreeSet<&Arc<str>> = wanted.iter().chain(others).collect();
+        all.len().div_ceil(replicas.max(1))
+    }
+
+    /// How many sources those replicas can still take that have come to stay.
+    fn room_of_others(&self, cap: usize, now: Instant) -> usize {
+        let settled = self.replicas.iter().filter(|(id, seen)| {
+            **id != self.own && seen.lives(now) && now.duration_since(seen.first) >= SETTLED
+        });
+        let holds = |id: &Arc<str>| {
+            let of = |seen: &&Seen| seen.lives(now) && seen.mark.holder.as_ref() == Some(id);
+            self.sources.values().filter(of).count()
+        };
+        settled.map(|(id, _)| cap.saturating_sub(holds(id))).sum()
+    }
+}
+
+fn look(known: &mut BTreeMap<Arc<str>, Seen>, shown: BTreeMap<Arc<str>, Mark>, now: Instant) {
+    let before = std::mem::take(known);
+    *known = shown
+        .into_iter()
+        .map(|(name, mark)| {
+            let known = before.get(&name);
+            // Who comes back from the dead is new.
+            let first = known.filter(|seen| seen.mark == mark || now < seen.ends());
+            let first = first.map_or(now, |seen| seen.first);
+            let since = known.filter(|seen| seen.mark == mark).map_or(now, |seen| seen.since);
+            (name, Seen { mark, first, since })
+        })
+        .collect();
+}

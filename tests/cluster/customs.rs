@@ -1,0 +1,121 @@
+//! Sources that stand in the cluster, as objects of kind `Source`.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::support::{Own, Repo, SOON, Site, at, eventually, source, yaml};
+
+/// An own control plane, as the definition is the whole cluster's.
+fn own(cluster: &controlplane::Cluster) -> Site<'_> {
+    let definition =
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/in-cluster/crd.yaml"));
+    cluster.kubectl_in(&["apply", "--server-side", "-f", "-"], &definition.unwrap()).unwrap();
+    let waits = ["wait", "--for=condition=Established", "crd/sources.rhumb.dev", "--timeout=30s"];
+    cluster.kubectl(&waits).unwrap();
+    let site = Site::on(cluster, "customs");
+    let system = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": site.system()}});
+    site.api.create("/api/v1/namespaces", "setup", &system);
+    site
+}
+
+fn custom(name: &str, spec: &Value) -> Value {
+    json!({"apiVersion": "rhumb.dev/v1alpha1", "kind": "Source", "metadata": {"name": name}, "spec": spec})
+}
+
+fn directory(repo: &Repo, namespace: &str) -> Value {
+    json!({"git": {"url": repo.path()}, "namespace": namespace})
+}
+
+fn condition(site: &Site<'_>, name: &str, kind: &str) -> String {
+    let status = site.api.value(&at("Source", &site.system(), name), "/status");
+    let conditions = status["conditions"].as_array().cloned().unwrap_or_default();
+    let found = conditions.iter().find(|condition| condition["type"] == kind);
+    found
+        .map(|found| format!("{} {}: {}", found["status"], found["reason"], found["message"]))
+        .unwrap_or_default()
+}
+
+#[track_caller]
+fn await_condition(site: &Site<'_>, name: &str, kind: &str, texts: &[&str]) {
+    eventually(&format!("{name} is {kind}: {texts:?}"), SOON, || {
+        let found = condition(site, name, kind).replace('"', "");
+        if texts.iter().all(|text| found.contains(text)) { Ok(()) } else { Err(found) }
+    });
+}
+
+const HEAD: &str = "apiVersion: rhumb.dev/v1alpha1\nkind: Configuration\ncustomSources: any\n";
+
+#[test]
+fn sources_come_change_and_go_in_the_cluster() {
+    let cluster = Own::bare();
+    let site = own(&cluster);
+    let (system, one) = (site.system(), Repo::new(&[("a.yaml", yaml::config_map("one", "a", "1"))]));
+    let kept = Repo::new(&[("a.yaml", yaml::config_map("kept", "a", "1"))]);
+    let text = format!("{HEAD}---\n{}", source("file", &site.name, kept.path(), ""));
+    let mut daemon = site.configured(&text);
+    site.await_data("kept", "a", "1");
+    let path = at("Source", &system, "");
+    site.api.create(&path, "people", &custom("one", &directory(&one, &site.name)));
+    site.await_data("one", "a", "1");
+    let waits = ["-n", &system, "wait", "--for=condition=Ready", "source/one", "--timeout=30s"];
+    cluster.kubectl(&waits).unwrap();
+    let shown = site.api.get(&at("Source", &system, "one")).unwrap();
+    assert_eq!(shown["status"]["revision"], json!(one.head()));
+    assert_eq!(shown["status"]["objects"], json!(1));
+    assert_eq!(shown["status"]["phases"], json!({"Settled": 1}));
+    assert_eq!(shown["status"]["observedGeneration"], shown["metadata"]["generation"]);
+    // A name that the file has, and a repository that is not there: neither harms any other.
+    site.api.create(&path, "people", &custom("file", &directory(&one, &site.name)));
+    site.api.create(&path, "people", &custom("lost", &json!({"git": {"url": "/nowhere/at/all"}})));
+    await_condition(&site, "file", "Stalled", &["True NameTaken", "the configuration file"]);
+    await_condition(&site, "lost", "Reconciling", &["True"]);
+    one.change("a.yaml", &yaml::config_map("one", "a", "2"));
+    site.await_data("one", "a", "2");
+    eventually("the new revision is told", SOON, || {
+        let told = site.api.value(&at("Source", &system, "one"), "/status/revision");
+        if told == json!(one.head()) { Ok(()) } else { Err(told.to_string()) }
+    });
+    // Gone, its objects stay, and nobody defends them.
+    site.api.delete(&at("Source", &system, "one"));
+    let mark = daemon.mark();
+    daemon.says_since(mark.saturating_sub(3), &["2 sources stand in the cluster"]);
+    kept.change("a.yaml", &yaml::config_map("kept", "a", "2"));
+    site.await_data("kept", "a", "2");
+    assert!(site.has("ConfigMap", "one"));
+    assert_eq!(daemon.stop().code(), Some(0));
+}
+
+#[test]
+fn what_is_not_allowed_is_said_and_the_server_refuses_what_makes_no_sense() {
+    let cluster = Own::bare();
+    let site = own(&cluster);
+    let (system, path) = (site.system(), at("Source", &site.system(), ""));
+    let mut daemon = site.configured(&HEAD.replace("any", "remote"));
+    for (name, spec) in
+        [("folder", json!({"directory": "/etc"})), ("here", json!({"git": {"url": "file:///srv/a"}}))]
+    {
+        site.api.create(&path, "people", &custom(name, &spec));
+        await_condition(&site, name, "Stalled", &["True Invalid", "customSources: any"]);
+        await_condition(&site, name, "Ready", &["False"]);
+    }
+    let apply = |name: &str, spec: &str| {
+        let text = format!(
+            "{{apiVersion: rhumb.dev/v1alpha1, kind: Source, metadata: {{name: {name}, namespace: {system}}}, spec: {spec}}}"
+        );
+        cluster.kubectl_in(&["apply", "--server-side", "-f", "-"], &text).map_err(|error| error.to_string())
+    };
+    let refused = |name: &str, spec: &str, why: &str| {
+        let told = apply(name, spec);
+        assert!(told.as_ref().is_err_and(|told| told.contains(why)), "{told:?}");
+    };
+    refused("a", "{}", "exactly one of git and directory");
+    refused("a", "{directory: /a, git: {url: 'https://a.example/b'}}", "exactly one of git and directory");
+    refused("a.b", "{directory: /a}", "a DNS label");
+    refused("a", "{directory: /a, adopt: perhaps}", "adopt");
+    refused("a", "{directory: /a, colour: red}", "colour");
+    let good = "{git: {url: 'https://a.example/b'}, blastRadius: {count: 1, percent: 5}, budget: {maxUnavailable: 10%, soak: 0s}}";
+    apply("good", good).unwrap();
+    assert_eq!(daemon.stop().code(), Some(0));
+}

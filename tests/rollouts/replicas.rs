@@ -1,0 +1,201 @@
+//! Several replicas share the sources by Leases: one dies, sleeps or ends, and the others go on.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use controlplane::{Ending, Fault, Requests, Rule};
+
+use crate::failures::{BOUNDS, BUDGET, await_image};
+use crate::manifests::Web;
+use crate::observer::Observer;
+use crate::support::{Daemon, Repo, Site, at, eventually, source};
+
+/// How long sources may stay without anybody, after a replica was killed.
+const MOVED: Duration = Duration::from_secs(15);
+/// In this time all has found its place, as newcomers are waited for.
+const SHARED: Duration = Duration::from_secs(60);
+
+const SOURCES: usize = 10;
+
+/// A source each of which has one workload and one ConfigMap.
+struct Bed {
+    repos: Vec<Repo>,
+    text: String,
+}
+
+fn name(number: usize) -> String {
+    format!("source-{number}")
+}
+
+fn web(number: usize) -> String {
+    format!("web-{number}")
+}
+
+fn files(number: usize, image: &str, content: &str) -> Vec<(String, String)> {
+    let text = format!(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: env-{number}}}\ndata: {{key: \"{content}\"}}\n"
+    );
+    let web = Web::new(&web(number), image).fault("ready-delay: 300ms");
+    vec![web.file(), (format!("env-{number}.yaml"), text)]
+}
+
+impl Bed {
+    fn new(site: &Site<'_>, settings: &str) -> Self {
+        let repos: Vec<Repo> = (0..SOURCES).map(|number| Repo::new(&files(number, "app:1", "one"))).collect();
+        let mut text =
+            format!("apiVersion: rhumb.dev/v1alpha1\nkind: Configuration\nleases: always\n{settings}\n");
+        for (number, repo) in repos.iter().enumerate() {
+            text.push_str("---\n");
+            text.push_str(&source(&name(number), &site.name, repo.path(), ""));
+        }
+        Self { repos, text }
+    }
+
+    fn push(&self, image: &str, content: &str) {
+        for (number, repo) in self.repos.iter().enumerate() {
+            for (file, text) in files(number, image, content) {
+                repo.write(&file, &text);
+            }
+            repo.commit("Change all");
+        }
+    }
+}
+
+/// Who holds which sources.
+fn holders(site: &Site<'_>) -> BTreeMap<String, Vec<String>> {
+    let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for lease in site.api.list(&at("Lease", &site.system(), "")) {
+        let text = |pointer: &str| lease.pointer(pointer).and_then(|text| text.as_str()).unwrap_or_default();
+        if let Some(source) = text("/metadata/name").strip_prefix("rhumb-source-") {
+            all.entry(text("/spec/holderIdentity").to_owned()).or_default().push(source.to_owned());
+        }
+    }
+    all
+}
+
+/// Waits until so many replicas have these numbers of sources, the fewest first.
+#[track_caller]
+fn await_shares(site: &Site<'_>, within: Duration, expected: &[usize]) {
+    eventually(&format!("shares of {expected:?}"), within, || {
+        let holders = holders(site);
+        let mut shares: Vec<usize> =
+            holders.iter().filter(|(id, _)| !id.is_empty()).map(|(_, all)| all.len()).collect();
+        shares.sort_unstable();
+        if shares == expected { Ok(()) } else { Err(format!("{holders:?}")) }
+    });
+}
+
+#[track_caller]
+fn await_all(site: &Site<'_>, within: Duration, content: &str) {
+    let deadline = Instant::now() + within;
+    for number in 0..SOURCES {
+        let left = deadline.saturating_duration_since(Instant::now());
+        site.await_data_within(left, &format!("env-{number}"), "key", content);
+    }
+}
+
+/// Two replicas, each with five sources, and each a user of its own.
+fn two<'a>(name: &str) -> (Site<'a>, Site<'a>, Bed, Daemon, Daemon)
+where
+    'static: 'a,
+{
+    let mut one = Site::new(name);
+    let mut other = one.with_empty_state();
+    one.known_as("one");
+    other.known_as("other");
+    let bed = Bed::new(&one, BUDGET);
+    let (first, second) = (one.configured(&bed.text), other.configured(&bed.text));
+    await_shares(&one, SHARED, &[5, 5]);
+    for number in 0..SOURCES {
+        one.await_rollout(&web(number));
+    }
+    one.await_free_budget();
+    (one, other, bed, first, second)
+}
+
+#[test]
+fn the_sources_of_a_killed_replica_move_on_and_the_budget_is_kept() {
+    let (one, _other, bed, mut first, _second) = two("replica-killed");
+    let observer = Observer::new(&one);
+    bed.push("app:2", "two");
+    // In the middle of its rollouts.
+    eventually("something rolls", SHARED, || {
+        let rolls = (0..SOURCES).any(|number| one.data(&format!("env-{number}"), "key") == "two");
+        if rolls { Ok(()) } else { Err("nothing does") }
+    });
+    first.kill();
+    let (killed, silent) = (Instant::now(), one.window());
+    await_shares(&one, MOVED, &[10]);
+    eprintln!("all Leases have moved after {:.1} s", killed.elapsed().as_secs_f32());
+    for number in 0..SOURCES {
+        await_image(&one, &web(number), "app:2");
+    }
+    eprintln!("all is rolled out after {:.1} s", killed.elapsed().as_secs_f32());
+    // What it had claimed is taken back, or the budget would never be free again.
+    one.await_free_budget();
+    let most = observer.judge(BOUNDS);
+    assert!(most.workloads > 0, "{most:?} was seen");
+    silent.assert_silent();
+}
+
+#[test]
+fn a_commit_reaches_the_cluster_in_time_after_a_replica_was_killed() {
+    let (one, _other, bed, mut first, _second) = two("replica-commit");
+    first.kill();
+    let killed = Instant::now();
+    bed.push("app:1", "two");
+    await_all(&one, MOVED, "two");
+    eprintln!("all commits are there after {:.1} s", killed.elapsed().as_secs_f32());
+}
+
+#[test]
+fn a_replica_that_was_stopped_releases_at_once() {
+    let (one, _other, bed, mut first, _second) = two("replica-ends");
+    assert_eq!(first.stop().code(), Some(0));
+    let ended = Instant::now();
+    await_shares(&one, Duration::from_secs(5), &[10]);
+    bed.push("app:1", "two");
+    await_all(&one, Duration::from_secs(8), "two");
+    eprintln!("all commits are there after {:.1} s", ended.elapsed().as_secs_f32());
+}
+
+#[test]
+fn a_replica_that_slept_longer_than_its_leases_writes_nothing() {
+    let (one, _other, bed, first, _second) = two("replica-sleeps");
+    first.signal("STOP");
+    let window = one.window();
+    await_shares(&one, MOVED, &[10]);
+    // Both would write this, and undo that.
+    bed.push("app:1", "two");
+    await_all(&one, SHARED, "two");
+    let mark = first.mark();
+    first.signal("CONT");
+    first.says_since(mark, &["lost the Lease of the source"]);
+    window.assert_silent();
+    // It is given its share again, by and by, and serves that.
+    await_shares(&one, SHARED, &[5, 5]);
+    bed.push("app:1", "three");
+    await_all(&one, SHARED, "three");
+    assert!(!window.all_writes().is_empty());
+}
+
+#[test]
+fn an_api_server_that_is_away_ends_the_writes_and_not_the_loop() {
+    let mut site = Site::new("replica-outage");
+    let proxy = site.cluster.fault_proxy(17).unwrap();
+    site.through(&proxy);
+    let bed = Bed::new(&site, BUDGET);
+    let daemon = site.configured(&bed.text);
+    await_shares(&site, SHARED, &[10]);
+    await_all(&site, SHARED, "one");
+    let mark = daemon.mark();
+    proxy.add(Rule::new(Requests::any(), Fault::Refuse(Ending::Reset)));
+    proxy.end_open(&Requests::any(), Ending::Reset);
+    daemon.says_since(mark, &["the Lease of the source was not renewed in time"]);
+    bed.push("app:1", "two");
+    proxy.clear();
+    await_all(&site, SHARED, "two");
+    await_shares(&site, SHARED, &[10]);
+    let served = daemon.log().lines().skip(mark).filter(|line| line.contains("by their Leases")).count();
+    assert_eq!(served, 0);
+}
