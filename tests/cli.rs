@@ -4,6 +4,8 @@
 
 #[path = "cli/bed.rs"]
 mod bed;
+#[path = "cli/dist.rs"]
+mod dist;
 #[path = "cli/wrong.rs"]
 mod wrong;
 
@@ -64,6 +66,7 @@ fn help_is_a_page_for_each_command() {
         "rollout abort",
         "rollout restart",
         "status",
+        "events",
         "check",
         "rbac",
         "why",

@@ -81,6 +81,7 @@ const TOP_LEVEL: [(&str, bool); 18] = [
     ("benches", false),
     ("clippy.toml", true),
     ("deny.toml", true),
+    ("dist", true),
     ("examples", true),
     ("justfile", true),
     ("rustfmt.toml", true),

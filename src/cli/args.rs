@@ -16,7 +16,10 @@ use super::object_name::ObjectName;
 use crate::config::{Duration, Name, TreePath};
 use crate::engine::{Adopt, BlastRadius};
 
-pub(super) use looking::{CheckArgs, CheckOutput, OverviewArgs, OverviewOutput, RbacArgs, SourcesArgs};
+pub(super) use looking::{
+    CheckArgs, CheckOutput, EventsArgs, EventsOutput, GenerateArgs, GenerateWhat, OverviewArgs,
+    OverviewOutput, RbacArgs, SourcesArgs,
+};
 pub(super) use rollout::{HoldArgs, NameArgs, PromoteArgs, RolloutCommand, StatusArgs, WhyArgs};
 
 /// Makes a Kubernetes cluster follow a git repository, or a directory, of manifests.
@@ -151,6 +154,9 @@ pub enum Command {
     /// Show what runs, from which revision, and what is not as it should be
     #[command(after_help = help::OVERVIEW)]
     Status(OverviewArgs),
+    /// Show what happened, and what happens
+    #[command(after_help = help::EVENTS)]
+    Events(EventsArgs),
     /// Say what an object waits for, and which revision brought what it shows
     #[command(after_help = help::WHY)]
     Why(WhyArgs),
@@ -165,6 +171,9 @@ pub enum Command {
     /// Print the least roles for what a source holds
     #[command(after_help = help::RBAC)]
     Rbac(RbacArgs),
+    /// Write man pages or completions
+    #[command(hide = true)]
+    Generate(GenerateArgs),
     /// Print the version
     Version(VersionArgs),
 }
@@ -360,7 +369,7 @@ pub(super) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Command
 
 /// The command line, in which commands that look at files alone take the flags of clusters and sources
 /// like all others, but do not speak of them.
-fn command() -> clap::Command {
+pub(super) fn command() -> clap::Command {
     let whole = CommandLine::command();
     let under = |heading| whole.get_arguments().filter(move |flag| flag.get_help_heading() == Some(heading));
     let needless = |flag: &clap::Arg| flag.clone().hide(true);
@@ -383,6 +392,7 @@ fn command() -> clap::Command {
     });
     whole
         .mut_subcommand("status", |command| command.args(looking))
+        .mut_subcommand("events", |command| command.args(&source))
         .mut_subcommand("validate", |command| command.args(&cluster).args(&beside_namespace))
         .mut_subcommand("render", |command| command.args(&cluster).args(&source))
         .mut_subcommand("version", |command| command.args(&cluster).args(&source))

@@ -13,7 +13,7 @@ use super::rbac::{self, Bound};
 use super::rights::Rights;
 use super::{CommandError, Exit, Terminal, session, settings};
 use crate::cluster::{Access, Cluster, Kinds, Lookup};
-use crate::config::Config;
+use crate::config::{Config, UseLeases};
 use crate::manifest::{self, Scopes};
 use crate::object::GroupKind;
 use crate::render::{Palette, Style};
@@ -211,7 +211,7 @@ async fn in_cluster(config: &Config, report: &mut Report) {
     if let Some(folder) = report.tried(session::state(config, &cluster).await, "the state directory") {
         writable(&folder, report);
     }
-    if let Some(rights) = rights(config, &kinds, report).await {
+    if let Some(rights) = rights(config, &cluster, &kinds, report).await {
         let asked = permissions(&cluster, &rights, config, report).await;
         report.tried(asked, "the rights");
     }
@@ -229,8 +229,16 @@ fn writable(folder: &Path, report: &mut Report) {
     }
 }
 
-async fn rights(config: &Config, kinds: &Kinds, report: &mut Report) -> Option<Rights> {
+async fn rights(config: &Config, cluster: &Cluster, kinds: &Kinds, report: &mut Report) -> Option<Rights> {
     let mut rights = Rights::of_rhumb(&config.namespace);
+    let shared = match config.leases {
+        UseLeases::Always => true,
+        UseLeases::Never => false,
+        UseLeases::Auto => cluster.is_of_a_pod(),
+    };
+    if shared {
+        rights.add_leases(&config.namespace);
+    }
     let mut scopes = Scopes::builtin();
     for (kind, scope) in kinds.scopes() {
         let scope = match scope {

@@ -109,8 +109,9 @@ Exit codes: 0 nothing rolls or waits, 1 something rolls, waits or failed, 2 or m
 
 pub(super) const OVERVIEW: &str = "\
 Asked of the running daemon, over its socket. Where none answers it is read from the cluster alone:
-what revision a source is at, and whether it was read whole, is not known then. With --kubeconfig,
---context or --system-namespace the cluster is read, as the daemon may be that of another one.
+whether a source was read whole, and the bounds of the budget, are not known then. With
+--kubeconfig, --context or --system-namespace the cluster is read, as the daemon may be that of
+another one.
 
 Examples:
   rhumb status                               all sources, and what is not as it should be
@@ -120,6 +121,17 @@ Examples:
 
 Exit codes: 0 it was told, 1 with --exit-code: not all is as it should be, 2 no such source or
 object, 3 neither the daemon nor the cluster answers.";
+
+pub(super) const EVENTS: &str = "\
+Told by the running daemon, over its socket, which keeps the last 512: revisions that were read,
+objects that were made, changed or deleted, rollouts, drift that was repaired, deletions that wait.
+Times are UTC.
+
+Examples:
+  rhumb events shop
+  rhumb events --follow -o json | jq -r 'select(.reason == \"DriftRepaired\") | .message'
+
+Exit codes: 0 it was told, 3 no daemon answers, or it ended the stream.";
 
 pub(super) const CHECK: &str = "\
 Writes nothing. The rights are those that the sources need as they are now; the server is asked

@@ -9,8 +9,10 @@ mod apply;
 mod args;
 mod check;
 mod diff;
+mod events;
 mod exit;
 mod facts;
+mod generate;
 mod help;
 mod history;
 mod log;
@@ -84,8 +86,10 @@ fn carry_out(line: &CommandLine, terminal: &Terminal) -> Result<Exit, CommandErr
         Command::Why(args) => why::carry_out(args, global, terminal),
         Command::Hold(args) => rollout::hold(args, global, terminal),
         Command::Release(args) => rollout::release(&args.object, global, terminal),
+        Command::Events(args) => events::carry_out(args, global, terminal),
         Command::Check(args) => check::carry_out(args, global, terminal),
         Command::Rbac(args) => rbac::carry_out(args, global, terminal),
+        Command::Generate(args) => generate::carry_out(args),
         Command::Version(_) => {
             terminal.print(concat!("rhumb ", env!("CARGO_PKG_VERSION"), "\n"))?;
             Ok(Exit::Done)

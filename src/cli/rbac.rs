@@ -9,7 +9,7 @@ use super::args::{Global, RbacArgs};
 use super::rights::{Place, Rights, Subject};
 use super::{CommandError, Exit, Terminal, session, settings};
 use crate::change::yaml;
-use crate::config::{Config, Location, SourceConfig};
+use crate::config::{Config, Location, SourceConfig, UseLeases};
 use crate::daemon::{Files, Held, held};
 use crate::manifest::Scopes;
 use crate::object::Class;
@@ -62,6 +62,15 @@ pub(super) fn carry_out(args: &RbacArgs, global: &Global, terminal: &Terminal) -
     };
     let rights = session::runtime()?.block_on(async {
         let mut rights = Rights::of_rhumb(&config.namespace);
+        // A service account is that of pods, of which there may be several.
+        let shared = match config.leases {
+            UseLeases::Always => true,
+            UseLeases::Never => false,
+            UseLeases::Auto => matches!(bound, Some(Bound::ServiceAccount(..))),
+        };
+        if shared {
+            rights.add_leases(&config.namespace);
+        }
         for (source, held) in read(&config, Scopes::builtin()).await? {
             if !held.complete {
                 let message = format!("source {}: not all files are understood", source.name);

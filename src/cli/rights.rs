@@ -74,6 +74,13 @@ impl Rights {
         rights
     }
 
+    /// Adds what replicas need that share the sources.
+    pub(super) fn add_leases(&mut self, system: &str) {
+        let here = Place::Namespace(system.to_owned());
+        let why = "replicas share the sources";
+        self.add(here, objects("coordination.k8s.io", "leases"), &["list", "create", "patch", "delete"], why);
+    }
+
     /// Adds what a source needs.
     pub(super) fn add_source(&mut self, system: &str, held: &[Object], plural: Plural<'_>) {
         let own = own_plurals(held);

@@ -69,19 +69,24 @@ impl Socket {
 
     /// Asks for a page as it is.
     pub(super) async fn get(&self, page: &str) -> Result<String, Unanswered> {
-        let answer = async {
-            let (code, body) = self.open(page).await?;
-            let bytes = to_bytes(body, LARGEST).await.map_err(|error| self.silent(&error.to_string()))?;
-            let text = String::from_utf8_lossy(&bytes).into_owned();
-            if code == 200 { Ok(text) } else { Err(Unanswered::Refused(message(&text))) }
-        };
-        tokio::time::timeout(PATIENCE, answer).await.unwrap_or_else(|_| {
-            Err(self.silent(&format!("it accepts a connection, and is silent for {} s", PATIENCE.as_secs())))
-        })
+        let answer = async { text(self.open(page).await?).await.map_err(|why| self.silent(&why)) };
+        tokio::time::timeout(PATIENCE, answer).await.unwrap_or_else(|_| Err(self.mute()))
     }
 
-    /// Asks for a page that goes on, and gives what comes as it comes.
-    async fn open(&self, page: &str) -> Result<(u16, Body), Unanswered> {
+    /// Asks for a page that may go on for ever.
+    pub(super) async fn open(&self, page: &str) -> Result<Body, Unanswered> {
+        let answer = async {
+            let (code, body) = self.asked(page).await?;
+            if code == 200 {
+                return Ok(body);
+            }
+            let text = text(body).await.map_err(|why| self.silent(&why))?;
+            Err(Unanswered::Refused(message(&text)))
+        };
+        tokio::time::timeout(PATIENCE, answer).await.unwrap_or_else(|_| Err(self.mute()))
+    }
+
+    async fn asked(&self, page: &str) -> Result<(u16, Body), Unanswered> {
         let refused = |error: io::Error| self.silent(&plain(&error));
         let stream = UnixStream::connect(&self.path).await.map_err(refused)?;
         let broken = |error: hyper::Error| self.silent(&error.to_string());
@@ -93,9 +98,18 @@ impl Socket {
         Ok((response.status().as_u16(), Body::new(response.into_body())))
     }
 
+    fn mute(&self) -> Unanswered {
+        self.silent(&format!("it accepts a connection, and is silent for {} s", PATIENCE.as_secs()))
+    }
+
     fn silent(&self, why: &str) -> Unanswered {
         Unanswered::Silent { path: self.path.clone(), why: why.to_owned() }
     }
+}
+
+async fn text(body: Body) -> Result<String, String> {
+    let bytes = to_bytes(body, LARGEST).await.map_err(|error| error.to_string())?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// What an answer says went wrong.

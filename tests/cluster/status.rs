@@ -101,6 +101,23 @@ fn the_daemon_and_the_cluster_alone_tell_the_same() {
     told.daemon(&[]).ends(0).says(&["rollout budget: 1 of 1 workloads"]);
     told.cluster(&[]).ends(0).says(&["rollout budget: 1 workload with at most"]);
     one_source_or_object(&told);
+    what_happened(&told);
+}
+
+#[track_caller]
+fn what_happened(told: &Told<'_>) {
+    let events = |arguments: &[&str]| {
+        let mut command = told.site.bare_command();
+        command.arg("events").args(arguments).arg("--socket").arg(told.socket());
+        run(command)
+    };
+    let text = events(&[]).ends(0);
+    text.says(&["RevisionRead", &told.site.name]);
+    text.says(&["RolloutStarted", "Deployment"]);
+    let json = events(&[&told.site.name, "-o", "json"]).ends(0);
+    let first: Value = serde_json::from_str(json.stdout.lines().next().unwrap()).unwrap();
+    assert_eq!(first["source"], json!(told.site.name), "{first}");
+    assert_eq!(events(&["another"]).ends(0).stdout, "");
 }
 
 #[track_caller]

@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 use super::PlaceArgs;
 use super::rollout::object_or_source;
 use crate::cli::ObjectName;
+use crate::config::Name;
 
 /// Which daemon is asked.
 #[derive(Clone, Debug, Default, Args)]
@@ -95,4 +96,51 @@ pub struct RbacArgs {
     /// Bind the roles to this service account
     #[arg(long, value_name = "NAMESPACE/NAME")]
     pub service_account: Option<String>,
+}
+
+/// `rhumb generate`.
+#[derive(Debug, Args)]
+pub struct GenerateArgs {
+    /// What
+    #[arg(value_name = "WHAT", value_enum)]
+    pub what: GenerateWhat,
+    /// Where to
+    #[arg(value_name = "DIR")]
+    pub directory: PathBuf,
+}
+
+/// What is generated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum GenerateWhat {
+    /// Man pages
+    Man,
+    /// Completions for bash, zsh and fish
+    Completions,
+}
+
+/// `rhumb events`.
+#[derive(Debug, Args)]
+pub struct EventsArgs {
+    /// Of this source alone
+    #[arg(value_name = "SOURCE")]
+    pub source: Option<Name>,
+    /// Go on with what happens
+    #[arg(long, short)]
+    pub follow: bool,
+    /// Form of the output: text or json
+    #[arg(long, short, value_name = "FORM", value_enum, default_value_t, hide_possible_values = true)]
+    pub output: EventsOutput,
+    /// Whom to ask.
+    #[command(flatten)]
+    pub socket: SocketArgs,
+}
+
+/// Form of what happened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum EventsOutput {
+    /// A line for each
+    #[default]
+    Text,
+    /// A JSON object for each, in a line
+    Json,
 }

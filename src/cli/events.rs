@@ -1,0 +1,140 @@
+//! `rhumb events`.
+
+use axum::body::Body;
+use futures::StreamExt as _;
+
+use super::args::{EventsArgs, EventsOutput, Global};
+use super::overview::clean;
+use super::settings::{self, Asked};
+use super::socket::Socket;
+use super::{CommandError, Exit, Terminal, session};
+use crate::object::Class;
+use crate::render::{Palette, Style};
+use crate::report::Notice;
+
+/// The longest line that is taken, in bytes: a notice has some 2000.
+const LONGEST: usize = 1 << 20;
+
+/// Carries the command out.
+pub(super) fn carry_out(
+    args: &EventsArgs,
+    global: &Global,
+    terminal: &Terminal,
+) -> Result<Exit, CommandError> {
+    let (Asked::Daemon(path) | Asked::First(path)) = settings::asked(global, args.socket.socket.as_deref())
+    else {
+        return Err(CommandError::usage(
+            "the daemon alone tells what happened, and these flags name a cluster",
+        )
+        .hint("`kubectl get events -A --field-selector reportingComponent=rhumb` shows what it left there"));
+    };
+    let socket = Socket::at(&path);
+    session::runtime()?.block_on(async {
+        let mut page = format!("/v1/events?follow={}", if args.follow { "yes" } else { "no" });
+        if let Some(source) = &args.source {
+            page += &format!("&source={source}");
+        }
+        let body = socket.open(&page).await.map_err(|why| {
+            CommandError::from(why).hint(
+                "`kubectl get events -A --field-selector reportingComponent=rhumb` shows what it left there",
+            )
+        })?;
+        tell(body, args.output, terminal).await?;
+        if args.follow {
+            return Err(CommandError::new(Class::Transient, "the daemon ended the stream")
+                .hint("it ended itself, or so much happened that this was too slow: begin again"));
+        }
+        Ok(Exit::Done)
+    })
+}
+
+/// Prints each notice as it comes.
+async fn tell(body: Body, output: EventsOutput, terminal: &Terminal) -> Result<(), CommandError> {
+    let mut coming = body.into_data_stream();
+    let mut lines = Lines::default();
+    while let Some(bytes) = coming.next().await {
+        // The daemon ended in the middle of something.
+        let Ok(bytes) = bytes else { return Ok(()) };
+        for data in lines.take(&bytes) {
+            match (output, serde_json::from_str::<Notice>(&data)) {
+                (EventsOutput::Json, _) => terminal.print(&format!("{data}\n"))?,
+                (EventsOutput::Text, Ok(notice)) => terminal.print(&line(&notice, terminal.palette()))?,
+                (EventsOutput::Text, Err(error)) => {
+                    tracing::debug!("a notice in no form that this version knows: {error}");
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// One line: when, what, on what, and by whom.
+fn line(notice: &Notice, palette: Palette) -> String {
+    let at = notice.at.strftime("%Y-%m-%d %H:%M:%S").to_string();
+    let style = if notice.reason.is_warning() { Style::Error } else { Style::Strong };
+    let reason = notice.reason.to_string();
+    let text = clean(&notice.to_string());
+    let rest = text.strip_prefix(&*reason).unwrap_or(&text);
+    let by = match (&notice.revision, &notice.author) {
+        (Some(revision), Some(author)) => {
+            let short = crate::object::Revision::new(revision).short().to_owned();
+            format!(" ({} {})", clean(&short), clean(author))
+        }
+        _ => String::new(),
+    };
+    let (at, by) = (palette.paint(Style::Faint, &at), palette.paint(Style::Faint, &by));
+    format!("{at} {}{rest}{by}\n", palette.paint(style, &reason))
+}
+
+/// What stands behind `data:` in a stream of server-sent events.
+#[derive(Debug, Default)]
+struct Lines {
+    rest: Vec<u8>,
+}
+
+impl Lines {
+    fn take(&mut self, bytes: &[u8]) -> Vec<String> {
+        self.rest.extend_from_slice(bytes);
+        let mut found = Vec::new();
+        while let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = self.rest.drain(..=end).collect();
+            if let Some(data) = String::from_utf8_lossy(&line).strip_prefix("data: ") {
+                found.push(data.trim_end().to_owned());
+            }
+        }
+        if self.rest.len() > LONGEST {
+            self.rest.clear();
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_come_in_any_pieces() {
+        let text =
+            "retry: 2000\n\nid: 1\nevent: notice\ndata: {\"a\": \"\u{e4}\"}\n\n:\n\ndata: two\n\ndata: thr";
+        for size in [1, 2, 7, text.len()] {
+            let mut lines = Lines::default();
+            let found: Vec<String> =
+                text.as_bytes().chunks(size).flat_map(|piece| lines.take(piece)).collect();
+            assert_eq!(found, ["{\"a\": \"\u{e4}\"}", "two"], "in pieces of {size}");
+        }
+    }
+
+    #[test]
+    fn a_notice_is_a_line() {
+        let notice: Notice = serde_json::from_value(serde_json::json!({
+            "number": 7, "at": "2030-01-02T03:04:05Z", "reason": "RolloutFailed", "source": "shop",
+            "object": {"group": "apps", "kind": "Deployment", "namespace": "shop", "name": "web"},
+            "message": "it does\nnot come up \u{1b}[2J", "revision": "0123456789abcdef", "author": "Ada",
+        }))
+        .unwrap();
+        let expected = "2030-01-02 03:04:05 RolloutFailed Deployment shop/web: it does not come up \u{fffd}[2J \
+                        (0123456789ab Ada)\n";
+        assert_eq!(line(&notice, Palette::Plain), expected);
+    }
+}

@@ -1,0 +1,92 @@
+//! `rhumb generate`: man pages and completions, for packages. Hidden: nobody but a packager needs it.
+
+mod manual;
+
+use std::fs;
+use std::path::Path;
+
+use clap_complete::Shell;
+use clap_mangen::Man;
+
+use super::args::{self, GenerateArgs, GenerateWhat};
+use super::exit::plain;
+use super::{CommandError, Exit};
+use crate::object::Class;
+
+/// The section of pages about commands for administrators.
+const SECTION: &str = "8";
+
+/// The name of the program.
+const NAME: &str = "rhumb";
+
+/// Carries the command out.
+pub(super) fn carry_out(args: &GenerateArgs) -> Result<Exit, CommandError> {
+    let made = match args.what {
+        GenerateWhat::Man => manuals(&args.directory),
+        GenerateWhat::Completions => completions(&args.directory),
+    };
+    made.map(|()| Exit::Done).map_err(|error| {
+        let place = args.directory.display();
+        CommandError::new(Class::Config, format!("{place}: {}", plain(&error)))
+    })
+}
+
+/// The command line without what is hidden.
+fn shown() -> clap::Command {
+    let whole = args::command();
+    let subcommands: Vec<clap::Command> =
+        whole.get_subcommands().filter(|command| !command.is_hide_set()).cloned().collect();
+    let mut shown = clap::Command::new(NAME).version(env!("CARGO_PKG_VERSION"));
+    if let Some(about) = whole.get_about() {
+        shown = shown.about(about.clone());
+    }
+    shown
+        .args(whole.get_arguments().cloned().collect::<Vec<_>>())
+        .subcommands(subcommands)
+        .subcommand_required(true)
+}
+
+fn completions(folder: &Path) -> std::io::Result<()> {
+    fs::create_dir_all(folder)?;
+    let mut command = shown();
+    for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
+        clap_complete::generate_to(shell, &mut command, NAME, folder)?;
+    }
+    Ok(())
+}
+
+fn manuals(folder: &Path) -> std::io::Result<()> {
+    fs::create_dir_all(folder)?;
+    let mut whole = shown().disable_help_subcommand(true);
+    whole.build();
+    page(folder, &whole, NAME)?;
+    fs::write(folder.join("rhumb.yaml.5"), manual::configuration())
+}
+
+/// The page of a command, and those of its subcommands.
+fn page(folder: &Path, command: &clap::Command, name: &str) -> std::io::Result<()> {
+    let subcommands = command.get_subcommands().filter(|command| !command.is_hide_set());
+    for subcommand in subcommands {
+        page(folder, subcommand, &format!("{name}-{}", subcommand.get_name()))?;
+    }
+    let man = Man::new(command.clone())
+        .title(name.to_uppercase())
+        .section(SECTION)
+        .source(concat!("rhumb ", env!("CARGO_PKG_VERSION")))
+        .manual("rhumb");
+    let mut text = Vec::new();
+    man.render_title(&mut text)?;
+    man.render_name_section(&mut text)?;
+    man.render_synopsis_section(&mut text)?;
+    man.render_description_section(&mut text)?;
+    man.render_options_section(&mut text)?;
+    if command.has_subcommands() {
+        man.render_subcommands_section(&mut text)?;
+    }
+    if name == NAME {
+        text.extend(manual::program().into_bytes());
+    } else {
+        text.extend(manual::after(command).into_bytes());
+    }
+    fs::write(folder.join(format!("{name}.{SECTION}")), text)
+}

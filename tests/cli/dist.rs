@@ -1,0 +1,47 @@
+//! What packages bring along is what the program would write now.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// The files of a folder, by name.
+fn files(folder: &Path) -> BTreeMap<String, String> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let named = |path: std::path::PathBuf| {
+        (path.file_name().unwrap().to_string_lossy().into_owned(), fs::read_to_string(path).unwrap())
+    };
+    entries.map(named).collect()
+}
+
+#[test]
+fn man_pages_and_completions_are_those_of_the_program() {
+    for what in ["man", "completions"] {
+        let made = tempfile::tempdir().unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rhumb"));
+        assert!(command.args(["generate", what]).arg(made.path()).status().unwrap().success());
+        let committed = Path::new(env!("CARGO_MANIFEST_DIR")).join("dist").join(what);
+        let (made, committed) = (files(made.path()), files(&committed));
+        let names = |files: &BTreeMap<String, String>| files.keys().cloned().collect::<Vec<_>>();
+        assert_eq!(names(&made), names(&committed), "`rhumb generate {what} dist/{what}` writes them");
+        for (name, text) in made {
+            assert!(
+                text == committed[&name],
+                "dist/{what}/{name}: `rhumb generate {what} dist/{what}` writes it anew"
+            );
+        }
+    }
+}
+
+#[test]
+fn each_command_has_a_man_page() {
+    let pages = files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("dist/man"));
+    let main = &pages["rhumb.8"];
+    for heading in ["EXIT STATUS", "SIGNALS", "FILES", "ENVIRONMENT", "SECURITY"] {
+        assert!(main.contains(&format!(".SH \"{heading}\"")), "{heading}");
+    }
+    for page in ["rhumb-run.8", "rhumb-rollout-status.8", "rhumb.yaml.5"] {
+        assert!(pages.contains_key(page), "{page}");
+    }
+    assert!(pages.keys().all(|name| !name.contains("generate")), "{:?}", pages.keys());
+}
