@@ -32,7 +32,8 @@ pub(super) fn carry_out(
     session::runtime()?.block_on(async {
         let mut page = format!("/v1/events?follow={}", if args.follow { "yes" } else { "no" });
         if let Some(source) = &args.source {
-            page += &format!("&source={source}");
+            page.push_str("&source=");
+            page.push_str(source);
         }
         let body = socket.open(&page).await.map_err(|why| {
             CommandError::from(why).hint(
