@@ -68,7 +68,7 @@ const FOUNDATION: [&str; 10] = [
 ];
 
 /// What may stand at the top level, and whether it must.
-const TOP_LEVEL: [(&str, bool); 18] = [
+const TOP_LEVEL: [(&str, bool); 19] = [
     (".cargo", false),
     (".ci", true),
     (".gitignore", true),

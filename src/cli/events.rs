@@ -33,7 +33,7 @@ pub(super) fn carry_out(
         let mut page = format!("/v1/events?follow={}", if args.follow { "yes" } else { "no" });
         if let Some(source) = &args.source {
             page.push_str("&source=");
-            page.push_str(source);
+            page.push_str(source.as_str());
         }
         let body = socket.open(&page).await.map_err(|why| {
             CommandError::from(why).hint(
