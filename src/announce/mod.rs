@@ -1,6 +1,6 @@
 //! What happens, told to others over HTTP: to webhooks, to Slack, and to forges as the status of a commit.
 //!
-//! Owns what is told of which notice ([`letter()`]), and bringing it there, again and again where nobody answers.
+//! Owns what is told of which notice (`letter`), and bringing it there, again and again where nobody answers.
 //!
 //! **Invariant:** decides nothing, and holds nobody up: what cannot be brought is told in the log, and that is all.
 
