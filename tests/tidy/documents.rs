@@ -178,3 +178,25 @@ fn configurations_that_are_shown_are_read() {
         assert!(config.is_ok(), "{config:?}");
     }
 }
+
+#[test]
+fn alerts_and_dashboards_ask_for_metrics_that_there_are() {
+    let texts = sources(&["src"]).into_iter().filter(|file| !file.is_test());
+    let literals: BTreeSet<String> = texts.flat_map(|file| rust::strings(&file.text)).collect();
+    let known = |word: &str| {
+        // What the encoder adds.
+        let bare =
+            ["_total", "_bucket", "_sum", "_count", "_info"].iter().find_map(|end| word.strip_suffix(end));
+        literals.contains(word) || bare.is_some_and(|bare| literals.contains(bare))
+    };
+    let mut unknown = Vec::new();
+    for file in ["examples/alerts.yaml", "examples/grafana.json"] {
+        let text = read(file);
+        let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        let asked: BTreeSet<&str> =
+            words.filter(|word| word.starts_with("rhumb_") || word.starts_with("workqueue_")).collect();
+        assert!(asked.len() > 8, "{file}: {asked:?}");
+        unknown.extend(asked.into_iter().filter(|word| !known(word)).map(|word| format!("{file}: {word}")));
+    }
+    none("nothing in src/ counts this", unknown);
+}
