@@ -128,7 +128,9 @@ fn credentials_that_are_not_accepted() {
 fn a_server_that_asks_to_slow_down_is_given_the_time_that_it_asks_for() {
     let busy = Answer::error(429, "TooManyRequests").header("Retry-After", "2");
     let bed = bed("net-429");
-    let rule = bed.proxy.add(Rule::new(writes(), Fault::Replace(busy)));
+    // What is told of the source goes elsewhere.
+    let objects = writes().path_contains("/namespaces/net-429/configmaps/");
+    let rule = bed.proxy.add(Rule::new(objects, Fault::Replace(busy)));
     bed.disturb();
     thread::sleep(OUTAGE);
     let hits = bed.proxy.remove(rule);

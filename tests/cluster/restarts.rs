@@ -250,7 +250,7 @@ fn a_secret_of_somebody_else_that_breaks_pods_is_told_and_left() {
     secret(&site, CANARY);
     daemon.says(&["restarted as the data of Secret tls changed, failed: "]);
     until("nothing more is claimed", || {
-        let told = site.parent().unwrap_or_default().to_string();
+        let told = site.records();
         told.contains("restarted as the data of Secret tls changed") && !told.contains(CANARY)
     });
     assert_eq!(written(&window), ["web"]);
@@ -259,7 +259,7 @@ fn a_secret_of_somebody_else_that_breaks_pods_is_told_and_left() {
     secret(&site, "third");
     until("it is restarted again", || written(&window) == ["web", "web"]);
     at_rest(&site);
-    until("nothing is rejected", || !site.parent().unwrap_or_default().to_string().contains("Secret tls"));
+    until("nothing is rejected", || !site.records().contains("Secret tls"));
 }
 
 #[test]

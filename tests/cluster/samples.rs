@@ -43,7 +43,7 @@ fn project(files: &[&str], namespace: &str) -> Option<Repo> {
 
 /// The objects that were sent and refused, and fails if anything was sent and taken.
 fn refused(window: &Window<'_>) -> BTreeSet<String> {
-    let writes = window.all_writes();
+    let writes = window.writes();
     let taken: Vec<_> = writes.iter().filter(|event| event.code < 400).collect();
     assert!(taken.is_empty(), "sent: {taken:#?}");
     writes.into_iter().map(|event| format!("{}/{}", event.resource, event.name)).collect()

@@ -35,7 +35,7 @@ fn an_adopted_workload_that_fails_stays_with_its_configuration() {
     push(&repo, &[web("app:3").file(), config("env", "three")], "Mend it");
     await_image(&site, "web", "app:3");
     site.await_data("env", "key", "three");
-    until("it is released", || !site.parent().unwrap().to_string().contains("cannot go back"));
+    until("it is released", || !site.records().contains("cannot go back"));
     site.await_free_budget();
     observer.judge(BOUNDS);
 }

@@ -43,7 +43,7 @@ pub(crate) fn await_image(site: &Site<'_>, name: &str, image: &str) {
 #[track_caller]
 pub(crate) fn await_rejection(site: &Site<'_>, texts: &[&str]) -> String {
     eventually(&format!("it is rejected: {texts:?}"), SOON, || {
-        let parent = site.parent().unwrap_or_default().to_string();
+        let parent = site.records();
         if texts.iter().all(|text| parent.contains(text)) { Ok(parent) } else { Err(parent) }
     })
 }
@@ -167,7 +167,7 @@ fn the_failure_of_the_rollout_is_not_taken_for_one_of_the_way_back() {
         until("it rolls", || site.value("Deployment", "web", IMAGE) == json!(broken));
         await_image(&site, "web", "app:1");
         site.await_free_budget();
-        let told = site.parent().unwrap().to_string();
+        let told = site.records();
         assert!(!told.contains("going back failed too"), "{told}");
     }
     observer.judge(BOUNDS);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
+use super::super::FIELD_MANAGER;
 use super::super::call::Cluster;
 use super::super::error::Error;
 use super::super::kinds::Kind;
@@ -34,6 +35,8 @@ pub(super) struct Warning {
     pub(super) at: i64,
     /// How often.
     pub(super) count: u64,
+    /// Whether rhumb said it: its own words tell it nothing.
+    pub(super) own: bool,
 }
 
 /// A warning about an object, as it is told to people.
@@ -75,6 +78,8 @@ struct RawEvent<'a> {
     count: u64,
     #[serde(borrow, deserialize_with = "lax")]
     series: Series<'a>,
+    #[serde(borrow, deserialize_with = "lax")]
+    reporting_component: Text<'a>,
 }
 
 #[derive(Deserialize, Default)]
@@ -131,6 +136,7 @@ impl Project for WarningLens {
             message: spoken(raw.message.0.strip_prefix(COMBINED).unwrap_or(&raw.message.0)),
             at: times.iter().map(|time| seconds(&time.0)).find(|at| *at != 0).unwrap_or(0),
             count: raw.count.max(raw.series.count).max(1),
+            own: raw.reporting_component.0 == FIELD_MANAGER,
         };
         Some(Projected { id, rv: version(&meta.resource_version.0), record })
     }
@@ -162,7 +168,7 @@ impl Cluster {
         let (mut all, mut next) = (Vec::new(), None);
         for _ in 0..PAGES {
             let (page, meta) = self.page(events, selector, next.as_deref(), &WarningLens).await?;
-            all.extend(page.into_iter().map(|seen| seen.record));
+            all.extend(page.into_iter().map(|seen| seen.record).filter(|warning| !warning.own));
             next = meta.next().map(str::to_owned);
             if next.is_none() {
                 break;

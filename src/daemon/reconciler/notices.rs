@@ -222,7 +222,7 @@ impl Reconciler {
         });
         let (count, name) = (stand.prune_waiting, &stand.name);
         let message = format!(
-            "{count} deletions wait for a person ({}); `rhumb prune list --name {name}` shows them, `rhumb prune confirm --name {name}` confirms them",
+            "{count} deletions wait for a person ({}); `rhumb prune list --name {name}` shows them, `rhumb prune confirm --name {name} OBJECT...` confirms them",
             first.unwrap_or_default()
         );
         let head = self.engine.source(source).head.clone();

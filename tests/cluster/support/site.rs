@@ -283,6 +283,15 @@ impl<'a> Site<'a> {
         self.cluster.kubectl(&arguments).unwrap_or_else(|error| panic!("{error}"))
     }
 
+    /// What the source's parent object records, without where the source stands, which is told later.
+    pub(crate) fn records(&self) -> String {
+        let mut parent = self.parent().unwrap_or_default();
+        if let Some(data) = parent["data"].as_object_mut() {
+            data.retain(|key, _| key != "status" && key != "not-as-wanted");
+        }
+        parent.to_string()
+    }
+
     /// The source's parent object.
     pub(crate) fn parent(&self) -> Option<Value> {
         self.api.get(&at("ConfigMap", &self.system(), &self.name))

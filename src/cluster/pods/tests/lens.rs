@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::super::super::wire::Project as _;
 use super::super::lens::{Narrow, PodRecord, spoken};
 use super::super::pod_selector;
+use super::super::warnings::WarningLens;
 use crate::engine::{Readiness, Uid};
 use crate::object::GroupKind;
 
@@ -131,4 +132,22 @@ fn a_selector_is_written_as_text_or_not_at_all() {
     check(json!({ "matchExpressions": [{ "key": "a", "operator": "In", "values": [] }] }), None);
     check(json!({ "matchExpressions": [{ "operator": "Exists" }] }), None);
     assert_eq!(pod_selector(&json!({ "spec": {} })), None);
+}
+
+#[test]
+fn our_own_events_are_told_from_those_of_others() {
+    fn check(component: &Value, own: bool) {
+        let event = json!({
+            "metadata": { "name": "web.1", "namespace": "shop", "uid": "e", "resourceVersion": "7" },
+            "involvedObject": { "kind": "Deployment", "name": "web", "uid": "u" },
+            "reason": "RolloutFailed", "message": "no progress", "type": "Warning",
+            "reportingComponent": component,
+        });
+        let warning = WarningLens.project(&event.to_string()).unwrap().record;
+        assert_eq!((warning.own, &*warning.message), (own, "no progress"), "{component}");
+    }
+    check(&json!("rhumb"), true);
+    check(&json!("kubelet"), false);
+    check(&json!(""), false);
+    check(&Value::Null, false);
 }

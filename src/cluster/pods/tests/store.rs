@@ -287,6 +287,7 @@ fn events_tell_a_refusal_while_pods_are_missing_and_none_was_created_later() {
         message: format!("{reason} at {at}").into(),
         at,
         count: 1,
+        own: false,
     };
     let check = |pods: &[(&str, PodRecord)], warnings: &[Warning], expected: Option<&str>| {
         let mut store = store(Controller::StatefulSet, pods, t);

@@ -13,6 +13,7 @@ pub struct Requests {
     suffix: Option<String>,
     query: Vec<String>,
     query_lacks: Vec<String>,
+    path_lacks: Vec<String>,
     watch: Option<Kind>,
     user: Option<String>,
 }
@@ -56,6 +57,13 @@ impl Requests {
     #[must_use]
     pub fn path_contains(mut self, text: &str) -> Self {
         self.contains.push(text.to_owned());
+        self
+    }
+
+    /// Keeps paths without this text in them.
+    #[must_use]
+    pub fn path_lacks(mut self, text: &str) -> Self {
+        self.path_lacks.push(text.to_owned());
         self
     }
 
@@ -111,6 +119,7 @@ impl Requests {
     pub(super) fn holds(&self, shape: &Shape) -> bool {
         (self.methods.is_empty() || self.methods.contains(&shape.method))
             && self.contains.iter().all(|text| shape.path.contains(text))
+            && !self.path_lacks.iter().any(|text| shape.path.contains(text))
             && self.prefix.as_ref().is_none_or(|text| shape.path.starts_with(text))
             && self.suffix.as_ref().is_none_or(|text| shape.path.ends_with(text))
             && self.query.iter().all(|text| shape.query.contains(text))
@@ -251,6 +260,8 @@ mod tests {
             (Requests::any().watches(), apply, false),
             (Requests::any().query_contains("dryRun=All"), apply, true),
             (Requests::any().query_lacks("dryRun="), apply, false),
+            (Requests::any().path_lacks("/apis/"), apply, false),
+            (Requests::any().path_lacks("/events"), apply, true),
             (Requests::any().user("rhumb"), apply, true),
             (Requests::any().user("other"), apply, false),
         ] {
