@@ -1,8 +1,8 @@
 //! Nodes of one test.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::{Api, Site, at, yaml};
+use super::{Api, Site, at, until, yaml};
 
 /// Nodes that run nothing but the pods of one test.
 pub(crate) struct Nodes {
@@ -11,7 +11,7 @@ pub(crate) struct Nodes {
 }
 
 impl Nodes {
-    /// So many, each Ready at once; their names end in their numbers.
+    /// So many, each Ready; their names end in their numbers.
     pub(crate) fn new(site: &Site<'_>, count: usize) -> Self {
         let names: Vec<String> = (1..=count).map(|number| format!("{}-{number}", site.name)).collect();
         for name in &names {
@@ -22,6 +22,13 @@ impl Nodes {
             });
             site.api.create("/api/v1/nodes", "setup", &node);
         }
+        // The pods of a DaemonSet come to nodes that are not Ready yet, too.
+        let is_ready = |name: &String| {
+            let conditions = site.api.value(&at("Node", "", name), "/status/conditions");
+            let holds = |one: &Value| (&one["type"], &one["status"]) == (&json!("Ready"), &json!("True"));
+            conditions.as_array().is_some_and(|all| all.iter().any(holds))
+        };
+        until("the nodes are Ready", || names.iter().all(is_ready));
         Self { api: site.api.clone(), names }
     }
 
