@@ -111,10 +111,7 @@ const fn word(occasion: Occasion) -> &'static str {
 
 /// `shop: Deployment shop/web: revision 1a2b failed: … (Ann: Two replicas)`.
 fn text(notice: &Notice) -> String {
-    let object = notice.object.as_ref().map(|object| match &object.namespace {
-        Some(namespace) => format!("{} {namespace}/{}: ", object.kind, object.name),
-        None => format!("{} {}: ", object.kind, object.name),
-    });
+    let object = notice.object.as_ref().map(|object| format!("{object}: "));
     let made = match (&notice.author, &notice.subject) {
         (Some(author), Some(subject)) => format!(" ({author}: {subject})"),
         _ => String::new(),

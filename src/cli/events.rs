@@ -15,6 +15,10 @@ use crate::report::Notice;
 /// The longest line that is taken, in bytes: a notice has some 2000.
 const LONGEST: usize = 1 << 20;
 
+/// Where to look without a daemon.
+const LEFT: &str =
+    "`kubectl get events -A --field-selector reportingComponent=rhumb` shows what it left there";
+
 /// Carries the command out.
 pub(super) fn carry_out(
     args: &EventsArgs,
@@ -26,7 +30,7 @@ pub(super) fn carry_out(
         return Err(CommandError::usage(
             "the daemon alone tells what happened, and these flags name a cluster",
         )
-        .hint("`kubectl get events -A --field-selector reportingComponent=rhumb` shows what it left there"));
+        .hint(LEFT));
     };
     let socket = Socket::at(&path);
     session::runtime()?.block_on(async {
@@ -35,11 +39,7 @@ pub(super) fn carry_out(
             page.push_str("&source=");
             page.push_str(source.as_str());
         }
-        let body = socket.open(&page).await.map_err(|why| {
-            CommandError::from(why).hint(
-                "`kubectl get events -A --field-selector reportingComponent=rhumb` shows what it left there",
-            )
-        })?;
+        let body = socket.open(&page).await.map_err(|why| CommandError::from(why).hint(LEFT))?;
         tell(body, args.output, terminal).await?;
         if args.follow {
             return Err(CommandError::new(Class::Transient, "the daemon ended the stream")

@@ -10,8 +10,7 @@ use super::view::View;
 use super::{CommandError, facts};
 use crate::cluster::{Lookup, Parent, Selector, applyset_id};
 use crate::daemon::{self, PendingPrune};
-use crate::engine::{Book, Live, Owner, PAUSED, Paused, Queued, Reconcile, Rejection, RollPhase, Way};
-use crate::health;
+use crate::engine::{Book, Live, Owner, PAUSED, Paused, Queued, Rejection, RollPhase, Way};
 use crate::object::ObjectId;
 use crate::report::{
     self, Named, ObjectStatus, Phase, QueueStatus, RollStatus, RolloutStatus, Share, SourceStatus,
@@ -98,12 +97,6 @@ fn source_status(source: &Told, book: &Book, objects: &[ObjectStatus]) -> Source
         name: source.name.clone(),
         place: daemon::place(&source.parent).unwrap_or_default().to_owned(),
         revision: told_revision(source, book, &brought).or_else(only),
-        author: None,
-        subject: None,
-        since: None,
-        looked: None,
-        changes: Vec::new(),
-        drift_repaired: 0,
         // Nobody knows.
         complete: false,
         incomplete: source.unread.clone(),
@@ -181,7 +174,7 @@ fn stand(source: &Told, book: &Book, id: &ObjectId, live: &Live) -> (Phase, Opti
         None => match (queued(source, book, id), paused) {
             (_, Some(paused)) => (Phase::Paused, Some(format!("it is paused: {}", paused.reason))),
             (Some(queued), None) => (Phase::Waiting, Some(queued.to_string())),
-            (None, None) => (by_health(live), unhealthy()),
+            (None, None) => (Phase::of_health(live), unhealthy()),
         },
     }
 }
@@ -192,16 +185,6 @@ fn shows_rejected(rejection: &Rejection, id: &ObjectId, live: &Live) -> bool {
     let data = live.started.map(|started| started.data);
     let same = member.restarted.is_none_or(|restarted| data == Some(restarted.data));
     same && facts::shows(live.release.as_ref(), rejection, member)
-}
-
-fn by_health(live: &Live) -> Phase {
-    match live.health.status {
-        _ if live.reconcile == Reconcile::Disabled => Phase::LeftAlone,
-        health::Status::Current => Phase::Settled,
-        health::Status::InProgress | health::Status::Unknown => Phase::Progressing,
-        health::Status::Failed => Phase::Failed,
-        health::Status::Terminating => Phase::Waiting,
-    }
 }
 
 fn rollout(told: &[Told], book: &Book, members: &[(ObjectId, Live)]) -> RolloutStatus {

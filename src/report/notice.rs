@@ -125,10 +125,7 @@ impl fmt::Display for Notice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.reason)?;
         match &self.object {
-            Some(Named { kind, namespace: Some(namespace), name, .. }) => {
-                write!(f, " {kind} {namespace}/{name}")?;
-            }
-            Some(Named { kind, name, .. }) => write!(f, " {kind} {name}")?,
+            Some(object) => write!(f, " {object}")?,
             None => write!(f, " {}", self.source)?,
         }
         write!(f, ": {}", self.message)

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Engine, Entry, Reason, Reconcile, Substitute};
+use crate::engine::{Engine, Entry, Live, Reason, Reconcile, Substitute};
 use crate::health::Status;
 use crate::object::ObjectId;
 
@@ -90,7 +90,11 @@ impl Phase {
         if entry.wants.is_empty() {
             return Self::PruneWaiting;
         }
-        let Some(live) = engine.shown(id) else { return Self::Waiting };
+        engine.shown(id).map_or(Self::Waiting, Self::of_health)
+    }
+
+    /// Of what an object shows, where nothing is to be done with it.
+    pub fn of_health(live: &Live) -> Self {
         match live.health.status {
             _ if live.reconcile == Reconcile::Disabled => Self::LeftAlone,
             Status::Current => Self::Settled,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::{Named, ObjectStatus, Phase, SourceStatus};
+use super::{ObjectStatus, Phase, SourceStatus};
 use crate::object::Revision;
 
 /// So many objects are named.
@@ -52,7 +52,7 @@ impl Stand {
             let reason = told.reason.as_deref().unwrap_or_default();
             let reason = &reason[..reason.floor_char_boundary(LONGEST)].replace(char::is_control, " ");
             let colon = if reason.is_empty() { "" } else { ": " };
-            let _ = writeln!(open, "{} {}{colon}{reason}", told.phase, name(&told.object));
+            let _ = writeln!(open, "{} {}{colon}{reason}", told.phase, told.object);
         }
         let more = unwell.len().saturating_sub(NAMED);
         if more > 0 {
@@ -78,13 +78,6 @@ impl Stand {
     }
 }
 
-fn name(object: &Named) -> String {
-    match &object.namespace {
-        Some(namespace) => format!("{} {namespace}/{}", object.kind, object.name),
-        None => format!("{} {}", object.kind, object.name),
-    }
-}
-
 /// `20 objects, as wanted and healthy`, or `20 objects: 18 Settled, 2 Refused`.
 fn counts(objects: &BTreeMap<Phase, usize>) -> String {
     let count: usize = objects.values().sum();
@@ -98,6 +91,7 @@ fn counts(objects: &BTreeMap<Phase, usize>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::Named;
 
     fn source(objects: &[(Phase, usize)]) -> SourceStatus {
         SourceStatus {

@@ -4,6 +4,7 @@
 //! [`VERSION`]; fields may come, and none goes or changes its meaning within a version.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -217,6 +218,16 @@ impl Named {
     /// The object.
     pub fn id(&self) -> ObjectId {
         ObjectId::new(&GroupKind::new(&self.group, &self.kind), self.namespace.as_deref(), &self.name)
+    }
+}
+
+/// `Deployment shop/web`, or `Namespace shop`.
+impl fmt::Display for Named {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.namespace {
+            Some(namespace) => write!(f, "{} {namespace}/{}", self.kind, self.name),
+            None => write!(f, "{} {}", self.kind, self.name),
+        }
     }
 }
 
