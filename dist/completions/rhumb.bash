@@ -269,7 +269,7 @@ _rhumb() {
                     return 0
                     ;;
                 --log-format)
-                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "auto text json" -- "${cur}"))
                     return 0
                     ;;
                 --color)
@@ -351,7 +351,7 @@ _rhumb() {
                     return 0
                     ;;
                 --log-format)
-                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "auto text json" -- "${cur}"))
                     return 0
                     ;;
                 --color)
@@ -437,7 +437,7 @@ _rhumb() {
                     return 0
                     ;;
                 --log-format)
-                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "auto text json" -- "${cur}"))
                     return 0
                     ;;
                 --color)
@@ -515,7 +515,7 @@ _rhumb() {
                     return 0
                     ;;
                 --log-format)
-                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "auto text json" -- "${cur}"))
                     return 0
                     ;;
                 --color)
@@ -581,7 +581,7 @@ _rhumb() {
                     return 0
                     ;;
                 --log-format)
-                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "auto text json" -- "${cur}"))
                     return 0
                     ;;
                 --color)
@@ -1035,7 +1035,7 @@ _rhumb() {
                     return 0
                     ;;
                 --log-format)
-                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "auto text json" -- "${cur}"))
                     return 0
                     ;;
                 --color)
@@ -1089,7 +1089,7 @@ _rhumb() {
                     return 0
                     ;;
                 --log-format)
-                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "auto text json" -- "${cur}"))
                     return 0
                     ;;
                 --color)
@@ -1143,7 +1143,7 @@ _rhumb() {
                     return 0
                     ;;
                 --log-format)
-                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "auto text json" -- "${cur}"))
                     return 0
                     ;;
                 --color)
@@ -1261,7 +1261,7 @@ _rhumb() {
                     return 0
                     ;;
                 --log-format)
-                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "auto text json" -- "${cur}"))
                     return 0
                     ;;
                 --color)
@@ -1347,7 +1347,7 @@ _rhumb() {
                     return 0
                     ;;
                 --log-format)
-                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "auto text json" -- "${cur}"))
                     return 0
                     ;;
                 --color)
@@ -1401,7 +1401,7 @@ _rhumb() {
                     return 0
                     ;;
                 --log-format)
-                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "auto text json" -- "${cur}"))
                     return 0
                     ;;
                 --color)
@@ -1463,7 +1463,7 @@ _rhumb() {
                     return 0
                     ;;
                 --log-format)
-                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "auto text json" -- "${cur}"))
                     return 0
                     ;;
                 --color)
@@ -1517,7 +1517,7 @@ _rhumb() {
                     return 0
                     ;;
                 --log-format)
-                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "auto text json" -- "${cur}"))
                     return 0
                     ;;
                 --color)
@@ -1571,7 +1571,7 @@ _rhumb() {
                     return 0
                     ;;
                 --log-format)
-                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "auto text json" -- "${cur}"))
                     return 0
                     ;;
                 --color)
@@ -1779,7 +1779,7 @@ _rhumb() {
                     return 0
                     ;;
                 --log-format)
-                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "auto text json" -- "${cur}"))
                     return 0
                     ;;
                 --color)
@@ -1837,7 +1837,7 @@ _rhumb() {
                     return 0
                     ;;
                 --log-format)
-                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "auto text json" -- "${cur}"))
                     return 0
                     ;;
                 --color)
@@ -1891,7 +1891,7 @@ _rhumb() {
                     return 0
                     ;;
                 --log-format)
-                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "auto text json" -- "${cur}"))
                     return 0
                     ;;
                 --color)
@@ -1945,7 +1945,7 @@ _rhumb() {
                     return 0
                     ;;
                 --log-format)
-                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "auto text json" -- "${cur}"))
                     return 0
                     ;;
                 --color)
@@ -1999,7 +1999,7 @@ _rhumb() {
                     return 0
                     ;;
                 --log-format)
-                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "auto text json" -- "${cur}"))
                     return 0
                     ;;
                 --color)
@@ -2053,7 +2053,7 @@ _rhumb() {
                     return 0
                     ;;
                 --log-format)
-                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "auto text json" -- "${cur}"))
                     return 0
                     ;;
                 --color)
@@ -2107,7 +2107,7 @@ _rhumb() {
                     return 0
                     ;;
                 --log-format)
-                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "auto text json" -- "${cur}"))
                     return 0
                     ;;
                 --color)
@@ -2165,7 +2165,7 @@ _rhumb() {
                     return 0
                     ;;
                 --log-format)
-                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "auto text json" -- "${cur}"))
                     return 0
                     ;;
                 --color)
@@ -2247,7 +2247,7 @@ _rhumb() {
                     return 0
                     ;;
                 --log-format)
-                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "auto text json" -- "${cur}"))
                     return 0
                     ;;
                 --color)
@@ -2313,7 +2313,7 @@ _rhumb() {
                     return 0
                     ;;
                 --log-format)
-                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "auto text json" -- "${cur}"))
                     return 0
                     ;;
                 --color)
@@ -2367,7 +2367,7 @@ _rhumb() {
                     return 0
                     ;;
                 --log-format)
-                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "auto text json" -- "${cur}"))
                     return 0
                     ;;
                 --color)
@@ -2421,7 +2421,7 @@ _rhumb() {
                     return 0
                     ;;
                 --log-format)
-                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "auto text json" -- "${cur}"))
                     return 0
                     ;;
                 --color)
@@ -2491,7 +2491,7 @@ _rhumb() {
                     return 0
                     ;;
                 --log-format)
-                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "auto text json" -- "${cur}"))
                     return 0
                     ;;
                 --color)

@@ -31,7 +31,8 @@ complete -c rhumb -n "__fish_rhumb_needs_command" -s n -l namespace -d 'Namespac
 complete -c rhumb -n "__fish_rhumb_needs_command" -l name -d 'Name of the source; what one source owns, no other touches [default: default]' -r
 complete -c rhumb -n "__fish_rhumb_needs_command" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_needs_command" -l log-level -d 'error, warn, info, debug, trace, or RUST_LOG\'s directives [default: $RUST_LOG]' -r
-complete -c rhumb -n "__fish_rhumb_needs_command" -l log-format -d 'Form of the log lines: text or json' -r -f -a "text\t'A line of text for each event'
+complete -c rhumb -n "__fish_rhumb_needs_command" -l log-format -d 'Form of the log lines: auto, text or json' -r -f -a "auto\t'The journal\'s own fields where standard error is the journal, else text'
+text\t'A line of text for each event'
 json\t'A JSON object for each event'"
 complete -c rhumb -n "__fish_rhumb_needs_command" -l color -d 'When to colour: auto (not with NO_COLOR), always or never' -r -f -a "auto\t'On a terminal'
 always\t'Always'
@@ -68,7 +69,8 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand run" -s n -l namespace -d 'N
 complete -c rhumb -n "__fish_rhumb_using_subcommand run" -l name -d 'Name of the source; what one source owns, no other touches [default: default]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand run" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand run" -l log-level -d 'error, warn, info, debug, trace, or RUST_LOG\'s directives [default: $RUST_LOG]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand run" -l log-format -d 'Form of the log lines: text or json' -r -f -a "text\t'A line of text for each event'
+complete -c rhumb -n "__fish_rhumb_using_subcommand run" -l log-format -d 'Form of the log lines: auto, text or json' -r -f -a "auto\t'The journal\'s own fields where standard error is the journal, else text'
+text\t'A line of text for each event'
 json\t'A JSON object for each event'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand run" -l color -d 'When to colour: auto (not with NO_COLOR), always or never' -r -f -a "auto\t'On a terminal'
 always\t'Always'
@@ -92,7 +94,8 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -s n -l namespace -d '
 complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l name -d 'Name of the source; what one source owns, no other touches [default: default]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l log-level -d 'error, warn, info, debug, trace, or RUST_LOG\'s directives [default: $RUST_LOG]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l log-format -d 'Form of the log lines: text or json' -r -f -a "text\t'A line of text for each event'
+complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l log-format -d 'Form of the log lines: auto, text or json' -r -f -a "auto\t'The journal\'s own fields where standard error is the journal, else text'
+text\t'A line of text for each event'
 json\t'A JSON object for each event'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l color -d 'When to colour: auto (not with NO_COLOR), always or never' -r -f -a "auto\t'On a terminal'
 always\t'Always'
@@ -113,7 +116,8 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand apply" -s n -l namespace -d 
 complete -c rhumb -n "__fish_rhumb_using_subcommand apply" -l name -d 'Name of the source; what one source owns, no other touches [default: default]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand apply" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand apply" -l log-level -d 'error, warn, info, debug, trace, or RUST_LOG\'s directives [default: $RUST_LOG]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand apply" -l log-format -d 'Form of the log lines: text or json' -r -f -a "text\t'A line of text for each event'
+complete -c rhumb -n "__fish_rhumb_using_subcommand apply" -l log-format -d 'Form of the log lines: auto, text or json' -r -f -a "auto\t'The journal\'s own fields where standard error is the journal, else text'
+text\t'A line of text for each event'
 json\t'A JSON object for each event'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand apply" -l color -d 'When to colour: auto (not with NO_COLOR), always or never' -r -f -a "auto\t'On a terminal'
 always\t'Always'
@@ -130,7 +134,8 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and not __fish_seen_s
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and not __fish_seen_subcommand_from list confirm help" -l name -d 'Name of the source; what one source owns, no other touches [default: default]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and not __fish_seen_subcommand_from list confirm help" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and not __fish_seen_subcommand_from list confirm help" -l log-level -d 'error, warn, info, debug, trace, or RUST_LOG\'s directives [default: $RUST_LOG]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and not __fish_seen_subcommand_from list confirm help" -l log-format -d 'Form of the log lines: text or json' -r -f -a "text\t'A line of text for each event'
+complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and not __fish_seen_subcommand_from list confirm help" -l log-format -d 'Form of the log lines: auto, text or json' -r -f -a "auto\t'The journal\'s own fields where standard error is the journal, else text'
+text\t'A line of text for each event'
 json\t'A JSON object for each event'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and not __fish_seen_subcommand_from list confirm help" -l color -d 'When to colour: auto (not with NO_COLOR), always or never' -r -f -a "auto\t'On a terminal'
 always\t'Always'
@@ -149,7 +154,8 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subco
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from list" -l name -d 'Name of the source; what one source owns, no other touches [default: default]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from list" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from list" -l log-level -d 'error, warn, info, debug, trace, or RUST_LOG\'s directives [default: $RUST_LOG]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from list" -l log-format -d 'Form of the log lines: text or json' -r -f -a "text\t'A line of text for each event'
+complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from list" -l log-format -d 'Form of the log lines: auto, text or json' -r -f -a "auto\t'The journal\'s own fields where standard error is the journal, else text'
+text\t'A line of text for each event'
 json\t'A JSON object for each event'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from list" -l color -d 'When to colour: auto (not with NO_COLOR), always or never' -r -f -a "auto\t'On a terminal'
 always\t'Always'
@@ -163,7 +169,8 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subco
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from confirm" -l name -d 'Name of the source; what one source owns, no other touches [default: default]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from confirm" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from confirm" -l log-level -d 'error, warn, info, debug, trace, or RUST_LOG\'s directives [default: $RUST_LOG]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from confirm" -l log-format -d 'Form of the log lines: text or json' -r -f -a "text\t'A line of text for each event'
+complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from confirm" -l log-format -d 'Form of the log lines: auto, text or json' -r -f -a "auto\t'The journal\'s own fields where standard error is the journal, else text'
+text\t'A line of text for each event'
 json\t'A JSON object for each event'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from confirm" -l color -d 'When to colour: auto (not with NO_COLOR), always or never' -r -f -a "auto\t'On a terminal'
 always\t'Always'
@@ -187,7 +194,8 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand check" -s n -l namespace -d 
 complete -c rhumb -n "__fish_rhumb_using_subcommand check" -l name -d 'Name of the source; what one source owns, no other touches [default: default]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand check" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand check" -l log-level -d 'error, warn, info, debug, trace, or RUST_LOG\'s directives [default: $RUST_LOG]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand check" -l log-format -d 'Form of the log lines: text or json' -r -f -a "text\t'A line of text for each event'
+complete -c rhumb -n "__fish_rhumb_using_subcommand check" -l log-format -d 'Form of the log lines: auto, text or json' -r -f -a "auto\t'The journal\'s own fields where standard error is the journal, else text'
+text\t'A line of text for each event'
 json\t'A JSON object for each event'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand check" -l color -d 'When to colour: auto (not with NO_COLOR), always or never' -r -f -a "auto\t'On a terminal'
 always\t'Always'
@@ -208,7 +216,8 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand rbac" -s n -l namespace -d '
 complete -c rhumb -n "__fish_rhumb_using_subcommand rbac" -l name -d 'Name of the source; what one source owns, no other touches [default: default]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rbac" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand rbac" -l log-level -d 'error, warn, info, debug, trace, or RUST_LOG\'s directives [default: $RUST_LOG]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand rbac" -l log-format -d 'Form of the log lines: text or json' -r -f -a "text\t'A line of text for each event'
+complete -c rhumb -n "__fish_rhumb_using_subcommand rbac" -l log-format -d 'Form of the log lines: auto, text or json' -r -f -a "auto\t'The journal\'s own fields where standard error is the journal, else text'
+text\t'A line of text for each event'
 json\t'A JSON object for each event'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand rbac" -l color -d 'When to colour: auto (not with NO_COLOR), always or never' -r -f -a "auto\t'On a terminal'
 always\t'Always'
@@ -222,7 +231,8 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and not __fish_seen
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and not __fish_seen_subcommand_from status history undo retry pause resume promote abort restart help" -l context -d 'Context of the kubeconfig [default: its current one]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and not __fish_seen_subcommand_from status history undo retry pause resume promote abort restart help" -l system-namespace -d 'Namespace of the sources\' parent objects [default: rhumb-system]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and not __fish_seen_subcommand_from status history undo retry pause resume promote abort restart help" -l log-level -d 'error, warn, info, debug, trace, or RUST_LOG\'s directives [default: $RUST_LOG]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and not __fish_seen_subcommand_from status history undo retry pause resume promote abort restart help" -l log-format -d 'Form of the log lines: text or json' -r -f -a "text\t'A line of text for each event'
+complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and not __fish_seen_subcommand_from status history undo retry pause resume promote abort restart help" -l log-format -d 'Form of the log lines: auto, text or json' -r -f -a "auto\t'The journal\'s own fields where standard error is the journal, else text'
+text\t'A line of text for each event'
 json\t'A JSON object for each event'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and not __fish_seen_subcommand_from status history undo retry pause resume promote abort restart help" -l color -d 'When to colour: auto (not with NO_COLOR), always or never' -r -f -a "auto\t'On a terminal'
 always\t'Always'
@@ -246,7 +256,8 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_sub
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from status" -l context -d 'Context of the kubeconfig [default: its current one]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from status" -l system-namespace -d 'Namespace of the sources\' parent objects [default: rhumb-system]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from status" -l log-level -d 'error, warn, info, debug, trace, or RUST_LOG\'s directives [default: $RUST_LOG]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from status" -l log-format -d 'Form of the log lines: text or json' -r -f -a "text\t'A line of text for each event'
+complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from status" -l log-format -d 'Form of the log lines: auto, text or json' -r -f -a "auto\t'The journal\'s own fields where standard error is the journal, else text'
+text\t'A line of text for each event'
 json\t'A JSON object for each event'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from status" -l color -d 'When to colour: auto (not with NO_COLOR), always or never' -r -f -a "auto\t'On a terminal'
 always\t'Always'
@@ -261,7 +272,8 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_sub
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from history" -l context -d 'Context of the kubeconfig [default: its current one]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from history" -l system-namespace -d 'Namespace of the sources\' parent objects [default: rhumb-system]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from history" -l log-level -d 'error, warn, info, debug, trace, or RUST_LOG\'s directives [default: $RUST_LOG]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from history" -l log-format -d 'Form of the log lines: text or json' -r -f -a "text\t'A line of text for each event'
+complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from history" -l log-format -d 'Form of the log lines: auto, text or json' -r -f -a "auto\t'The journal\'s own fields where standard error is the journal, else text'
+text\t'A line of text for each event'
 json\t'A JSON object for each event'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from history" -l color -d 'When to colour: auto (not with NO_COLOR), always or never' -r -f -a "auto\t'On a terminal'
 always\t'Always'
@@ -276,7 +288,8 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_sub
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from undo" -l context -d 'Context of the kubeconfig [default: its current one]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from undo" -l system-namespace -d 'Namespace of the sources\' parent objects [default: rhumb-system]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from undo" -l log-level -d 'error, warn, info, debug, trace, or RUST_LOG\'s directives [default: $RUST_LOG]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from undo" -l log-format -d 'Form of the log lines: text or json' -r -f -a "text\t'A line of text for each event'
+complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from undo" -l log-format -d 'Form of the log lines: auto, text or json' -r -f -a "auto\t'The journal\'s own fields where standard error is the journal, else text'
+text\t'A line of text for each event'
 json\t'A JSON object for each event'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from undo" -l color -d 'When to colour: auto (not with NO_COLOR), always or never' -r -f -a "auto\t'On a terminal'
 always\t'Always'
@@ -290,7 +303,8 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_sub
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from retry" -l context -d 'Context of the kubeconfig [default: its current one]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from retry" -l system-namespace -d 'Namespace of the sources\' parent objects [default: rhumb-system]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from retry" -l log-level -d 'error, warn, info, debug, trace, or RUST_LOG\'s directives [default: $RUST_LOG]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from retry" -l log-format -d 'Form of the log lines: text or json' -r -f -a "text\t'A line of text for each event'
+complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from retry" -l log-format -d 'Form of the log lines: auto, text or json' -r -f -a "auto\t'The journal\'s own fields where standard error is the journal, else text'
+text\t'A line of text for each event'
 json\t'A JSON object for each event'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from retry" -l color -d 'When to colour: auto (not with NO_COLOR), always or never' -r -f -a "auto\t'On a terminal'
 always\t'Always'
@@ -305,7 +319,8 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_sub
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from pause" -l context -d 'Context of the kubeconfig [default: its current one]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from pause" -l system-namespace -d 'Namespace of the sources\' parent objects [default: rhumb-system]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from pause" -l log-level -d 'error, warn, info, debug, trace, or RUST_LOG\'s directives [default: $RUST_LOG]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from pause" -l log-format -d 'Form of the log lines: text or json' -r -f -a "text\t'A line of text for each event'
+complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from pause" -l log-format -d 'Form of the log lines: auto, text or json' -r -f -a "auto\t'The journal\'s own fields where standard error is the journal, else text'
+text\t'A line of text for each event'
 json\t'A JSON object for each event'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from pause" -l color -d 'When to colour: auto (not with NO_COLOR), always or never' -r -f -a "auto\t'On a terminal'
 always\t'Always'
@@ -319,7 +334,8 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_sub
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from resume" -l context -d 'Context of the kubeconfig [default: its current one]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from resume" -l system-namespace -d 'Namespace of the sources\' parent objects [default: rhumb-system]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from resume" -l log-level -d 'error, warn, info, debug, trace, or RUST_LOG\'s directives [default: $RUST_LOG]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from resume" -l log-format -d 'Form of the log lines: text or json' -r -f -a "text\t'A line of text for each event'
+complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from resume" -l log-format -d 'Form of the log lines: auto, text or json' -r -f -a "auto\t'The journal\'s own fields where standard error is the journal, else text'
+text\t'A line of text for each event'
 json\t'A JSON object for each event'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from resume" -l color -d 'When to colour: auto (not with NO_COLOR), always or never' -r -f -a "auto\t'On a terminal'
 always\t'Always'
@@ -333,7 +349,8 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_sub
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from promote" -l context -d 'Context of the kubeconfig [default: its current one]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from promote" -l system-namespace -d 'Namespace of the sources\' parent objects [default: rhumb-system]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from promote" -l log-level -d 'error, warn, info, debug, trace, or RUST_LOG\'s directives [default: $RUST_LOG]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from promote" -l log-format -d 'Form of the log lines: text or json' -r -f -a "text\t'A line of text for each event'
+complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from promote" -l log-format -d 'Form of the log lines: auto, text or json' -r -f -a "auto\t'The journal\'s own fields where standard error is the journal, else text'
+text\t'A line of text for each event'
 json\t'A JSON object for each event'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from promote" -l color -d 'When to colour: auto (not with NO_COLOR), always or never' -r -f -a "auto\t'On a terminal'
 always\t'Always'
@@ -348,7 +365,8 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_sub
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from abort" -l context -d 'Context of the kubeconfig [default: its current one]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from abort" -l system-namespace -d 'Namespace of the sources\' parent objects [default: rhumb-system]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from abort" -l log-level -d 'error, warn, info, debug, trace, or RUST_LOG\'s directives [default: $RUST_LOG]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from abort" -l log-format -d 'Form of the log lines: text or json' -r -f -a "text\t'A line of text for each event'
+complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from abort" -l log-format -d 'Form of the log lines: auto, text or json' -r -f -a "auto\t'The journal\'s own fields where standard error is the journal, else text'
+text\t'A line of text for each event'
 json\t'A JSON object for each event'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from abort" -l color -d 'When to colour: auto (not with NO_COLOR), always or never' -r -f -a "auto\t'On a terminal'
 always\t'Always'
@@ -362,7 +380,8 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_sub
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from restart" -l context -d 'Context of the kubeconfig [default: its current one]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from restart" -l system-namespace -d 'Namespace of the sources\' parent objects [default: rhumb-system]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from restart" -l log-level -d 'error, warn, info, debug, trace, or RUST_LOG\'s directives [default: $RUST_LOG]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from restart" -l log-format -d 'Form of the log lines: text or json' -r -f -a "text\t'A line of text for each event'
+complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from restart" -l log-format -d 'Form of the log lines: auto, text or json' -r -f -a "auto\t'The journal\'s own fields where standard error is the journal, else text'
+text\t'A line of text for each event'
 json\t'A JSON object for each event'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from restart" -l color -d 'When to colour: auto (not with NO_COLOR), always or never' -r -f -a "auto\t'On a terminal'
 always\t'Always'
@@ -390,7 +409,8 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand why" -l kubeconfig -d 'Kubec
 complete -c rhumb -n "__fish_rhumb_using_subcommand why" -l context -d 'Context of the kubeconfig [default: its current one]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand why" -l system-namespace -d 'Namespace of the sources\' parent objects [default: rhumb-system]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand why" -l log-level -d 'error, warn, info, debug, trace, or RUST_LOG\'s directives [default: $RUST_LOG]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand why" -l log-format -d 'Form of the log lines: text or json' -r -f -a "text\t'A line of text for each event'
+complete -c rhumb -n "__fish_rhumb_using_subcommand why" -l log-format -d 'Form of the log lines: auto, text or json' -r -f -a "auto\t'The journal\'s own fields where standard error is the journal, else text'
+text\t'A line of text for each event'
 json\t'A JSON object for each event'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand why" -l color -d 'When to colour: auto (not with NO_COLOR), always or never' -r -f -a "auto\t'On a terminal'
 always\t'Always'
@@ -406,7 +426,8 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand hold" -l kubeconfig -d 'Kube
 complete -c rhumb -n "__fish_rhumb_using_subcommand hold" -l context -d 'Context of the kubeconfig [default: its current one]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand hold" -l system-namespace -d 'Namespace of the sources\' parent objects [default: rhumb-system]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand hold" -l log-level -d 'error, warn, info, debug, trace, or RUST_LOG\'s directives [default: $RUST_LOG]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand hold" -l log-format -d 'Form of the log lines: text or json' -r -f -a "text\t'A line of text for each event'
+complete -c rhumb -n "__fish_rhumb_using_subcommand hold" -l log-format -d 'Form of the log lines: auto, text or json' -r -f -a "auto\t'The journal\'s own fields where standard error is the journal, else text'
+text\t'A line of text for each event'
 json\t'A JSON object for each event'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand hold" -l color -d 'When to colour: auto (not with NO_COLOR), always or never' -r -f -a "auto\t'On a terminal'
 always\t'Always'
@@ -420,7 +441,8 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand release" -l kubeconfig -d 'K
 complete -c rhumb -n "__fish_rhumb_using_subcommand release" -l context -d 'Context of the kubeconfig [default: its current one]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand release" -l system-namespace -d 'Namespace of the sources\' parent objects [default: rhumb-system]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand release" -l log-level -d 'error, warn, info, debug, trace, or RUST_LOG\'s directives [default: $RUST_LOG]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand release" -l log-format -d 'Form of the log lines: text or json' -r -f -a "text\t'A line of text for each event'
+complete -c rhumb -n "__fish_rhumb_using_subcommand release" -l log-format -d 'Form of the log lines: auto, text or json' -r -f -a "auto\t'The journal\'s own fields where standard error is the journal, else text'
+text\t'A line of text for each event'
 json\t'A JSON object for each event'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand release" -l color -d 'When to colour: auto (not with NO_COLOR), always or never' -r -f -a "auto\t'On a terminal'
 always\t'Always'
@@ -438,7 +460,8 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand status" -l kubeconfig -d 'Ku
 complete -c rhumb -n "__fish_rhumb_using_subcommand status" -l context -d 'Context of the kubeconfig [default: its current one]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand status" -l system-namespace -d 'Namespace of the sources\' parent objects [default: rhumb-system]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand status" -l log-level -d 'error, warn, info, debug, trace, or RUST_LOG\'s directives [default: $RUST_LOG]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand status" -l log-format -d 'Form of the log lines: text or json' -r -f -a "text\t'A line of text for each event'
+complete -c rhumb -n "__fish_rhumb_using_subcommand status" -l log-format -d 'Form of the log lines: auto, text or json' -r -f -a "auto\t'The journal\'s own fields where standard error is the journal, else text'
+text\t'A line of text for each event'
 json\t'A JSON object for each event'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand status" -l color -d 'When to colour: auto (not with NO_COLOR), always or never' -r -f -a "auto\t'On a terminal'
 always\t'Always'
@@ -457,7 +480,8 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand events" -l kubeconfig -d 'Ku
 complete -c rhumb -n "__fish_rhumb_using_subcommand events" -l context -d 'Context of the kubeconfig [default: its current one]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand events" -l system-namespace -d 'Namespace of the sources\' parent objects [default: rhumb-system]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand events" -l log-level -d 'error, warn, info, debug, trace, or RUST_LOG\'s directives [default: $RUST_LOG]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand events" -l log-format -d 'Form of the log lines: text or json' -r -f -a "text\t'A line of text for each event'
+complete -c rhumb -n "__fish_rhumb_using_subcommand events" -l log-format -d 'Form of the log lines: auto, text or json' -r -f -a "auto\t'The journal\'s own fields where standard error is the journal, else text'
+text\t'A line of text for each event'
 json\t'A JSON object for each event'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand events" -l color -d 'When to colour: auto (not with NO_COLOR), always or never' -r -f -a "auto\t'On a terminal'
 always\t'Always'
@@ -472,7 +496,8 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand validate" -l name -d 'Name o
 complete -c rhumb -n "__fish_rhumb_using_subcommand validate" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand validate" -s n -l namespace -d 'Namespace of objects that name none [default: default]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand validate" -l log-level -d 'error, warn, info, debug, trace, or RUST_LOG\'s directives [default: $RUST_LOG]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand validate" -l log-format -d 'Form of the log lines: text or json' -r -f -a "text\t'A line of text for each event'
+complete -c rhumb -n "__fish_rhumb_using_subcommand validate" -l log-format -d 'Form of the log lines: auto, text or json' -r -f -a "auto\t'The journal\'s own fields where standard error is the journal, else text'
+text\t'A line of text for each event'
 json\t'A JSON object for each event'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand validate" -l color -d 'When to colour: auto (not with NO_COLOR), always or never' -r -f -a "auto\t'On a terminal'
 always\t'Always'
@@ -488,7 +513,8 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand render" -s n -l namespace -d
 complete -c rhumb -n "__fish_rhumb_using_subcommand render" -l name -d 'Name of the source; what one source owns, no other touches [default: default]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand render" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand render" -l log-level -d 'error, warn, info, debug, trace, or RUST_LOG\'s directives [default: $RUST_LOG]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand render" -l log-format -d 'Form of the log lines: text or json' -r -f -a "text\t'A line of text for each event'
+complete -c rhumb -n "__fish_rhumb_using_subcommand render" -l log-format -d 'Form of the log lines: auto, text or json' -r -f -a "auto\t'The journal\'s own fields where standard error is the journal, else text'
+text\t'A line of text for each event'
 json\t'A JSON object for each event'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand render" -l color -d 'When to colour: auto (not with NO_COLOR), always or never' -r -f -a "auto\t'On a terminal'
 always\t'Always'
@@ -502,7 +528,8 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand version" -s n -l namespace -
 complete -c rhumb -n "__fish_rhumb_using_subcommand version" -l name -d 'Name of the source; what one source owns, no other touches [default: default]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand version" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand version" -l log-level -d 'error, warn, info, debug, trace, or RUST_LOG\'s directives [default: $RUST_LOG]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand version" -l log-format -d 'Form of the log lines: text or json' -r -f -a "text\t'A line of text for each event'
+complete -c rhumb -n "__fish_rhumb_using_subcommand version" -l log-format -d 'Form of the log lines: auto, text or json' -r -f -a "auto\t'The journal\'s own fields where standard error is the journal, else text'
+text\t'A line of text for each event'
 json\t'A JSON object for each event'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand version" -l color -d 'When to colour: auto (not with NO_COLOR), always or never' -r -f -a "auto\t'On a terminal'
 always\t'Always'

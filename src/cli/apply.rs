@@ -15,7 +15,7 @@ use crate::daemon::{self, Ending, Pass, Reconciler, Until};
 use crate::engine::{BlastRadius, Plan, Reason, Verdict, precious};
 use crate::object::{Class, ObjectId};
 use crate::render::{self, Outcome, Palette, Tense};
-use crate::report::Told;
+use crate::report::{Tale, Told};
 
 /// How long one pass goes on while something still moves, when health is not waited for.
 const PATIENCE: Duration = Duration::from_mins(5);
@@ -89,7 +89,7 @@ async fn one_pass(
     let pass = tokio::spawn(Reconciler::new(setup, until, listener).run(CancellationToken::new()));
     // What was begun is finished, whoever stops reading; that is told at the end.
     let mut printed = Ok(());
-    while let Some((id, told)) = told.recv().await {
+    while let Some(Tale { id, told, .. }) = told.recv().await {
         if args.output == ApplyOutput::Text && printed.is_ok() {
             terminal.progress("");
             match told {

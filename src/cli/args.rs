@@ -69,7 +69,7 @@ pub struct Global {
     /// error, warn, info, debug, trace, or RUST_LOG's directives [default: $RUST_LOG]
     #[arg(long, global = true, display_order = 98, value_name = "LEVEL", help_heading = "Output")]
     pub log_level: Option<String>,
-    /// Form of the log lines: text or json
+    /// Form of the log lines: auto, text or json
     #[arg(
         long,
         global = true,
@@ -100,8 +100,10 @@ pub struct Global {
 /// Form of the log lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
-    /// A line of text for each event
+    /// The journal's own fields where standard error is the journal, else text
     #[default]
+    Auto,
+    /// A line of text for each event
     Text,
     /// A JSON object for each event
     Json,

@@ -1,13 +1,27 @@
-//! Log lines on standard error.
+//! Log lines: on standard error, or as fields in the journal.
 
+use std::fmt;
+use std::io;
+use std::os::fd::AsFd;
+
+use tracing::Subscriber;
+use tracing::field::{Field, Visit};
+use tracing_journald::{Priority, PriorityMappings};
+use tracing_subscriber::field::{RecordFields, VisitOutput};
 use tracing_subscriber::filter::EnvFilter;
-use tracing_subscriber::fmt;
+use tracing_subscriber::fmt::FormatFields;
+use tracing_subscriber::fmt::format::{DefaultVisitor, Writer};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{Layer, Registry};
 
 use super::CommandError;
 use super::args::{Global, LogFormat};
 use super::terminal::Terminal;
 use crate::cluster::NOISY_TARGETS;
 use crate::render::Palette;
+use crate::report::MACHINE_FIELDS;
 
 /// How much a command says by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,17 +42,82 @@ pub(super) fn start(global: &Global, talk: Talk, terminal: &Terminal) -> Result<
         CommandError::usage(format!("wrong log level `{directives}`: {error}"))
             .hint("use error, warn, info, debug or trace, or directives as rhumb=debug,kube=info")
     })?;
-    let builder = fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
+    // Fails only when another subscriber was set before, as in tests of one process.
+    let _ = Registry::default().with(layer(global.log_format, terminal).with_filter(filter)).try_init();
+    Ok(())
+}
+
+fn layer<S>(format: LogFormat, terminal: &Terminal) -> Box<dyn Layer<S> + Send + Sync>
+where
+    S: Subscriber + for<'span> LookupSpan<'span>,
+{
+    let journal = (format == LogFormat::Auto && is_journal()).then(journal);
+    if let Some(Ok(journal)) = journal {
+        return journal.boxed();
+    }
+    let lines = tracing_subscriber::fmt::layer()
+        .with_writer(io::stderr)
         .with_ansi(terminal.error_palette() == Palette::Colour)
         .with_target(false);
-    // Fails only when another subscriber was set before, as in tests of one process.
-    let _ = match global.log_format {
-        LogFormat::Text => builder.try_init(),
-        LogFormat::Json => builder.json().flatten_event(true).try_init(),
+    match format {
+        LogFormat::Auto | LogFormat::Text => lines.fmt_fields(ForPeople).boxed(),
+        LogFormat::Json => lines.json().flatten_event(true).boxed(),
+    }
+}
+
+/// Whether standard error goes to the journal, as systemd says it (`JOURNAL_STREAM`, systemd.exec(5)). Behind a pipe that
+/// somebody has put there it does not.
+fn is_journal() -> bool {
+    let Ok(stream) = std::env::var("JOURNAL_STREAM") else { return false };
+    let Ok(stat) = rustix::fs::fstat(io::stderr().as_fd()) else { return false };
+    stream == format!("{}:{}", stat.st_dev, stat.st_ino)
+}
+
+/// The names of fields are those of the journal: `REVISION`, `OBJECT_KIND`, `MESSAGE_ID`.
+fn journal() -> io::Result<tracing_journald::Layer> {
+    let levels = PriorityMappings {
+        error: Priority::Error,
+        warn: Priority::Warning,
+        info: Priority::Informational,
+        debug: Priority::Debug,
+        trace: Priority::Debug,
     };
-    Ok(())
+    let layer = tracing_journald::layer()?;
+    Ok(layer
+        .with_field_prefix(None)
+        .with_syslog_identifier("rhumb".to_owned())
+        .with_priority_mappings(levels))
+}
+
+/// Fields as text, without those that are for machines.
+struct ForPeople;
+
+impl<'writer> FormatFields<'writer> for ForPeople {
+    fn format_fields<R: RecordFields>(&self, writer: Writer<'writer>, fields: R) -> fmt::Result {
+        let mut visitor = People(DefaultVisitor::new(writer, true));
+        fields.record(&mut visitor);
+        visitor.0.finish()
+    }
+}
+
+struct People<'a>(DefaultVisitor<'a>);
+
+impl Visit for People<'_> {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        if !MACHINE_FIELDS.contains(&field.name()) {
+            self.0.record_debug(field, value);
+        }
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        if !MACHINE_FIELDS.contains(&field.name()) {
+            self.0.record_str(field, value);
+        }
+    }
+
+    fn record_error(&mut self, field: &Field, value: &(dyn std::error::Error + 'static)) {
+        self.0.record_error(field, value);
+    }
 }
 
 fn directives(global: &Global, talk: Talk, variable: Option<String>) -> String {
@@ -54,7 +133,59 @@ fn directives(global: &Global, talk: Talk, variable: Option<String>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{Arc, Mutex};
+
     use super::*;
+    use crate::engine::Reason;
+    use crate::object::{GroupKind, ObjectId, Revision};
+    use crate::report::{self, Happening, Tale, Told};
+
+    /// Collects what is written.
+    #[derive(Clone, Default)]
+    struct Page(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Page {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_line_is_for_people() {
+        #[track_caller]
+        fn check(tale: Tale, expected: &str) {
+            let page = Page::default();
+            let to = page.clone();
+            let lines = tracing_subscriber::fmt::layer().with_writer(move || to.clone());
+            let lines = lines.with_ansi(false).without_time().with_target(false).fmt_fields(ForPeople);
+            tracing::subscriber::with_default(Registry::default().with(lines), || report::log(&tale));
+            let written = page.0.lock().unwrap().clone();
+            assert_eq!(String::from_utf8(written).unwrap().trim(), expected);
+        }
+        let id = ObjectId::new(&GroupKind::new("apps", "Deployment"), Some("shop"), "web");
+        let tale = Tale {
+            id,
+            told: Told::Configured,
+            happening: Some(Happening::Configured),
+            source: Some("shop".into()),
+            revision: Some(Revision::new("1a2b")),
+        };
+        let object = "object=Deployment shop/web";
+        check(tale.clone(), &format!("INFO configured {object} source=shop revision=1a2b"));
+        let repaired = Tale { happening: Some(Happening::DriftRepaired), revision: None, ..tale.clone() };
+        check(repaired, &format!("INFO drift repaired {object} source=shop"));
+        let refused = Told::Refused(Reason::NotAdopted);
+        let words = refused.to_string();
+        check(
+            Tale { told: refused, source: None, revision: None, ..tale },
+            &format!("WARN {words} {object}"),
+        );
+    }
 
     #[test]
     fn flags_stand_before_the_environment() {

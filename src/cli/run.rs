@@ -17,8 +17,9 @@ use crate::announce::announce;
 use crate::cluster::Cluster;
 use crate::config::{Config, NotifyConfig, SourceConfig};
 use crate::daemon::{self, Inquiries, Reconciler, SourceSetup, Until};
-use crate::object::{Class, ObjectId};
-use crate::report::{self, Recorder, Service, Summary, Told, Topic};
+use crate::object::Class;
+use crate::queue;
+use crate::report::{self, Metrics, Notices, Recorder, Service, Summary, Tale, Topic};
 use crate::serve::{self, Door, Guard, Hooks, Place, Process};
 
 /// How long the end waits for what still runs.
@@ -101,24 +102,32 @@ async fn follow(
         .map_err(|error| CommandError::new(Class::Internal, format!("no thread can be started: {error}")))?;
     let (running, seen) = watch::channel(None);
     let recorder = Recorder::new(jiff::Timestamp::now());
-    answer(&config, &cluster, (seen.clone(), recorder.clone()), (service, stop));
+    let metrics = Metrics::new(cluster.measures().clone(), queue::Measures::default());
+    answer(&config, &cluster, (seen.clone(), recorder.clone(), metrics.clone()), (service, stop));
     let Some(state) = stop.run_until_cancelled(patient_state(&config, &cluster, service)).await else {
         return Ok(Exit::Done);
     };
     let _credentials = AbortOnDropHandle::new(tokio::spawn(cluster.follow_credentials(CREDENTIALS)));
     let events = daemon::write_events(cluster.clone(), config.namespace.clone(), recorder.clone());
     let _events = AbortOnDropHandle::new(tokio::spawn(events));
-    let (listener, mut told) = mpsc::unbounded_channel();
-    let log = tokio::spawn(async move {
-        while let Some((id, told)) = told.recv().await {
-            report::log(&id, &told);
-        }
-    });
+    let (listener, told) = mpsc::unbounded_channel();
+    let log = tokio::spawn(log(told, recorder.after(0)));
     let (recipients, announced) = watch::channel(Vec::new());
     let _announcing = AbortOnDropHandle::new(tokio::spawn(announce(announced, recorder.clone())));
     let (state, share) = (state?, Share::of(&config, &cluster, &seen));
-    let daemon =
-        Daemon { typed, cluster, state, signals, service, listener, running, recorder, recipients, share };
+    let daemon = Daemon {
+        typed,
+        cluster,
+        state,
+        signals,
+        service,
+        listener,
+        running,
+        recorder,
+        metrics,
+        recipients,
+        share,
+    };
     let ended = loop {
         match daemon.follow(&config).await {
             Ok(Next::Configuration(newer)) => config = *newer,
@@ -135,17 +144,39 @@ async fn follow(
     ended
 }
 
+/// Writes down what becomes of objects and what happens beside that, until nobody tells of objects any more.
+async fn log(mut told: mpsc::UnboundedReceiver<Tale>, notices: Notices) {
+    let mut coming = notices.coming;
+    notices.past.iter().for_each(|notice| report::log_notice(notice));
+    loop {
+        tokio::select! {
+            biased;
+            tale = told.recv() => match tale {
+                Some(tale) => report::log(&tale),
+                None => break,
+            },
+            notice = coming.recv() => match notice {
+                Ok(notice) => report::log_notice(&notice),
+                Err(missed) => tracing::debug!(%missed, "not all that happened is written down"),
+            },
+        }
+    }
+    while let Ok(notice) = coming.try_recv() {
+        report::log_notice(&notice);
+    }
+}
+
 /// Answers questions, wherever the configuration says so. What keeps a place from opening keeps nothing else from
 /// running.
 fn answer(
     config: &Config,
     cluster: &Cluster,
-    (running, recorder): (watch::Receiver<Option<Inquiries>>, Recorder),
+    (running, recorder, metrics): (watch::Receiver<Option<Inquiries>>, Recorder, Metrics),
     (service, stop): (&Service, &CancellationToken),
 ) {
     let spec = &config.serve;
-    let (pulses, calls) = (cluster.pulses().clone(), cluster.measures().clone());
-    let process = Process { running, pulses, calls, service: service.clone(), recorder };
+    let pulses = cluster.pulses().clone();
+    let process = Process { running, pulses, metrics, service: service.clone(), recorder };
     let hooks = Hooks::new(spec.hook_secret.clone());
     let guard = || Guard::new(&spec.hosts, spec.token.clone());
     let socket =
@@ -165,12 +196,14 @@ struct Daemon<'a> {
     state: PathBuf,
     signals: &'a Signals,
     service: &'a Service,
-    listener: mpsc::UnboundedSender<(ObjectId, Told)>,
+    listener: mpsc::UnboundedSender<Tale>,
     /// Who answers now.
     running: watch::Sender<Option<Inquiries>>,
     /// What happens, over all configurations.
     recorder: Recorder,
-    /// Who is told of it.
+    /// What is counted, over all configurations.
+    metrics: Metrics,
+    /// Who is told of what happens.
     recipients: watch::Sender<Vec<NotifyConfig>>,
     /// What of the configuration this process serves.
     share: Share,
@@ -197,6 +230,7 @@ impl Daemon<'_> {
         let stop = self.signals.stop().child_token();
         let reconciler = Reconciler::new(setup, Until::Stopped, self.listener.clone());
         let reconciler = reconciler.summed_up(summary).recorded(self.recorder.clone());
+        let reconciler = reconciler.counting(self.metrics.clone());
         self.recipients.send_if_modified(|known| {
             let changed = *known != config.notify;
             known.clone_from(&config.notify);

@@ -24,6 +24,9 @@ use crate::engine::{Live, Rv};
 use crate::object::{GroupKind, ObjectId};
 use crate::pulse::Pulse;
 
+/// What the sign of life of a watch begins with; its kind follows.
+pub const WATCH_OVER: &str = "the watch over ";
+
 /// After so many failed watches in a row the kind is listed again, whatever the failures were.
 const PATIENCE: u32 = 5;
 /// After so many streaming lists that never ended the kind is read in pages.
@@ -139,7 +142,7 @@ impl Cluster {
             stream_faults: 0,
             broken: 0,
             failing: false,
-            pulse: self.pulses().expect(&format!("the watch over {}", kind.gvk.group_kind()), SLACK),
+            pulse: self.pulses().expect(&format!("{WATCH_OVER}{}", kind.gvk.group_kind()), SLACK),
         };
         let (bug, sink) =
             (Error::new(On::Kind(follower.group_kind.clone()), Fault::Bug), follower.sink.clone());

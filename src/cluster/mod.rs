@@ -51,7 +51,7 @@ pub use data::{DataEvent, DataFollower, DataNews};
 pub use error::{Claim, Denial, Error, Fault, On, Retry, Wrong};
 pub use event::{LONGEST_MESSAGE, Occurrence, Severity};
 pub use fence::{Fence, Terms, Tick};
-pub use informer::{Informer, InformerEvent, News};
+pub use informer::{Informer, InformerEvent, News, WATCH_OVER};
 pub use intents::Spot;
 pub use kinds::{Kind, Kinds, Lookup, Scope};
 pub use leases::{LeaseRecord, Tenure};

@@ -47,7 +47,7 @@ use crate::engine::{Engine, Judgement, Live, Reason, Source, SourceId};
 use crate::object::{GroupKind, Hash, ObjectId};
 use crate::pulse::Pulse;
 use crate::queue::Queue;
-use crate::report::{Metrics, Told};
+use crate::report::{Happening, Metrics, Tale, Told};
 
 /// Events wait here while the loop is busy; a full channel slows the informers down, nothing is lost.
 const BACKLOG: usize = 1024;
@@ -118,7 +118,7 @@ pub struct Reconciler {
     resync: Duration,
     timers: Timers,
     pins: Pins,
-    listener: mpsc::UnboundedSender<(ObjectId, Told)>,
+    listener: mpsc::UnboundedSender<Tale>,
     until: Until,
     since: jiff::Timestamp,
     metrics: Metrics,
@@ -145,7 +145,7 @@ impl Timers {
 
 impl Reconciler {
     /// Puts the parts together. What becomes of objects is told to the listener as it happens.
-    pub fn new(setup: Setup, until: Until, listener: mpsc::UnboundedSender<(ObjectId, Told)>) -> Self {
+    pub fn new(setup: Setup, until: Until, listener: mpsc::UnboundedSender<Tale>) -> Self {
         let (sinks, channels) = Channels::open();
         let mut engine = claims::engine(setup.budget);
         let mut pending_feeds = Vec::new();
@@ -213,6 +213,12 @@ impl Reconciler {
             tasks: Tasks::default(),
             fatal: None,
         }
+    }
+
+    /// Goes on counting where another loop of this process has stopped.
+    #[must_use]
+    pub fn counting(self, metrics: Metrics) -> Self {
+        Self { queue: self.queue.counting(metrics.queue().clone()), metrics, ..self }
     }
 
     /// Runs the loop. A stop ends it when the writes that are on their way have been answered, or soon after.
@@ -423,7 +429,8 @@ impl Reconciler {
             Event::Read(source, reading, unknown) => self.was_read(source, reading, unknown),
             Event::Unreadable(source, why) => {
                 let name = self.engine.source(source).name.clone();
-                tracing::warn!(source = %name, "{why}");
+                let message_id = Happening::SourceIncomplete.message_id();
+                tracing::warn!(source = %name, message_id, "{why}");
                 let head = self.engine.source(source).head.clone();
                 self.engine.unreadable(source, why);
                 self.notice_read(source, head.as_ref());

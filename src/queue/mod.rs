@@ -73,6 +73,14 @@ impl<K> Default for Queue<K> {
     }
 }
 
+impl<K> Queue<K> {
+    /// One that goes on counting where others have stopped.
+    #[must_use]
+    pub fn counting(self, measures: Measures) -> Self {
+        Self { measures, ..self }
+    }
+}
+
 impl<K: Clone + Eq + Hash> Queue<K> {
     /// Adds a key, once, to be taken as soon as its turn comes.
     pub fn add(&mut self, key: K) {

@@ -52,6 +52,11 @@ struct OfPart {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfKind {
+    kind: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct InPhase {
     source: String,
     phase: String,
@@ -117,8 +122,15 @@ pub struct Metrics {
     queue: queue::Measures,
 }
 
+/// Of no calls yet.
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new(cluster::Measures::default(), queue::Measures::default())
+    }
+}
+
 impl Metrics {
-    /// Of these calls and this queue.
+    /// Of these calls and these queues.
     pub fn new(calls: cluster::Measures, queue: queue::Measures) -> Self {
         Self {
             writes: Family::default(),
@@ -128,6 +140,11 @@ impl Metrics {
             calls,
             queue,
         }
+    }
+
+    /// What is counted of the workqueues, one after the other.
+    pub fn queue(&self) -> &queue::Measures {
+        &self.queue
     }
 
     /// A rollout of a source has ended, so long after its beginning; none where an earlier process began it.
@@ -198,9 +215,25 @@ fn progress(registry: &mut Registry, signs: &[Sign], now: Instant) {
         parts.get_or_create(&part).set(now.saturating_duration_since(sign.last).as_secs_f64());
         late.get_or_create(&part).set(sign.is_late(now).into());
     }
+    watches(registry, signs, now);
     let since = "Seconds since each part that must make progress gave its last sign of life";
     registry.register("rhumb_last_progress_seconds", since, parts);
     registry.register("rhumb_progress_late", "Whether its next sign of life is overdue", late);
+}
+
+/// How long ago each watch last heard of its server; of several over one kind, as of pods, that with the oldest news.
+fn watches(registry: &mut Registry, signs: &[Sign], now: Instant) {
+    let watches = Family::<OfKind, Gauge<f64, AtomicU64>>::default();
+    for sign in signs {
+        let Some(kind) = sign.name.strip_prefix(cluster::WATCH_OVER) else { continue };
+        let gauge = watches.get_or_create(&OfKind { kind: kind.to_owned() });
+        gauge.set(gauge.get().max(now.saturating_duration_since(sign.last).as_secs_f64()));
+    }
+    registry.register(
+        "rhumb_watch_age_seconds",
+        "Seconds since each watch last heard of its server",
+        watches,
+    );
 }
 
 fn gauges(registry: &mut Registry, status: &Status) {

@@ -1,14 +1,16 @@
 //! What is told to the outside.
 //!
-//! Owns [`Told`], the past tense of every decision, and its log line; [`Notice`], what happened, with the [`Recorder`]
-//! from which all take it who are told as it happens; [`Phase`], where an object stands, in one word;
-//! [`Status`], where everything stands, and [`Stand`], the same of one source in a few lines; [`Metrics`]; what the service manager is told ([`Service`]), with one line of
-//! where everything stands ([`Summary`]); and the [`watchdog()`].
+//! Owns [`Told`], the past tense of every decision; the log lines of that, and of what happens beside it ([`log()`]);
+//! [`Notice`], what happened, with the [`Recorder`] from which all take it who are told as it happens; [`Phase`], where
+//! an object stands, in one word; [`Status`], where everything stands, and [`Stand`], the same of one source in a few
+//! lines; [`Metrics`]; what the service manager is told ([`Service`]), with one line of where everything stands
+//! ([`Summary`]); and the [`watchdog()`].
 //!
 //! **Invariant:** decides nothing.
 
 mod compared;
 mod conditions;
+mod log;
 mod metrics;
 mod notice;
 mod notify;
@@ -22,8 +24,9 @@ use std::fmt;
 
 pub use compared::{Compared, Differing};
 pub use conditions::{Standing, is_ready, source_conditions};
+pub use log::{MACHINE_FIELDS, Tale, log, log_notice};
 pub use metrics::{Ended, MEDIA_TYPE, Metrics, Process};
-pub use notice::{Draft, Happening, Notice, Notices, Recorder, Regarding};
+pub use notice::{Draft, HAPPENINGS, Happening, Notice, Notices, Recorder, Regarding};
 pub use phase::{PHASES, Phase};
 pub use stand::{STATUS, Stand};
 pub use status::{
@@ -32,7 +35,6 @@ pub use status::{
 };
 
 use crate::engine::Reason;
-use crate::object::ObjectId;
 
 pub use notify::{Notifier, Reload, Reloads, Service, Topic};
 pub use summary::{Following, Summary};
@@ -100,17 +102,5 @@ impl fmt::Display for Told {
             Self::Waiting(reason) => write!(f, "waiting: {reason}"),
             Self::Refused(reason) => write!(f, "refused: {reason}"),
         }
-    }
-}
-
-/// Writes the log line: what changes the cluster at info, what is held up at warn, the rest at debug.
-pub fn log(id: &ObjectId, told: &Told) {
-    match told {
-        Told::Waiting(Reason::Fight(..) | Reason::Confirm(_)) => tracing::warn!(object = %id, "{told}"),
-        // What rhumb itself does to the pods.
-        Told::Waiting(Reason::Step(_)) => tracing::info!(object = %id, "{told}"),
-        Told::Unchanged | Told::Unhealthy(_) | Told::Waiting(_) => tracing::debug!(object = %id, "{told}"),
-        Told::Refused(_) => tracing::warn!(object = %id, "{told}"),
-        _ => tracing::info!(object = %id, "{told}"),
     }
 }

@@ -59,6 +59,25 @@ pub enum Happening {
     Recreated,
 }
 
+/// All kinds of events.
+pub const HAPPENINGS: [Happening; 15] = [
+    Happening::RevisionRead,
+    Happening::RevisionSettled,
+    Happening::SourceIncomplete,
+    Happening::RolloutStarted,
+    Happening::RolloutSucceeded,
+    Happening::RolloutFailed,
+    Happening::RolledBack,
+    Happening::DriftRepaired,
+    Happening::PruneWaiting,
+    Happening::Conflict,
+    Happening::Refused,
+    Happening::Created,
+    Happening::Configured,
+    Happening::Pruned,
+    Happening::Recreated,
+];
+
 impl Happening {
     /// Whether a person should look at it.
     pub const fn is_warning(self) -> bool {

@@ -10,9 +10,8 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use super::{Door, Guard, Hooks, Process, router};
-use crate::cluster::Measures;
 use crate::pulse::Pulses;
-use crate::report::{Notifier, Recorder, Service};
+use crate::report::{Metrics, Notifier, Recorder, Service};
 
 fn document() -> Value {
     serde_json::from_str(include_str!("openapi.json")).unwrap()
@@ -22,7 +21,7 @@ fn process() -> Process {
     Process {
         running: watch::channel(None).1,
         pulses: Pulses::default(),
-        calls: Measures::default(),
+        metrics: Metrics::default(),
         service: Service::new(Notifier::default()),
         recorder: Recorder::new(jiff::Timestamp::UNIX_EPOCH),
     }

@@ -18,11 +18,9 @@ use super::events::{Stage, events};
 use super::guard::{Guard, guarded};
 use super::hook::{Hooks, hook};
 use super::page;
-use crate::cluster::Measures;
 use crate::daemon::{Fetch, Inquiries};
 use crate::object::{GroupKind, ObjectId};
 use crate::pulse::Pulses;
-use crate::queue;
 use crate::report::{
     self, Compared, Differing, Filter, MEDIA_TYPE, Metrics, ObjectStatus, Recorder, Service, Status, VERSION,
 };
@@ -113,8 +111,8 @@ pub struct Process {
     pub running: watch::Receiver<Option<Inquiries>>,
     /// Which parts make progress.
     pub pulses: Pulses,
-    /// What is counted about the calls, also before there is a loop.
-    pub calls: Measures,
+    /// What is counted, over all loops.
+    pub metrics: Metrics,
     /// What the service manager hears, which knows of new configurations.
     pub service: Service,
     /// What happens, over all configurations.
@@ -306,13 +304,11 @@ async fn counted(State(process): State<Process>) -> Response {
     let running = process.running.borrow().clone();
     let (signs, now, reloads) = (process.pulses.signs(), Instant::now(), process.service.reloads());
     let beside = report::Process { signs: &signs, now, reloads };
-    let text = match running {
-        Some(running) => {
-            let status = asked(running.status()).await.ok();
-            running.metrics().text(status.as_ref(), &beside)
-        }
-        None => Metrics::new(process.calls, queue::Measures::default()).text(None, &beside),
+    let status = match running {
+        Some(running) => asked(running.status()).await.ok(),
+        None => None,
     };
+    let text = process.metrics.text(status.as_ref(), &beside);
     ([(header::CONTENT_TYPE, MEDIA_TYPE)], text).into_response()
 }
 

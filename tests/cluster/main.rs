@@ -21,6 +21,7 @@ mod ignored;
 mod in_cluster;
 mod incomplete;
 mod jobs;
+mod journal;
 mod kills;
 mod kinds;
 mod lifecycle;

@@ -246,6 +246,7 @@ fn tell_metrics(served: &Served, name: &str, head: &str) {
         "rhumb_api_requests_total{verb=\"PATCH\",code=\"201\"} ",
         "workqueue_adds_total ",
         "rhumb_last_progress_seconds{part=\"the loop\"} ",
+        "rhumb_watch_age_seconds{kind=\"ConfigMap\"} ",
         "rhumb_progress_late{part=\"the loop\"} 0",
         "# EOF",
     ] {
@@ -328,6 +329,13 @@ fn a_new_configuration_is_answered_for_on_the_same_socket() {
     let repo = Repo::new(&[("env.yaml", yaml::config_map("env", "a", "one"))]);
     let served = configured(&site, &repo);
     served.await_ready();
+    let counted =
+        |line: &str| ask(&served.socket(), "GET", "/metrics").body.lines().any(|found| found == line);
+    let repaired = format!("rhumb_drift_repaired_total{{source=\"{}\"}} 1", site.name);
+    let change = json!({"data": {"a": "drift"}});
+    site.await_data("env", "a", "one");
+    site.api.merge(&site.at("ConfigMap", "env"), "somebody", &change);
+    until("it is repaired", || counted(&repaired));
     let file = repo.path().with_extension("rhumb.yaml");
     let before = std::fs::read_to_string(&file).unwrap();
     std::fs::write(&file, before.replace("maxWorkloads: 1", "maxWorkloads: 2")).unwrap();
@@ -336,8 +344,8 @@ fn a_new_configuration_is_answered_for_on_the_same_socket() {
         served.get("/v1/status").1["rollout"]["workloads"] == json!({"used": 0, "of": 2})
     });
     served.await_ready();
-    let counted =
-        |line: &str| ask(&served.socket(), "GET", "/metrics").body.lines().any(|found| found == line);
+    assert!(counted(&repaired), "the counters go on");
+    assert_eq!(served.get("/v1/status").1["sources"][0]["driftRepaired"], json!(1));
     assert!(counted("rhumb_config_reloads_total{outcome=\"taken\"} 1"));
     std::fs::write(&file, "kind: Nonsense\n").unwrap();
     served.daemon.signal("HUP");

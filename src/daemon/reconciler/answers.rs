@@ -12,7 +12,7 @@ use super::Reconciler;
 use super::views::Glance;
 use crate::engine::Engine;
 use crate::object::ObjectId;
-use crate::report::{self, Beside, Compared, Differing, Filter, Metrics, ObjectStatus, Status};
+use crate::report::{self, Beside, Compared, Differing, Filter, ObjectStatus, Status};
 
 /// So many objects are compared for one answer, and so many at a time for all.
 const COMPARED: usize = 50;
@@ -42,7 +42,6 @@ pub enum Fetch {
 #[derive(Clone, Debug)]
 pub struct Inquiries {
     questions: mpsc::Sender<Question>,
-    metrics: Metrics,
     /// Objects that may be compared at a time: what people look at keeps nothing else from the API server.
     comparing: Arc<Semaphore>,
 }
@@ -95,11 +94,6 @@ impl Inquiries {
         self.ask(|answer| Question::Fetch(source.to_owned(), answer)).await
     }
 
-    /// What the loop counts.
-    pub fn metrics(&self) -> &Metrics {
-        &self.metrics
-    }
-
     async fn ask<T>(&self, question: impl FnOnce(oneshot::Sender<T>) -> Question) -> Option<T> {
         let (answer, answered) = oneshot::channel();
         self.questions.send(question(answer)).await.ok()?;
@@ -111,7 +105,7 @@ impl Reconciler {
     /// A way to ask it while it runs.
     pub fn inquiries(&self) -> Inquiries {
         let comparing = Arc::new(Semaphore::new(COMPARING));
-        Inquiries { questions: self.channels.questions.clone(), metrics: self.metrics.clone(), comparing }
+        Inquiries { questions: self.channels.questions.clone(), comparing }
     }
 
     /// Whoever has gone away meanwhile gets no answer.

@@ -131,10 +131,10 @@ impl Reconciler {
     /// Whether all is healthy; tells of what is not, each time that its health changes.
     pub(super) fn is_healthy(&mut self) -> bool {
         let sick = self.unhealthy();
-        for (id, health) in sick.iter().filter(|(id, health)| self.sick.get(*id) != Some(*health)) {
-            let _ = self.listener.send((id.clone(), Told::Unhealthy(health.clone())));
+        let known = std::mem::replace(&mut self.sick, sick.clone());
+        for (id, health) in sick.into_iter().filter(|(id, health)| known.get(id) != Some(health)) {
+            self.tell(&id, Told::Unhealthy(health));
         }
-        self.sick = sick;
         self.sick.is_empty()
     }
 

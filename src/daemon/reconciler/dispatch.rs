@@ -206,12 +206,10 @@ impl Reconciler {
                     let told = (content, reason.to_string());
                     if self.refused.insert(id.clone(), told.clone()) != Some(told) {
                         let told = Told::Refused(reason.clone());
-                        self.notice_told(id, &told);
                         self.tell(id, told);
                     }
                 } else if !passing && !known_fight {
-                    self.notice_told(id, &Told::Waiting(reason.clone()));
-                    let _ = self.listener.send((id.clone(), Told::Waiting(reason.clone())));
+                    self.tell(id, Told::Waiting(reason.clone()));
                 }
                 self.open.insert(id.clone(), reason);
             }
@@ -227,15 +225,6 @@ impl Reconciler {
                 }
             }
         }
-    }
-
-    fn tell(&mut self, id: &ObjectId, told: Told) {
-        let again = told == Told::Created && self.told.get(id) == Some(&Told::Recreating);
-        let told = if again { Told::Recreated } else { told };
-        if self.until != Until::Stopped {
-            self.told.insert(id.clone(), told.clone());
-        }
-        let _ = self.listener.send((id.clone(), told));
     }
 
     pub(super) fn was_done(&mut self, id: &ObjectId, action: &Action, outcome: Outcome, told: Option<Told>) {
@@ -276,11 +265,10 @@ impl Reconciler {
         if let Some(told) = told {
             let told = if unchanged { Told::Unchanged } else { told };
             if repaired {
-                self.notice_repair(id);
+                self.tell_repair(id, told);
             } else {
-                self.notice_told(id, &told);
+                self.tell(id, told);
             }
-            self.tell(id, told);
         }
         self.queue.done(id);
     }

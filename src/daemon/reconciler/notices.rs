@@ -6,10 +6,12 @@ use std::time::Instant;
 use jiff::Timestamp;
 
 use super::super::feed::LastLook;
-use super::Reconciler;
+use super::{Reconciler, Until};
 use crate::engine::{Authored, Course, Judgement, Reason, SourceId, Turn, Writes};
 use crate::object::{Hash, ObjectId, Revision, duration_text};
-use crate::report::{Draft, Ended, Happening, Recorder, Regarding, SourceStatus, SourceTimes, Status, Told};
+use crate::report::{
+    Draft, Ended, Happening, Recorder, Regarding, SourceStatus, SourceTimes, Status, Tale, Told,
+};
 
 /// What was told, and to whom.
 #[derive(Debug, Default)]
@@ -115,48 +117,46 @@ impl Reconciler {
         took.map(|took| std::time::Duration::from_secs(took.as_secs()))
     }
 
-    /// Tells what was done with an object.
-    pub(super) fn notice_told(&mut self, id: &ObjectId, told: &Told) {
-        let happening = match told {
-            Told::Created => Happening::Created,
-            Told::Configured => Happening::Configured,
-            Told::Pruned => Happening::Pruned,
-            Told::Recreating => Happening::Recreated,
-            Told::Waiting(Reason::Fight(..)) | Told::Refused(Reason::Owned(_) | Reason::NotAdopted) => {
-                Happening::Conflict
-            }
-            // Its rollout has told it.
-            Told::Refused(Reason::Rejected(_)) => return,
-            Told::Refused(_) => Happening::Refused,
-            _ => return,
-        };
-        let message = match told {
-            Told::Waiting(reason) | Told::Refused(reason) => reason.to_string(),
-            done => done.to_string(),
-        };
-        self.notice_of(happening, id, message);
+    /// Tells what became of an object: all who are told of it as it happens, and who listens to this loop alone.
+    pub(super) fn tell(&mut self, id: &ObjectId, told: Told) {
+        let happening = happening_of(&told);
+        self.tell_as(id, told, happening);
     }
 
     /// Tells that somebody else's change was undone.
-    pub(super) fn notice_repair(&mut self, id: &ObjectId) {
-        self.notice_of(Happening::DriftRepaired, id, "somebody else had changed it".to_owned());
+    pub(super) fn tell_repair(&mut self, id: &ObjectId, told: Told) {
+        self.tell_as(id, told, Some(Happening::DriftRepaired));
     }
 
-    fn notice_of(&mut self, happening: Happening, id: &ObjectId, message: String) {
+    fn tell_as(&mut self, id: &ObjectId, told: Told, happening: Option<Happening>) {
+        let again = told == Told::Created && self.told.get(id) == Some(&Told::Recreating);
+        let told = if again { Told::Recreated } else { told };
+        if self.until != Until::Stopped && !matches!(told, Told::Waiting(_) | Told::Unhealthy(_)) {
+            self.told.insert(id.clone(), told.clone());
+        }
+        let (source, revision) = self.whence(happening, id);
+        if let (Some(happening), Some(source)) = (happening, source) {
+            self.chronicle.sources[source].worked |= is_work(happening);
+            self.notice(happening, source, Some(id), (message(happening, &told), revision.clone()));
+        }
+        let source = source.map(|source| self.engine.source(source).name.clone());
+        let _ = self.listener.send(Tale { id: id.clone(), told, happening, source, revision });
+    }
+
+    /// The source and the revision that what became of an object follows from.
+    fn whence(&self, happening: Option<Happening>, id: &ObjectId) -> (Option<SourceId>, Option<Revision>) {
         let entry = self.engine.entry(id);
         let wanting = entry.and_then(|entry| entry.wants.first()).map(|(source, _)| *source);
-        let holding = || self.engine.source_of(self.engine.live(id)?);
-        let Some(source) = wanting.or_else(holding) else { return };
-        self.chronicle.sources[source].worked |= is_work(happening);
-        let head = || self.engine.source(source).head.clone();
-        let brought = entry.and_then(|entry| entry.brought.clone());
+        let source = wanting.or_else(|| self.engine.source_of(self.engine.live(id)?));
+        let head = || self.engine.source(source?).head.clone();
+        let brought = || entry.and_then(|entry| entry.brought.clone());
         let revision = match happening {
-            Happening::Created | Happening::Configured | Happening::DriftRepaired | Happening::Recreated => {
-                brought.or_else(head)
-            }
+            Some(
+                Happening::Created | Happening::Configured | Happening::DriftRepaired | Happening::Recreated,
+            ) => brought().or_else(head),
             _ => head(),
         };
-        self.notice(happening, source, Some(id), (message, revision));
+        (source, revision)
     }
 
     /// Tells that a source was read, and whether whole.
@@ -259,6 +259,31 @@ impl Reconciler {
             subject,
         };
         recorder.record(Timestamp::now(), draft);
+    }
+}
+
+/// What kind of event it is that this became of an object; none where nobody else need be told.
+fn happening_of(told: &Told) -> Option<Happening> {
+    Some(match told {
+        Told::Created => Happening::Created,
+        Told::Configured => Happening::Configured,
+        Told::Pruned => Happening::Pruned,
+        Told::Recreating => Happening::Recreated,
+        Told::Waiting(Reason::Fight(..)) | Told::Refused(Reason::Owned(_) | Reason::NotAdopted) => {
+            Happening::Conflict
+        }
+        // Its rollout has told it.
+        Told::Refused(Reason::Rejected(_)) => return None,
+        Told::Refused(_) => Happening::Refused,
+        _ => return None,
+    })
+}
+
+fn message(happening: Happening, told: &Told) -> String {
+    match told {
+        _ if happening == Happening::DriftRepaired => "somebody else had changed it".to_owned(),
+        Told::Waiting(reason) | Told::Refused(reason) => reason.to_string(),
+        done => done.to_string(),
     }
 }
 

@@ -12,6 +12,7 @@ use super::super::setup::Files;
 use super::{BACKLOG, Reconciler, Until};
 use crate::engine::{Reading, SourceId, Writes};
 use crate::object::GroupKind;
+use crate::report::Happening;
 
 impl Reconciler {
     /// A source was read.
@@ -27,7 +28,9 @@ impl Reconciler {
             .map(|id| (id.group_kind(), id.namespace().map(str::to_owned)))
             .collect();
         if let Some(revision) = &reading.revision {
-            tracing::info!(source = %self.engine.source(source).name, %revision, files = reading.files.len(), "read");
+            let (name, files) = (&self.engine.source(source).name, reading.files.len());
+            let message_id = Happening::RevisionRead.message_id();
+            tracing::info!(source = %name, %revision, files, message_id, "read");
         }
         let known = &self.engine.source(source).refused;
         let refused = reading.refused.iter().filter(|found| !known.contains(found));

@@ -9,9 +9,8 @@ use tokio::sync::watch;
 use super::super::guard::Guard;
 use super::super::routes::{Door, router};
 use super::*;
-use crate::cluster::Measures;
 use crate::pulse::Pulses;
-use crate::report::{Notifier, Recorder, Service};
+use crate::report::{Metrics, Notifier, Recorder, Service};
 
 const SECRET: &str = "It's a Secret to Everybody";
 /// The example of GitHub's documentation: this secret and this body have this signature.
@@ -27,7 +26,7 @@ fn served(secrets: &[(&str, &str)]) -> (TempDir, Router) {
     let process = Process {
         running: watch::channel(None).1,
         pulses: Pulses::default(),
-        calls: Measures::default(),
+        metrics: Metrics::default(),
         service: Service::new(Notifier::default()),
         recorder: Recorder::new(jiff::Timestamp::UNIX_EPOCH),
     };

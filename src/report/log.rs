@@ -1,0 +1,178 @@
+//! Log lines: one for each change of state.
+//!
+//! What a person reads is the message, the object, the source and the revision. Machines get the parts of the object's
+//! name, the action, and for each kind of event a number of its own beside that: the journal as fields, JSON as keys.
+
+use std::sync::Arc;
+
+use tracing::{Level, debug, info, warn};
+
+use super::{Happening, Named, Notice, Told};
+use crate::engine::Reason;
+use crate::object::{ObjectId, Revision};
+
+/// What became of an object, and where that comes from.
+#[derive(Clone, Debug)]
+pub struct Tale {
+    /// The object.
+    pub id: ObjectId,
+    /// What became of it.
+    pub told: Told,
+    /// What kind of event it is; none where it is none.
+    pub happening: Option<Happening>,
+    /// The source that wants it, or wanted it.
+    pub source: Option<Arc<str>>,
+    /// The revision that it follows from.
+    pub revision: Option<Revision>,
+}
+
+/// Fields that the line of text leaves out: they say in parts what stands in it anyway, or are for machines alone.
+pub const MACHINE_FIELDS: [&str; 8] = [
+    "action",
+    "author",
+    "subject",
+    "message_id",
+    "object.group",
+    "object.kind",
+    "object.namespace",
+    "object.name",
+];
+
+/// Writes a line at a level that is known only now.
+macro_rules! line {
+    ($level:expr, $($rest:tt)+) => {
+        match $level {
+            Level::WARN => warn!($($rest)+),
+            Level::INFO => info!($($rest)+),
+            _ => debug!($($rest)+),
+        }
+    };
+}
+
+/// Writes the line of what became of an object: what changes the cluster at info, what is held up at warn, the rest at
+/// debug.
+pub fn log(tale: &Tale) {
+    let Tale { id, told, happening, source, revision } = tale;
+    let level = match told {
+        Told::Waiting(Reason::Fight(..) | Reason::Confirm(_)) | Told::Refused(_) => Level::WARN,
+        // What rhumb itself does to the pods.
+        Told::Waiting(Reason::Step(_)) => Level::INFO,
+        Told::Unchanged | Told::Unhealthy(_) | Told::Waiting(_) => Level::DEBUG,
+        _ => Level::INFO,
+    };
+    let repaired = *happening == Some(Happening::DriftRepaired);
+    let words = if repaired { "drift repaired".to_owned() } else { told.to_string() };
+    let group = Some(id.group()).filter(|group| !group.is_empty());
+    line!(
+        level,
+        object = %id,
+        source = source.as_ref().map(display),
+        revision = revision.as_ref().map(display),
+        action = if repaired { "repair" } else { told.action() },
+        message_id = happening.map(Happening::message_id),
+        object.group = group,
+        object.kind = id.kind(),
+        object.namespace = id.namespace(),
+        object.name = id.name(),
+        "{words}"
+    );
+}
+
+/// Writes the line of what happened beside what became of single objects, each of which has a line of its own.
+pub fn log_notice(notice: &Notice) {
+    let words = match notice.reason {
+        Happening::RolloutStarted => "rollout started",
+        Happening::RolloutSucceeded => "rollout succeeded",
+        Happening::RolloutFailed => "rollout failed",
+        Happening::RolledBack => "rolled back",
+        Happening::PruneWaiting => "prune waiting",
+        Happening::RevisionSettled => "settled",
+        // What is read, and what is not, has its line where that is found.
+        Happening::RevisionRead
+        | Happening::SourceIncomplete
+        | Happening::DriftRepaired
+        | Happening::Conflict
+        | Happening::Refused
+        | Happening::Created
+        | Happening::Configured
+        | Happening::Pruned
+        | Happening::Recreated => return,
+    };
+    let level = if notice.reason.is_warning() { Level::WARN } else { Level::INFO };
+    let part = |of: fn(&Named) -> Option<&str>| notice.object.as_ref().and_then(of);
+    line!(
+        level,
+        object = notice.object.as_ref().map(display),
+        source = %notice.source,
+        revision = notice.revision.as_ref().map(display),
+        action = "tell",
+        author = notice.author,
+        subject = notice.subject,
+        message_id = notice.reason.message_id(),
+        object.group = part(|object| Some(&*object.group).filter(|group| !group.is_empty())),
+        object.kind = part(|object| Some(&object.kind)),
+        object.namespace = part(|object| object.namespace.as_deref()),
+        object.name = part(|object| Some(&object.name)),
+        "{words}: {}",
+        notice.message
+    );
+}
+
+impl Told {
+    /// In a word, for machines.
+    pub const fn action(&self) -> &'static str {
+        match self {
+            Self::Created => "create",
+            Self::Configured => "configure",
+            Self::Unchanged => "none",
+            Self::Pruned => "prune",
+            Self::Recreating => "delete",
+            Self::Recreated => "recreate",
+            Self::Unhealthy(_) | Self::Waiting(_) => "wait",
+            Self::Refused(_) => "refuse",
+        }
+    }
+}
+
+impl Happening {
+    /// The number of this kind of event in the journal (`MESSAGE_ID`, systemd.journal-fields(7)). One that was given away
+    /// stays what it is for ever.
+    pub const fn message_id(self) -> &'static str {
+        match self {
+            Self::RevisionRead => "8b10c66cb2ad40da87258f8a8c2d5cf8",
+            Self::RevisionSettled => "aaf8cfd3c9c643cda4b3d554835f5f3e",
+            Self::SourceIncomplete => "8dfa4c5292924b949889b635761329e1",
+            Self::RolloutStarted => "7901a209f33d47898aff00f19f20d794",
+            Self::RolloutSucceeded => "b11df7a795364c918f19aa83d211f6a4",
+            Self::RolloutFailed => "0a71221f7e92415383760b821d3db64f",
+            Self::RolledBack => "e3f9b23d5223453684a2eab1bffc9d26",
+            Self::DriftRepaired => "ef1e11c4a4354e04a88142b05b4cc992",
+            Self::PruneWaiting => "475da0f5d0a6455b842fc4e731854643",
+            Self::Conflict => "5a64248add164359b3fdfc9b452dfbfb",
+            Self::Refused => "49be59c30f2f489aaa338ddbacd5c23c",
+            Self::Created => "7476e089eaee48099bdc61f6b38e1f4c",
+            Self::Configured => "14c1a083ccc046538fce6be2c1c69ba7",
+            Self::Pruned => "c79e982f369c41b89b4f3c30df2b3a3f",
+            Self::Recreated => "c192254558ec4e44a495b68515d122a6",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use crate::report::HAPPENINGS;
+
+    #[test]
+    fn each_kind_of_event_has_a_number_of_its_own_that_the_readme_names() {
+        let readme = include_str!("../../README.md");
+        let numbers: BTreeSet<&str> = HAPPENINGS.iter().map(|happening| happening.message_id()).collect();
+        assert_eq!(numbers.len(), HAPPENINGS.len());
+        for happening in HAPPENINGS {
+            let (row, number) = (format!("| `{happening}` | `"), happening.message_id());
+            assert!(number.len() == 32 && number.bytes().all(|byte| byte.is_ascii_hexdigit()), "{number}");
+            assert!(readme.contains(&format!("{row}{number}` |")), "{row}{number}");
+        }
+    }
+}
