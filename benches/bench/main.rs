@@ -14,7 +14,9 @@
 //! | s5 | a resync that finds nothing to do |
 //! | s6 | a dry run with one object in a hundred changed, beside kubectl's |
 //! | s7 | a commit that restarts every workload, beside what the budget allows, and beside a loop of kubectl |
+//! | s8 | answers of a daemon that follows many objects, none of them healthy |
 
+mod answers;
 mod api;
 mod corpus;
 mod diff;
@@ -59,6 +61,7 @@ fn main() -> ExitCode {
     attempt("S2, S3", &[Scenario::Commit, Scenario::Drift], latency::measure);
     attempt("S4, S5", &[Scenario::Idle, Scenario::Resync], idle::measure);
     attempt("S7", &[Scenario::Rollouts], rollouts::measure);
+    attempt("S8", &[Scenario::Answers], answers::measure);
     table.print(&machine());
     ExitCode::SUCCESS
 }

@@ -24,10 +24,12 @@ pub(crate) enum Scenario {
     Diff,
     /// A change of every workload.
     Rollouts,
+    /// Answers about many objects.
+    Answers,
 }
 
 impl Scenario {
-    const ALL: [(&'static str, Self); 8] = [
+    const ALL: [(&'static str, Self); 9] = [
         ("floor", Self::Floor),
         ("s1", Self::FirstApply),
         ("s2", Self::Commit),
@@ -36,6 +38,7 @@ impl Scenario {
         ("s5", Self::Resync),
         ("s6", Self::Diff),
         ("s7", Self::Rollouts),
+        ("s8", Self::Answers),
     ];
 }
 
@@ -59,7 +62,7 @@ pub(crate) struct Options {
 }
 
 /// The words of the command line.
-pub(crate) const USAGE: &str = "usage: cargo bench -- [floor] [s1] … [s7] [--few 1000] [--many 10000] \
+pub(crate) const USAGE: &str = "usage: cargo bench -- [floor] [s1] … [s8] [--few 1000] [--many 10000] \
                                 [--samples 100] [--rounds 3] [--rollouts 100] [--idle 60]";
 
 impl Options {
