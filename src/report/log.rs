@@ -54,7 +54,7 @@ macro_rules! line {
 pub fn log(tale: &Tale) {
     let Tale { id, told, happening, source, revision } = tale;
     let level = match told {
-        Told::Waiting(Reason::Fight(..) | Reason::Confirm(_)) | Told::Refused(_) => Level::WARN,
+        Told::Waiting(Reason::Fight(..)) | Told::Refused(_) => Level::WARN,
         // What rhumb itself does to the pods.
         Told::Waiting(Reason::Step(_)) => Level::INFO,
         Told::Unchanged | Told::Unhealthy(_) | Told::Waiting(_) => Level::DEBUG,

@@ -28,7 +28,7 @@ pub use log::{MACHINE_FIELDS, Tale, log, log_notice};
 pub use metrics::{Ended, MEDIA_TYPE, Metrics, Process};
 pub use notice::{Draft, HAPPENINGS, Happening, Notice, Notices, Recorder, Regarding};
 pub use phase::{PHASES, Phase};
-pub use stand::{STATUS, Stand};
+pub use stand::{NAMED, STATUS, Stand};
 pub use status::{
     Beside, CommitStatus, Filter, Named, ObjectStatus, ProcessStatus, QueueStatus, RollStatus, RolloutStatus,
     Share, SourceStatus, SourceTimes, Status, VERSION, object_of, objects, status, unwell,

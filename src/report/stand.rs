@@ -7,7 +7,7 @@ use super::{ObjectStatus, Phase, SourceStatus};
 use crate::object::Revision;
 
 /// So many objects are named.
-const NAMED: usize = 20;
+pub const NAMED: usize = 20;
 
 /// So many bytes of a reason are shown.
 const LONGEST: usize = 300;
@@ -28,7 +28,7 @@ pub struct Stand {
 }
 
 impl Stand {
-    /// Of a source, and of those of its objects that are not well, in their order.
+    /// Of a source, and of the first of its objects that are not well, in their order.
     pub fn of(source: &SourceStatus, unwell: &[ObjectStatus]) -> Self {
         let mut line = match &source.revision {
             Some(revision) => Revision::new(revision).short().to_owned(),
@@ -54,7 +54,8 @@ impl Stand {
             let colon = if reason.is_empty() { "" } else { ": " };
             let _ = writeln!(open, "{} {}{colon}{reason}", told.phase, told.object);
         }
-        let more = unwell.len().saturating_sub(NAMED);
+        let all = source.objects.iter().filter(|(phase, _)| !phase.is_well());
+        let more = all.map(|(_, count)| count).sum::<usize>().saturating_sub(unwell.len().min(NAMED));
         if more > 0 {
             let _ = writeln!(open, "and {more} more");
         }
@@ -163,7 +164,7 @@ mod tests {
     #[test]
     fn so_many_are_named() {
         let many: Vec<ObjectStatus> = (0..NAMED + 5).map(|_| object("a", &"é".repeat(LONGEST))).collect();
-        let stand = Stand::of(&source(&[]), &many);
+        let stand = Stand::of(&source(&[(Phase::Settled, 9), (Phase::Refused, NAMED + 5)]), &many);
         assert_eq!(stand.open.lines().count(), NAMED + 1);
         assert!(stand.open.ends_with("and 5 more\n") && stand.open.len() < NAMED * (LONGEST + 40));
     }

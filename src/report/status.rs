@@ -405,7 +405,8 @@ impl Filter {
 /// The objects that a filter lets through, in their order.
 pub fn objects(engine: &Engine, beside: &Beside<'_>, filter: &Filter) -> Vec<ObjectStatus> {
     let chosen = engine.entries().filter(|(id, _)| filter.is_of_kind(id));
-    let told = chosen.filter_map(|(id, entry)| Some((id, object(engine, beside, id, entry)?)));
+    let queued = queued(engine);
+    let told = chosen.filter_map(|(id, entry)| Some((id, object(engine, beside, &queued, (id, entry))?)));
     let of_source = |told: &ObjectStatus| filter.source.as_ref().is_none_or(|source| *source == told.source);
     let of_phase = |told: &ObjectStatus| filter.phase.is_none_or(|phase| phase == told.phase);
     let mut told: Vec<(&ObjectId, ObjectStatus)> =
@@ -414,8 +415,8 @@ pub fn objects(engine: &Engine, beside: &Beside<'_>, filter: &Filter) -> Vec<Obj
     told.into_iter().map(|(_, told)| told).collect()
 }
 
-/// The objects of a source that are not as wanted and healthy, in their order.
-pub fn unwell(engine: &Engine, beside: &Beside<'_>, source: SourceId) -> Vec<ObjectStatus> {
+/// The first so many objects of a source that are not as wanted and healthy, in their order.
+pub fn unwell(engine: &Engine, beside: &Beside<'_>, source: SourceId, most: usize) -> Vec<ObjectStatus> {
     let is_unwell = |id: &ObjectId, entry: &Entry| {
         source_of(engine, id, entry) == Some(source)
             && !Phase::of(engine, id, entry, beside.open.get(id)).is_well()
@@ -423,15 +424,27 @@ pub fn unwell(engine: &Engine, beside: &Beside<'_>, source: SourceId) -> Vec<Obj
     let mut unwell: Vec<(&ObjectId, &Entry)> =
         engine.entries().filter(|(id, entry)| is_unwell(id, entry)).collect();
     unwell.sort_by_key(|(id, _)| *id);
-    unwell.into_iter().filter_map(|(id, entry)| object(engine, beside, id, entry)).collect()
+    let queued = queued(engine);
+    unwell.into_iter().take(most).filter_map(|found| object(engine, beside, &queued, found)).collect()
 }
 
 /// One object; none where no source of this process knows it.
 pub fn object_of(engine: &Engine, beside: &Beside<'_>, id: &ObjectId) -> Option<ObjectStatus> {
-    object(engine, beside, id, engine.entry(id)?)
+    object(engine, beside, &queued(engine), (id, engine.entry(id)?))
 }
 
-fn object(engine: &Engine, beside: &Beside<'_>, id: &ObjectId, entry: &Entry) -> Option<ObjectStatus> {
+/// What each object in the rollout queue waits for now: it changes without a new decision about the object.
+fn queued(engine: &Engine) -> BTreeMap<ObjectId, String> {
+    let waits = engine.queue().into_iter().filter(|queued| queued.place.is_some());
+    waits.map(|queued| (queued.id, queued.reason.to_string())).collect()
+}
+
+fn object(
+    engine: &Engine,
+    beside: &Beside<'_>,
+    queued: &BTreeMap<ObjectId, String>,
+    (id, entry): (&ObjectId, &Entry),
+) -> Option<ObjectStatus> {
     let open = beside.open.get(id);
     let phase = Phase::of(engine, id, entry, open);
     let unhealthy = || {
@@ -441,11 +454,12 @@ fn object(engine: &Engine, beside: &Beside<'_>, id: &ObjectId, entry: &Entry) ->
             message => message.to_owned(),
         })
     };
+    let reason = || queued.get(id).cloned().or_else(|| open.map(ToString::to_string));
     Some(ObjectStatus {
         object: Named::of(id),
         source: engine.source(source_of(engine, id, entry)?).name.to_string(),
         phase,
-        reason: open.map(ToString::to_string).or_else(unhealthy),
+        reason: reason().or_else(unhealthy),
         revision: entry.brought.as_ref().map(ToString::to_string),
         origin: entry.wants.first().map(|(_, want)| want.origin().to_string()),
         wave: match entry.wants.first() {

@@ -7,7 +7,7 @@ use tokio::sync::watch;
 
 use super::{Reconciler, Until};
 use crate::engine::{Engine, SourceId};
-use crate::report::{self, Beside, Stand, Summary};
+use crate::report::{self, Beside, NAMED, Stand, Summary};
 
 /// It is made anew at most this often.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -62,7 +62,7 @@ impl Reconciler {
         }
         self.telling.written = Some(now);
         let stands = status.sources.iter().enumerate().map(|(source, told)| {
-            let unwell = |engine: &Engine, beside: &Beside<'_>| report::unwell(engine, beside, source);
+            let unwell = |engine: &Engine, beside: &Beside<'_>| report::unwell(engine, beside, source, NAMED);
             let unwell = if told.healthy { Vec::new() } else { self.with_beside(now, unwell) };
             Stand::of(told, &unwell)
         });

@@ -5,7 +5,7 @@
 const MOVING = 2000;   // Milliseconds between two questions while something moves,
 const RESTING = 15000; // and while nothing does.
 const SHOWN = 60;      // So many objects of a phase are listed on the overview,
-const NEWS = 40;       // and so many notices.
+const NEWS = 20;       // and so many notices.
 
 // Each phase: how it looks, and what it means.
 const PHASES = {
