@@ -106,8 +106,6 @@ async fn follow(
         return Ok(Exit::Done);
     };
     let _credentials = AbortOnDropHandle::new(tokio::spawn(cluster.follow_credentials(CREDENTIALS)));
-    let events = daemon::write_events(cluster.clone(), config.namespace.clone(), recorder.clone());
-    let _events = AbortOnDropHandle::new(tokio::spawn(events));
     let (listener, mut told) = mpsc::unbounded_channel();
     let log = tokio::spawn(async move {
         while let Some((id, told)) = told.recv().await {
@@ -117,6 +115,9 @@ async fn follow(
     let (recipients, announced) = watch::channel(Vec::new());
     let _announcing = AbortOnDropHandle::new(tokio::spawn(announce(announced, recorder.clone())));
     let (state, share) = (state?, Share::of(&config, &cluster, &seen));
+    let namespace = config.namespace.clone();
+    let events = daemon::write_events(cluster.clone(), share.terms(), namespace, recorder.clone());
+    let _events = AbortOnDropHandle::new(tokio::spawn(events));
     let daemon =
         Daemon { typed, cluster, state, signals, service, listener, running, recorder, recipients, share };
     let ended = loop {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use super::CommandError;
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, Terms};
 use crate::config::{Config, CustomSource, CustomSources, Mode, UseLeases};
 use crate::daemon::{Customs, Duties, Duty, Inquiries, Leases, SourceNames};
 use crate::object::Class;
@@ -61,6 +61,11 @@ impl Share {
         let allowed = config.custom_sources;
         let follow = || Customs::follow(cluster.clone(), &config.namespace, allowed, running.clone());
         Self { leases: (shared && !observes).then(keep), customs: follows.then(follow) }
+    }
+
+    /// The terms in which each source may be written; none where nobody shares them.
+    pub(super) fn terms(&self) -> Option<Terms> {
+        self.leases.as_ref().map(Leases::terms)
     }
 
     /// What is to be served now.

@@ -102,6 +102,11 @@ impl Leases {
         self.runs.send_replace(sources);
     }
 
+    /// The terms of all sources, as they are at any moment.
+    pub fn terms(&self) -> Terms {
+        self.terms.clone()
+    }
+
     /// The fence around all writes of a loop that serves these sources.
     pub fn fence(&self, sources: &Names) -> Fence {
         self.terms.fence(sources.iter().cloned())
