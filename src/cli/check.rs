@@ -13,7 +13,7 @@ use super::rbac::{self, Bound};
 use super::rights::Rights;
 use super::{CommandError, Exit, Terminal, session, settings};
 use crate::cluster::{Access, Cluster, Kinds, Lookup};
-use crate::config::{Config, UseLeases};
+use crate::config::{Config, CustomSources, UseLeases};
 use crate::manifest::{self, Scopes};
 use crate::object::GroupKind;
 use crate::render::{Palette, Style};
@@ -238,6 +238,9 @@ async fn rights(config: &Config, cluster: &Cluster, kinds: &Kinds, report: &mut 
     };
     if shared {
         rights.add_leases(&config.namespace);
+    }
+    if config.custom_sources != CustomSources::None {
+        rights.add_customs(&config.namespace);
     }
     let mut scopes = Scopes::builtin();
     for (kind, scope) in kinds.scopes() {
