@@ -17,6 +17,7 @@ use crate::announce::announce;
 use crate::cluster::Cluster;
 use crate::config::{Config, NotifyConfig, SourceConfig};
 use crate::daemon::{self, Inquiries, Reconciler, SourceSetup, Until};
+use crate::engine::Life;
 use crate::object::{Class, ObjectId};
 use crate::report::{self, Recorder, Service, Summary, Told, Topic};
 use crate::serve::{self, Door, Guard, Hooks, Place, Process};
@@ -190,7 +191,7 @@ enum Next {
 impl Daemon<'_> {
     /// Follows one configuration to the end, or to what comes next.
     async fn follow(&self, config: &Config) -> Result<Next, CommandError> {
-        let served = self.share.take(config, &self.cluster);
+        let served = self.share.take(config, &self.cluster).await;
         let sources = self.opened(&served).map_err(|error| self.typed.judged(error))?;
         let setup = session::daemon(&served.config, served.cluster.clone(), sources);
         let (summary, summaries) = watch::channel(Summary::default());
@@ -236,7 +237,10 @@ impl Daemon<'_> {
             if !served.is_custom(&source.name) {
                 return Some(self.open(source));
             }
-            let opened = session::awaited(source, &self.state);
+            let opened = match source.life {
+                Life::Lives => session::awaited(source, &self.state),
+                Life::Ends => session::ending(source, &self.state),
+            };
             opened.inspect_err(|error| self.share.unusable(&source.name, error)).ok().map(Ok)
         });
         opened.collect()

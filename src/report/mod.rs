@@ -21,7 +21,7 @@ mod watchdog;
 use std::fmt;
 
 pub use compared::{Compared, Differing};
-pub use conditions::{Standing, is_ready, source_conditions};
+pub use conditions::{Left, Standing, is_ready, source_conditions};
 pub use metrics::{Ended, MEDIA_TYPE, Metrics, Process};
 pub use notice::{Draft, Happening, Notice, Notices, Recorder, Regarding};
 pub use phase::{PHASES, Phase};
