@@ -10,7 +10,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::args::{Global, RunArgs};
 use super::reload::{Reloaded, reload};
-use super::share::{Served, Share};
+use super::share::{Served, Share, is_shared};
 use super::signals::{Hangup, Signals};
 use super::{CommandError, Exit, Terminal, session, settings};
 use crate::announce::announce;
@@ -20,7 +20,7 @@ use crate::daemon::{self, Inquiries, Reconciler, SourceSetup, Until};
 use crate::engine::Life;
 use crate::object::{Class, ObjectId};
 use crate::report::{self, Recorder, Service, Summary, Told, Topic};
-use crate::serve::{self, Door, Guard, Hooks, Place, Process};
+use crate::serve::{self, Door, Guard, Hooks, Others, Place, Process};
 
 /// How long the end waits for what still runs.
 const SHUTDOWN: Duration = Duration::from_secs(1);
@@ -148,7 +148,8 @@ fn answer(
     let spec = &config.serve;
     let (pulses, calls) = (cluster.pulses().clone(), cluster.measures().clone());
     let process = Process { running, pulses, calls, service: service.clone(), recorder };
-    let hooks = Hooks::new(spec.hook_secret.clone());
+    let others = if is_shared(config, cluster) { Others::Replicas } else { Others::Nobody };
+    let hooks = Hooks::new(spec.hook_secret.clone(), others);
     let guard = || Guard::new(&spec.hosts, spec.token.clone());
     let socket =
         spec.socket.clone().map(|path| (Place::Socket(path), Door::Guarded(Guard::of_socket(&spec.hosts))));

@@ -39,6 +39,15 @@ pub(super) struct Served {
     doubtful: SourceNames,
 }
 
+/// Whether replicas share the sources.
+pub(super) fn is_shared(config: &Config, cluster: &Cluster) -> bool {
+    match config.leases {
+        UseLeases::Always => true,
+        UseLeases::Never => false,
+        UseLeases::Auto => cluster.is_of_a_pod(),
+    }
+}
+
 /// All sources that any replica should serve, and those that cannot be followed.
 fn all_names(config: &Config, customs: &[CustomSource]) -> SourceNames {
     let of_file = config.sources.iter().map(|source| source.name.as_str());
@@ -60,11 +69,7 @@ impl Share {
         cluster: &Cluster,
         running: &watch::Receiver<Option<Inquiries>>,
     ) -> Self {
-        let shared = match config.leases {
-            UseLeases::Always => true,
-            UseLeases::Never => false,
-            UseLeases::Auto => cluster.is_of_a_pod(),
-        };
+        let shared = is_shared(config, cluster);
         let follows = config.custom_sources != CustomSources::None;
         // Whoever only observes writes nothing, and no Lease either.
         let observes = !follows && config.sources.iter().all(|source| source.mode == Mode::Observe);
