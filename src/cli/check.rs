@@ -11,9 +11,9 @@ use serde_json::json;
 use super::args::{CheckArgs, CheckOutput, Global};
 use super::rbac::{self, Bound};
 use super::rights::Rights;
-use super::{CommandError, Exit, Terminal, session, settings};
+use super::{CommandError, Exit, Terminal, session, settings, share};
 use crate::cluster::{Access, Cluster, Kinds, Lookup};
-use crate::config::{Config, UseLeases};
+use crate::config::{Config, CustomSources};
 use crate::manifest::{self, Scopes};
 use crate::object::GroupKind;
 use crate::render::{Palette, Style};
@@ -231,13 +231,11 @@ fn writable(folder: &Path, report: &mut Report) {
 
 async fn rights(config: &Config, cluster: &Cluster, kinds: &Kinds, report: &mut Report) -> Option<Rights> {
     let mut rights = Rights::of_rhumb(&config.namespace);
-    let shared = match config.leases {
-        UseLeases::Always => true,
-        UseLeases::Never => false,
-        UseLeases::Auto => cluster.is_of_a_pod(),
-    };
-    if shared {
+    if share::is_shared(config, cluster) {
         rights.add_leases(&config.namespace);
+    }
+    if config.custom_sources != CustomSources::None {
+        rights.add_customs(&config.namespace);
     }
     let mut scopes = Scopes::builtin();
     for (kind, scope) in kinds.scopes() {

@@ -9,7 +9,7 @@ use super::args::{Global, RbacArgs};
 use super::rights::{Place, Rights, Subject};
 use super::{CommandError, Exit, Terminal, session, settings};
 use crate::change::yaml;
-use crate::config::{Config, Location, SourceConfig, UseLeases};
+use crate::config::{Config, CustomSources, Location, SourceConfig, UseLeases};
 use crate::daemon::{Files, Held, held};
 use crate::manifest::Scopes;
 use crate::object::Class;
@@ -70,6 +70,9 @@ pub(super) fn carry_out(args: &RbacArgs, global: &Global, terminal: &Terminal) -
         };
         if shared {
             rights.add_leases(&config.namespace);
+        }
+        if config.custom_sources != CustomSources::None {
+            rights.add_customs(&config.namespace);
         }
         for (source, held) in read(&config, Scopes::builtin()).await? {
             if !held.complete {

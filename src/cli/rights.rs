@@ -81,6 +81,16 @@ impl Rights {
         self.add(here, objects("coordination.k8s.io", "leases"), &["list", "create", "patch", "delete"], why);
     }
 
+    /// Adds what is needed to follow the sources that stand in the cluster, whatever they hold.
+    pub(super) fn add_customs(&mut self, system: &str) {
+        let here = || Place::Namespace(system.to_owned());
+        let why = "sources that stand in the cluster";
+        self.add(here(), objects("rhumb.dev", "sources"), &["list"], why);
+        self.add(here(), objects("rhumb.dev", "sources/status"), &["patch"], "they are told how they stand");
+        let finalizer = "one with `deletionPolicy: Delete` has a finalizer";
+        self.add(here(), objects("rhumb.dev", "sources"), &["patch"], finalizer);
+    }
+
     /// Adds what a source needs.
     pub(super) fn add_source(&mut self, system: &str, held: &[Object], plural: Plural<'_>) {
         let own = own_plurals(held);

@@ -10,17 +10,18 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::args::{Global, RunArgs};
 use super::reload::{Reloaded, reload};
-use super::share::{Served, Share};
+use super::share::{Served, Share, is_shared};
 use super::signals::{Hangup, Signals};
 use super::{CommandError, Exit, Terminal, session, settings};
 use crate::announce::announce;
 use crate::cluster::Cluster;
 use crate::config::{Config, NotifyConfig, SourceConfig};
 use crate::daemon::{self, Inquiries, Reconciler, SourceSetup, Until};
+use crate::engine::Life;
 use crate::object::Class;
 use crate::queue;
 use crate::report::{self, Metrics, Notices, Recorder, Service, Summary, Tale, Topic};
-use crate::serve::{self, Door, Guard, Hooks, Place, Process};
+use crate::serve::{self, Door, Guard, Hooks, Others, Place, Process};
 
 /// How long the end waits for what still runs.
 const SHUTDOWN: Duration = Duration::from_secs(1);
@@ -108,13 +109,14 @@ async fn follow(
         return Ok(Exit::Done);
     };
     let _credentials = AbortOnDropHandle::new(tokio::spawn(cluster.follow_credentials(CREDENTIALS)));
-    let events = daemon::write_events(cluster.clone(), config.namespace.clone(), recorder.clone());
-    let _events = AbortOnDropHandle::new(tokio::spawn(events));
     let (listener, told) = mpsc::unbounded_channel();
     let log = tokio::spawn(log(told, recorder.after(0)));
     let (recipients, announced) = watch::channel(Vec::new());
     let _announcing = AbortOnDropHandle::new(tokio::spawn(announce(announced, recorder.clone())));
     let (state, share) = (state?, Share::of(&config, &cluster, &seen));
+    let namespace = config.namespace.clone();
+    let events = daemon::write_events(cluster.clone(), share.terms(), namespace, recorder.clone());
+    let _events = AbortOnDropHandle::new(tokio::spawn(events));
     let daemon = Daemon {
         typed,
         cluster,
@@ -177,7 +179,8 @@ fn answer(
     let spec = &config.serve;
     let pulses = cluster.pulses().clone();
     let process = Process { running, pulses, metrics, service: service.clone(), recorder };
-    let hooks = Hooks::new(spec.hook_secret.clone());
+    let others = if is_shared(config, cluster) { Others::Replicas } else { Others::Nobody };
+    let hooks = Hooks::new(spec.hook_secret.clone(), others);
     let guard = || Guard::new(&spec.hosts, spec.token.clone());
     let socket =
         spec.socket.clone().map(|path| (Place::Socket(path), Door::Guarded(Guard::of_socket(&spec.hosts))));
@@ -222,7 +225,7 @@ enum Next {
 impl Daemon<'_> {
     /// Follows one configuration to the end, or to what comes next.
     async fn follow(&self, config: &Config) -> Result<Next, CommandError> {
-        let served = self.share.take(config, &self.cluster);
+        let served = self.share.take(config, &self.cluster).await;
         let sources = self.opened(&served).map_err(|error| self.typed.judged(error))?;
         let setup = session::daemon(&served.config, served.cluster.clone(), sources);
         let (summary, summaries) = watch::channel(Summary::default());
@@ -269,7 +272,10 @@ impl Daemon<'_> {
             if !served.is_custom(&source.name) {
                 return Some(self.open(source));
             }
-            let opened = session::awaited(source, &self.state);
+            let opened = match source.life {
+                Life::Lives => session::awaited(source, &self.state),
+                Life::Ends => session::ending(source, &self.state),
+            };
             opened.inspect_err(|error| self.share.unusable(&source.name, error)).ok().map(Ok)
         });
         opened.collect()

@@ -106,6 +106,12 @@ pub(super) fn awaited(config: &SourceConfig, state: &Path) -> Result<SourceSetup
     followed_at(&source::Location::from(&config.location).awaited(), config, state)
 }
 
+/// A source that ends, wherever it was: of one that cannot be opened no older contents are known.
+pub(super) fn ending(config: &SourceConfig, state: &Path) -> Result<SourceSetup, CommandError> {
+    let nowhere = source::Location::from(&Location::nowhere()).awaited();
+    awaited(config, state).or_else(|_| followed_at(&nowhere, config, state))
+}
+
 fn followed_at(
     location: &source::Location,
     config: &SourceConfig,
@@ -137,6 +143,7 @@ fn setup(config: &SourceConfig, place: String, files: Files) -> SourceSetup {
         prune: config.prune,
         radius: config.blast_radius,
         writes: if config.mode == Mode::Observe { Writes::Observed } else { Writes::Allowed },
+        life: config.life,
         budget: (&config.budget).into(),
         files,
     }

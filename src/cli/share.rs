@@ -1,14 +1,15 @@
 //! What this process serves: the sources of the configuration and those that stand in the cluster, or of both those
 //! whose Leases it holds.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use tokio::sync::watch;
 
 use super::CommandError;
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, Terms};
 use crate::config::{Config, CustomSource, CustomSources, Mode, UseLeases};
-use crate::daemon::{Customs, Duties, Duty, Inquiries, Leases, SourceNames};
+use crate::daemon::{Customs, Duties, Duty, Inquiries, Leases, Meaning, SourceNames};
 use crate::object::Class;
 
 /// How long the end waits for the Leases to be released. One that is not runs out by itself.
@@ -18,6 +19,8 @@ const RELEASE: Duration = Duration::from_millis(1500);
 pub(super) struct Share {
     leases: Option<Leases>,
     customs: Option<Customs>,
+    /// What the last loop served.
+    before: Cell<SourceNames>,
 }
 
 /// What one loop serves.
@@ -30,8 +33,25 @@ pub(super) struct Served {
     names: SourceNames,
     /// What stood in the cluster.
     customs: Vec<CustomSource>,
-    /// What of that is told by this process.
+    /// What of that this process follows, or tells why it does not.
     told: SourceNames,
+    /// Sources that stood in the cluster when it was last looked at, which may be too long ago.
+    doubtful: SourceNames,
+}
+
+/// Whether replicas share the sources.
+pub(super) fn is_shared(config: &Config, cluster: &Cluster) -> bool {
+    match config.leases {
+        UseLeases::Always => true,
+        UseLeases::Never => false,
+        UseLeases::Auto => cluster.is_of_a_pod(),
+    }
+}
+
+/// All sources that any replica should serve, and those that cannot be followed.
+fn all_names(config: &Config, customs: &[CustomSource]) -> SourceNames {
+    let of_file = config.sources.iter().map(|source| source.name.as_str());
+    of_file.chain(customs.iter().map(|custom| custom.name.as_str())).map(Into::into).collect()
 }
 
 impl Served {
@@ -49,50 +69,59 @@ impl Share {
         cluster: &Cluster,
         running: &watch::Receiver<Option<Inquiries>>,
     ) -> Self {
-        let shared = match config.leases {
-            UseLeases::Always => true,
-            UseLeases::Never => false,
-            UseLeases::Auto => cluster.is_of_a_pod(),
-        };
+        let shared = is_shared(config, cluster);
         let follows = config.custom_sources != CustomSources::None;
         // Whoever only observes writes nothing, and no Lease either.
         let observes = !follows && config.sources.iter().all(|source| source.mode == Mode::Observe);
         let keep = || Leases::keep(cluster.clone(), &config.namespace, running.clone());
         let allowed = config.custom_sources;
         let follow = || Customs::follow(cluster.clone(), &config.namespace, allowed, running.clone());
-        Self { leases: (shared && !observes).then(keep), customs: follows.then(follow) }
+        Self {
+            leases: (shared && !observes).then(keep),
+            customs: follows.then(follow),
+            before: Cell::default(),
+        }
+    }
+
+    /// The terms in which each source may be written; none where nobody shares them.
+    pub(super) fn terms(&self) -> Option<Terms> {
+        self.leases.as_ref().map(Leases::terms)
     }
 
     /// What is to be served now.
-    pub(super) fn take(&self, config: &Config, cluster: &Cluster) -> Served {
-        let customs = self.customs.as_ref().map(Customs::known).unwrap_or_default();
-        let mut joined = config.joined(&customs);
-        let unusable = customs.iter().map(|custom| custom.name.as_str());
-        let all: SourceNames = joined
-            .sources
-            .iter()
-            .map(|source| source.name.as_str())
-            .chain(unusable)
-            .map(Into::into)
-            .collect();
-        let (names, fenced) = match &self.leases {
-            None => (all, cluster.clone()),
-            Some(leases) => {
-                leases.wish(all);
-                let names = leases.share();
-                leases.serving(names.clone());
-                let fenced = cluster.fenced(leases.fence(&names));
-                (names, fenced)
+    pub(super) async fn take(&self, config: &Config, cluster: &Cluster) -> Served {
+        let before = self.before.take();
+        let known = || self.customs.as_ref().map(Customs::known).unwrap_or_default();
+        let mut customs = known();
+        let all = all_names(config, &customs);
+        let (mut names, mut fenced, mut doubtful) = (all, cluster.clone(), SourceNames::new());
+        if let Some(leases) = &self.leases {
+            leases.wish(names);
+            names = leases.share();
+            leases.serving(names.clone());
+            let new =
+                |custom: &CustomSource| names.contains(&*custom.name) && !before.contains(&*custom.name);
+            if let Some(looks) = self.customs.as_ref().filter(|_| customs.iter().any(new)) {
+                if looks.look().await {
+                    customs = known();
+                } else {
+                    let new = customs.iter().filter(|custom| new(custom) && !config.names(&custom.name));
+                    doubtful = new.map(|custom| custom.name.as_str().into()).collect();
+                }
             }
-        };
-        joined.sources.retain(|source| names.contains(&*source.name));
+            fenced = cluster.fenced(leases.fence(&names));
+        }
+        self.before.set(names.difference(&doubtful).cloned().collect());
+        let mut joined = config.joined(&customs);
+        joined.sources.retain(|source| names.contains(&*source.name) && !doubtful.contains(&*source.name));
         let duties = self.duties(config, &customs, &names, cluster);
-        let told = duties.iter().filter(|(_, duty)| duty.unusable.is_none()).map(|(name, _)| name.clone());
+        let told =
+            duties.iter().filter(|(_, duty)| duty.meaning == Meaning::Itself).map(|(name, _)| name.clone());
         let told = told.collect();
         if let Some(customs) = &self.customs {
             customs.tell(duties);
         }
-        Served { config: joined, cluster: fenced, names, customs, told }
+        Served { config: joined, cluster: fenced, names, customs, told, doubtful }
     }
 
     fn duties(
@@ -116,7 +145,8 @@ impl Share {
                 Some(leases) => cluster.fenced(leases.fence(&SourceNames::from([name.clone()]))),
                 None => cluster.clone(),
             };
-            (name.clone(), Duty { generation: custom.generation, unusable, cluster })
+            let meaning = if config.names(name) { Meaning::TheFiles } else { Meaning::Itself };
+            (name.clone(), Duty { generation: custom.generation, unusable, meaning, cluster })
         })
         .collect()
     }
@@ -149,7 +179,15 @@ impl Share {
         };
         let customs = async {
             match &self.customs {
-                Some(customs) => customs.changed(&served.customs).await,
+                Some(customs) if served.doubtful.is_empty() => customs.changed(&served.customs).await,
+                Some(customs) => {
+                    let looked = async { while !customs.look().await {} };
+                    tokio::select! {
+                        biased;
+                        lives = customs.changed(&served.customs) => lives,
+                        () = looked => true,
+                    }
+                }
                 None => std::future::pending().await,
             }
         };

@@ -5,7 +5,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::call::{Ask, Cluster};
-use super::error::{Error, On};
+use super::error::{Error, Fault, On};
+use super::parent::MERGE_PATCH;
 use super::write;
 use super::{FIELD_MANAGER, path};
 use crate::object::{GroupKind, ObjectId};
@@ -27,6 +28,25 @@ impl Cluster {
         let on = On::Kind(kind());
         let list: List = self.ask(Ask::read(path.to_owned(), on.clone())).await?.decode(&on)?;
         Ok(list.items)
+    }
+
+    /// Gives one these finalizers, in the version that was read.
+    ///
+    /// Fails with [`Fault::Stale`] where somebody else was faster; that it is gone is no failure.
+    pub async fn tie_custom_source(
+        &self,
+        path: &str,
+        (name, uid, version): (&str, &str, &str),
+        finalizers: &[String],
+    ) -> Result<(), Error> {
+        let on = On::Object(ObjectId::new(&kind(), None, name));
+        let url = path::query(format!("{path}/{name}"), &[("fieldManager", FIELD_MANAGER)]);
+        let metadata = json!({ "uid": uid, "resourceVersion": version, "finalizers": finalizers });
+        let body = write::json(&json!({ "metadata": metadata }), &on)?;
+        match self.ask(Ask::write(Method::PATCH, url, MERGE_PATCH, body, on)).await {
+            Err(error) if *error.fault() == Fault::NoObject => Ok(()),
+            answer => answer.map(drop),
+        }
     }
 
     /// Applies the status of one.

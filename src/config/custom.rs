@@ -4,7 +4,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::location::without_credentials;
-use super::{API_VERSION, Environment, Location, Name, SourceConfig, SourceSpec};
+use super::{API_VERSION, Environment, Location, Mode, Name, Narrowing, SourceConfig, SourceSpec};
+use crate::engine::{Adopt, BlastRadius, Life, Prune};
+
+/// What keeps an object with the policy [`DeletionPolicy::Delete`] until all that it has is deleted.
+pub const FINALIZER: &str = "rhumb.dev/prune";
 
 /// Which objects of kind `Source` in the system namespace are followed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,17 +24,50 @@ pub enum CustomSources {
     Any,
 }
 
+/// What becomes of the objects of a source when a person deletes the object that names it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum DeletionPolicy {
+    /// They stay as they are.
+    #[default]
+    Orphan,
+    /// They are deleted first.
+    Delete,
+}
+
 /// An object of kind `Source`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CustomSource {
     /// Its name.
     pub name: String,
+    /// Its incarnation.
+    pub uid: String,
+    /// Its version as it was read.
+    pub version: String,
     /// The generation of its spec.
     pub generation: i64,
+    /// What keeps it from going away.
+    pub finalizers: Vec<String>,
+    /// Whether a person has deleted it.
+    pub deleted: bool,
+    /// What that means for its objects.
+    pub policy: DeletionPolicy,
     /// What it asks for, or why that cannot be followed.
     pub config: Result<SourceConfig, String>,
     /// Its status as it was read.
     pub status: Value,
+}
+
+/// What is to be done with the finalizer of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tie {
+    /// It is as it should be.
+    Right,
+    /// It is put there; the source is followed from then on.
+    Missing,
+    /// It is taken off.
+    Needless,
+    /// It is taken off when nothing is left to delete.
+    UntilEmpty,
 }
 
 #[derive(Deserialize)]
@@ -43,20 +80,111 @@ struct Document {
 }
 
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Metadata {
     name: String,
     #[serde(default)]
+    uid: String,
+    #[serde(default)]
+    resource_version: String,
+    #[serde(default)]
     generation: i64,
+    #[serde(default)]
+    finalizers: Vec<String>,
+    #[serde(default)]
+    deletion_timestamp: Option<String>,
 }
 
 impl CustomSource {
     /// Reads an object as the API server shows it; none where it is no object.
     pub fn read(object: Value, allowed: CustomSources) -> Option<Self> {
         let document: Document = serde_json::from_value(object).ok()?;
-        let Metadata { name, generation } = document.metadata;
-        let config = checked(&name, document.spec, allowed);
-        Some(Self { name, generation, config, status: document.status })
+        let Metadata { name, uid, resource_version, generation, finalizers, deletion_timestamp } =
+            document.metadata;
+        let mut spec = document.spec;
+        let policy = policy(&mut spec);
+        let config = checked(&name, spec, allowed);
+        Some(Self {
+            name,
+            uid,
+            version: resource_version,
+            generation,
+            finalizers,
+            deleted: deletion_timestamp.is_some(),
+            policy: *policy.as_ref().unwrap_or(&DeletionPolicy::Orphan),
+            config: policy.and(config),
+            status: document.status,
+        })
     }
+
+    /// Whether the object waits for the deletion of what it has.
+    pub fn is_tied(&self) -> bool {
+        self.finalizers.iter().any(|one| one == FINALIZER)
+    }
+
+    /// What is to be done with its finalizer. One that only observes has nothing that it could delete.
+    pub fn tie(&self) -> Tie {
+        let observes = self.config.as_ref().is_ok_and(|config| config.mode == Mode::Observe);
+        match (self.policy, self.is_tied()) {
+            (DeletionPolicy::Delete, true) if self.deleted && !observes => Tie::UntilEmpty,
+            (DeletionPolicy::Delete, true) if !observes => Tie::Right,
+            // The API server takes none for what is deleted.
+            (DeletionPolicy::Delete, false) if !self.deleted && !observes && self.config.is_ok() => {
+                Tie::Missing
+            }
+            (_, true) => Tie::Needless,
+            (_, false) => Tie::Right,
+        }
+    }
+
+    /// The finalizers that it should have instead of those that it has; none where they are right.
+    pub fn finalizers(&self, tie: Tie) -> Option<Vec<String>> {
+        let mut finalizers = self.finalizers.clone();
+        match tie {
+            Tie::Right => return None,
+            Tie::Missing => finalizers.push(FINALIZER.to_owned()),
+            Tie::Needless | Tie::UntilEmpty => finalizers.retain(|one| one != FINALIZER),
+        }
+        Some(finalizers)
+    }
+
+    /// What is followed of it: nothing before its finalizer is there, as it could not be taken back in time, and
+    /// nothing any more of what was deleted and leaves its objects.
+    fn followed(&self) -> Option<SourceConfig> {
+        let config = self.config.as_ref().ok();
+        match self.tie() {
+            Tie::Missing => None,
+            Tie::UntilEmpty => {
+                let name: Name = self.name.parse().ok()?;
+                let config = config.cloned().unwrap_or_else(|| nowhere(&name));
+                Some(SourceConfig { life: Life::Ends, prune: Prune::On, ..config })
+            }
+            Tie::Right | Tie::Needless if self.deleted => None,
+            Tie::Right | Tie::Needless => config.cloned(),
+        }
+    }
+}
+
+/// A source of which only the name can be understood: what it has is known from the cluster alone.
+fn nowhere(name: &Name) -> SourceConfig {
+    SourceConfig {
+        name: name.to_string(),
+        location: Location::nowhere(),
+        namespace: Name::unnamed().into(),
+        prune: Prune::On,
+        adopt: Adopt::Never,
+        blast_radius: BlastRadius::default(),
+        budget: Narrowing::default(),
+        mode: Mode::Enforce,
+        life: Life::Ends,
+    }
+}
+
+/// Takes the key out of a spec that the file does not have.
+fn policy(spec: &mut Value) -> Result<DeletionPolicy, String> {
+    let said = spec.as_object_mut().and_then(|spec| spec.remove("deletionPolicy"));
+    let wrong = |error: serde_json::Error| format!("spec.deletionPolicy: {error}");
+    said.map_or(Ok(DeletionPolicy::Orphan), |said| serde_json::from_value(said).map_err(wrong))
 }
 
 fn checked(name: &str, spec: Value, allowed: CustomSources) -> Result<SourceConfig, String> {
@@ -87,7 +215,7 @@ impl super::Config {
     pub fn joined(&self, custom: &[CustomSource]) -> Self {
         let mut joined = self.clone();
         let configs = custom.iter().filter(|custom| !self.names(&custom.name));
-        joined.sources.extend(configs.filter_map(|custom| custom.config.as_ref().ok().cloned()));
+        joined.sources.extend(configs.filter_map(CustomSource::followed));
         joined
     }
 
@@ -168,5 +296,68 @@ mod tests {
         let places: Vec<_> = joined.sources.iter().map(|source| (&*source.name, &source.location)).collect();
         let (file, cluster) = (Location::Directory("/file".into()), Location::Directory("/cluster".into()));
         assert_eq!(places, [("a", &file), ("b", &cluster)]);
+    }
+
+    fn object(metadata: Value, policy: &str, spec: Value) -> CustomSource {
+        let mut object =
+            json!({ "metadata": { "name": "shop", "uid": "u", "resourceVersion": "7" }, "spec": spec });
+        for (key, value) in metadata.as_object().unwrap() {
+            object["metadata"][key] = value.clone();
+        }
+        if !policy.is_empty() {
+            object["spec"]["deletionPolicy"] = json!(policy);
+        }
+        CustomSource::read(object, CustomSources::Any).unwrap()
+    }
+
+    #[test]
+    fn the_finalizer_is_there_exactly_as_long_as_something_is_to_be_deleted() {
+        #[track_caller]
+        fn check(metadata: &Value, policy: &str, observe: bool, tie: Tie, life: Option<Life>) {
+            let custom =
+                object(metadata.clone(), policy, json!({ "directory": "/shop", "observe": observe }));
+            assert_eq!(custom.tie(), tie);
+            assert_eq!(custom.followed().map(|config| config.life), life);
+        }
+        let (lives, ends) = (Some(Life::Lives), Some(Life::Ends));
+        let fresh = json!({});
+        let tied = json!({ "finalizers": ["a", FINALIZER] });
+        let deleted = json!({ "finalizers": ["a"], "deletionTimestamp": "2030-01-01T00:00:00Z" });
+        let going = json!({ "finalizers": [FINALIZER], "deletionTimestamp": "2030-01-01T00:00:00Z" });
+        for orphan in ["", "Orphan"] {
+            check(&fresh, orphan, false, Tie::Right, lives);
+            check(&tied, orphan, false, Tie::Needless, lives);
+            check(&deleted, orphan, false, Tie::Right, None);
+            check(&going, orphan, false, Tie::Needless, None);
+        }
+        check(&fresh, "Delete", false, Tie::Missing, None);
+        check(&tied, "Delete", false, Tie::Right, lives);
+        check(&going, "Delete", false, Tie::UntilEmpty, ends);
+        // Without its finalizer it was never followed, or a person took it off.
+        check(&deleted, "Delete", false, Tie::Right, None);
+        check(&fresh, "Delete", true, Tie::Right, lives);
+        check(&tied, "Delete", true, Tie::Needless, lives);
+        check(&going, "Delete", true, Tie::Needless, None);
+        let custom = object(tied, "", json!({}));
+        assert_eq!(custom.finalizers(Tie::Needless), Some(vec!["a".to_owned()]));
+        assert_eq!(custom.finalizers(Tie::Right), None);
+        let both = Some(vec!["a".to_owned(), FINALIZER.to_owned()]);
+        assert_eq!(object(deleted, "", json!({})).finalizers(Tie::Missing), both);
+    }
+
+    #[test]
+    fn what_cannot_be_understood_is_not_begun_and_can_be_deleted() {
+        let going = json!({ "finalizers": [FINALIZER], "deletionTimestamp": "2030-01-01T00:00:00Z" });
+        let unknown = json!({ "colour": "red" });
+        assert_eq!(object(json!({}), "Delete", unknown.clone()).tie(), Tie::Right);
+        let custom = object(going.clone(), "Delete", unknown);
+        let config = custom.followed().unwrap();
+        assert_eq!((&*config.name, config.life, config.prune), ("shop", Life::Ends, Prune::On));
+        let kept = object(going.clone(), "Delete", json!({ "directory": "/shop", "prune": false }));
+        assert_eq!(kept.followed().unwrap().prune, Prune::On);
+        // Whoever writes neither word means nothing that could be undone.
+        let unclear = object(going, "delete", json!({ "directory": "/shop" }));
+        assert_eq!((unclear.policy, unclear.tie()), (DeletionPolicy::Orphan, Tie::Needless));
+        assert!(unclear.config.unwrap_err().starts_with("spec.deletionPolicy: unknown variant `delete`"));
     }
 }

@@ -92,6 +92,7 @@ impl Reading<'_> {
 
     fn source(&mut self, document: &mut Node, faults: &mut Vec<Fault>) {
         self.name_once(document, faults);
+        refuse_deletion_policy(document, faults);
         let spec = document.get("spec").map_or(document.mark, |spec| spec.mark);
         let Some(source) = reader::read::<SourceDocument>(document, faults) else { return };
         match source.spec.named(&source.metadata.name, self.environment) {
@@ -144,6 +145,17 @@ impl Reading<'_> {
             sources: self.sources,
         }
     }
+}
+
+/// A source of the file has no object that anybody could delete.
+fn refuse_deletion_policy(document: &mut Node, faults: &mut Vec<Fault>) {
+    let Some(mark) = document.get("spec").and_then(|spec| spec.mark_of("deletionPolicy")) else { return };
+    let why = "`deletionPolicy` is for a Source that stands in the cluster";
+    let fault = Fault::new("config-deletion-policy", why).at(mark);
+    faults.push(fault.hint(
+        "leave it out: the objects of a source that is taken out of the file stay; to delete them, take them out of git before",
+    ));
+    document.take_out(mark);
 }
 
 impl Default for Config {

@@ -27,6 +27,13 @@ pub enum Location {
     Directory(PathBuf),
 }
 
+impl Location {
+    /// Where nothing is.
+    pub fn nowhere() -> Self {
+        Self::Directory("/nonexistent".into())
+    }
+}
+
 /// The place alone, without credentials: `https://host/shop.git` or `/srv/shop`.
 impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -27,7 +27,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-pub use custom::{CustomSource, CustomSources, custom_path};
+pub use custom::{CustomSource, CustomSources, DeletionPolicy, FINALIZER, Tie, custom_path};
 pub use duration::{Duration, NotADuration, Pause};
 pub use environment::{Environment, NoStateDirectory};
 pub use file::read;
@@ -42,7 +42,7 @@ pub use spec::{API_VERSION, ApiSpec, Budget, GitSpec, Narrowing, SourceSpec, Spe
 
 use serde::Deserialize;
 
-use crate::engine::{Adopt, BlastRadius, Prune};
+use crate::engine::{Adopt, BlastRadius, Life, Prune};
 
 /// Everything that a person can set.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -205,6 +205,8 @@ pub struct SourceConfig {
     pub budget: Narrowing,
     /// Whether it writes.
     pub mode: Mode,
+    /// Whether it goes on.
+    pub life: Life,
 }
 
 /// Whether a source writes to the cluster.

@@ -97,6 +97,10 @@ fn spec() -> Value {
             },
             "budget": narrowing(),
             "observe": switch("Whether everything is done but the writes. Left out: false."),
+            "deletionPolicy": one_of(
+                &["Orphan", "Delete"],
+                "What becomes of the source's objects when this object is deleted: they stay as they are, or are deleted first. Left out: Orphan.",
+            ),
         },
         "x-kubernetes-validations": [{
             "rule": "has(self.git) != has(self.directory)",
@@ -184,7 +188,7 @@ mod tests {
     use serde::forward_to_deserialize_any;
 
     use super::*;
-    use crate::config::{GitSpec, Narrowing, SourceSpec};
+    use crate::config::{DeletionPolicy, GitSpec, Narrowing, SourceSpec};
 
     const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/in-cluster/crd.yaml");
     const HEAD: &str = "# The kind `Source`, for sources that stand in the cluster. `INSTA_UPDATE=always cargo test schema` writes this file.\n";
@@ -233,7 +237,10 @@ mod tests {
 
     #[test]
     fn the_schema_has_exactly_the_keys_of_the_file() {
-        check::<SourceSpec>(&spec());
+        let mut of_the_file = spec();
+        // There is no object of the file that could be deleted.
+        of_the_file["properties"].as_object_mut().unwrap().remove("deletionPolicy").unwrap();
+        check::<SourceSpec>(&of_the_file);
         check::<GitSpec>(&git());
         check::<Narrowing>(&narrowing());
     }
@@ -251,6 +258,9 @@ mod tests {
         let words = |schema: &Value| schema["enum"].as_array().unwrap().clone();
         for word in words(&spec()["properties"]["adopt"]) {
             serde_json::from_value::<SourceSpec>(json!({ "adopt": word })).unwrap();
+        }
+        for word in words(&spec()["properties"]["deletionPolicy"]) {
+            serde_json::from_value::<DeletionPolicy>(word).unwrap();
         }
         for word in words(&narrowing()["properties"]["onFailure"]) {
             serde_json::from_value::<Narrowing>(json!({ "onFailure": word })).unwrap();

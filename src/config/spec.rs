@@ -15,7 +15,7 @@ use super::{
     CustomSources, Duration, Environment, GitUrl, Location, Mode, Name, Pause, SourceConfig, TreePath,
     UseLeases,
 };
-use crate::engine::{self, Adopt, Amount, BlastRadius, OnFailure, Prune};
+use crate::engine::{self, Adopt, Amount, BlastRadius, Life, OnFailure, Prune};
 
 /// The version of the documents.
 pub const API_VERSION: &str = "rhumb.dev/v1alpha1";
@@ -135,6 +135,7 @@ impl SourceSpec {
             blast_radius: self.blast_radius,
             budget: self.budget,
             mode: if self.observe { Mode::Observe } else { Mode::Enforce },
+            life: Life::Lives,
         })
     }
 }

@@ -65,6 +65,7 @@ fn the_example_says_what_it_explains() {
             blast_radius: BlastRadius::default(),
             budget: Narrowing::default(),
             mode: Mode::Enforce,
+            life: Life::Lives,
         }
     );
     assert_eq!(config.sources[1].location, Location::Directory("/etc/rhumb/shop".into()));
@@ -149,6 +150,13 @@ fn unknown_keys_name_the_nearest() {
             "9:1 unknown key `resnyc` (did you mean `resync`?)",
             "10:7 unknown key `qsp` (did you mean `qps`?)",
             "10:15 unknown key `brust` (did you mean `burst`?)",
+        ],
+    );
+    check(
+        &source("  directory: a\n  deletionPolicy: Delete\n  observe: 1"),
+        &[
+            "6:3 `deletionPolicy` is for a Source that stands in the cluster (leave it out: the objects of a source that is taken out of the file stay; to delete them, take them out of git before)",
+            "7:12 expected true or false, found 1",
         ],
     );
     check(

@@ -84,6 +84,12 @@ impl Node {
         mapping.entries.iter().find(|entry| entry.key == key).map(|entry| &entry.value)
     }
 
+    /// Where a key of a mapping stands.
+    pub(super) fn mark_of(&self, key: &str) -> Option<Mark> {
+        let Data::Mapping(mapping) = &self.data else { return None };
+        mapping.entries.iter().find(|entry| entry.key == key).map(|entry| entry.mark)
+    }
+
     /// Its text, where it is one.
     pub(super) fn text(&self) -> Option<&str> {
         if let Data::Text(text) = &self.data { Some(text) } else { None }

@@ -1,26 +1,44 @@
 //! Sources that stand in the cluster: which there are, and what each is told of itself.
 //!
-//! They are listed on a beat. A list that fails changes nothing: what was known goes on being followed.
+//! They are listed on a beat. A list that fails changes nothing: what was known goes on being followed. Whoever takes
+//! one over from another replica looks before: with what it knew until then it might make anew what that one has
+//! deleted for good.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::reconciler::Inquiries;
-use crate::cluster::Cluster;
-use crate::config::{API_VERSION, CustomSource, CustomSources, custom_path};
-use crate::report::{Standing, Status, is_ready, source_conditions};
+use crate::cluster::{Cluster, Fault};
+use crate::config::{API_VERSION, CustomSource, CustomSources, FINALIZER, Tie, custom_path};
+use crate::object::Class;
+use crate::report::{Left, Standing, Status, is_ready, source_conditions};
 
 /// How often they are listed, and told how they stand.
 const BEAT: Duration = Duration::from_secs(2);
 
 /// A loop that is younger has not seen everything yet: what was well before is not told to be otherwise by it.
 const YOUNG: SignedDuration = SignedDuration::from_secs(10);
+
+/// How long a look that somebody waits for may take.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// A finalizer that may not be written is tried again after so long.
+const REFUSED: Duration = Duration::from_secs(15);
+
+/// Whose objects a source in the cluster is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Meaning {
+    /// Its own.
+    Itself,
+    /// Those of a source of the file that has the same name: nothing of them is deleted for it.
+    TheFiles,
+}
 
 /// What this process has to tell one of them.
 #[derive(Clone, Debug)]
@@ -29,8 +47,20 @@ pub struct Duty {
     pub generation: i64,
     /// Why it is not followed, in a word and in a sentence.
     pub unusable: Option<(&'static str, String)>,
+    /// Whose objects it is about.
+    pub meaning: Meaning,
     /// The cluster, written only as long as the source is this process's.
     pub cluster: Cluster,
+}
+
+impl Duty {
+    fn tie(&self, custom: &CustomSource) -> Tie {
+        match self.meaning {
+            Meaning::Itself => custom.tie(),
+            Meaning::TheFiles if custom.is_tied() => Tie::Needless,
+            Meaning::TheFiles => Tie::Right,
+        }
+    }
 }
 
 /// By source.
@@ -41,6 +71,9 @@ pub type Duties = BTreeMap<Arc<str>, Duty>;
 pub struct Customs {
     known: watch::Receiver<Vec<CustomSource>>,
     duties: watch::Sender<Duties>,
+    /// When the last list was asked for that was answered.
+    looked: watch::Receiver<Option<Instant>>,
+    nudge: Arc<Notify>,
     _follower: AbortOnDropHandle<()>,
 }
 
@@ -54,22 +87,37 @@ impl Customs {
     ) -> Self {
         let (told, known) = watch::channel(Vec::new());
         let (duties, duty) = watch::channel(Duties::new());
+        let (seen, looked) = watch::channel(None);
+        let nudge = Arc::new(Notify::new());
         let follower = Follower {
             cluster,
             namespace: namespace.to_owned(),
             path: custom_path(namespace),
             allowed,
             told,
+            seen,
+            nudge: nudge.clone(),
             duties: duty,
             running,
             trouble: None,
+            refused: BTreeMap::new(),
         };
-        Self { known, duties, _follower: AbortOnDropHandle::new(tokio::spawn(follower.follow())) }
+        let follower = AbortOnDropHandle::new(tokio::spawn(follower.follow()));
+        Self { known, duties, looked, nudge, _follower: follower }
     }
 
     /// What is known now.
     pub fn known(&self) -> Vec<CustomSource> {
         self.known.borrow().clone()
+    }
+
+    /// Looks at them now: whether that gave an answer in time. What came of it is known then.
+    pub async fn look(&self) -> bool {
+        let now = Instant::now();
+        self.nudge.notify_one();
+        let mut looked = self.looked.clone();
+        let since = looked.wait_for(|asked| asked.is_some_and(|asked| asked >= now));
+        tokio::time::timeout(LOOK, since).await.is_ok_and(|looked| looked.is_ok())
     }
 
     /// Waits until something else is known; false where nobody looks any more.
@@ -94,7 +142,10 @@ impl Customs {
 
 /// Whether both ask for the same, whatever they are told of it.
 fn is_same(one: &[CustomSource], other: &[CustomSource]) -> bool {
-    let asks = |custom: &CustomSource| (custom.name.clone(), custom.generation, custom.config.clone());
+    let asks = |custom: &CustomSource| {
+        let CustomSource { name, uid, generation, config, deleted, .. } = custom;
+        (name.clone(), uid.clone(), *generation, config.clone(), *deleted, custom.is_tied())
+    };
     one.iter().map(asks).eq(other.iter().map(asks))
 }
 
@@ -104,10 +155,20 @@ struct Follower {
     path: String,
     allowed: CustomSources,
     told: watch::Sender<Vec<CustomSource>>,
+    seen: watch::Sender<Option<Instant>>,
+    nudge: Arc<Notify>,
     duties: watch::Receiver<Duties>,
     running: watch::Receiver<Option<Inquiries>>,
     /// Why they cannot be listed, as the log tells it.
     trouble: Option<String>,
+    /// Sources whose finalizers may not be written: since when, and why.
+    refused: BTreeMap<String, (Instant, String)>,
+}
+
+/// What the loop knows of all of them.
+struct Known {
+    status: Status,
+    endings: BTreeMap<Arc<str>, Left>,
 }
 
 impl Follower {
@@ -116,11 +177,15 @@ impl Follower {
             if let Some(customs) = self.list().await {
                 self.tell_all(&customs).await;
             }
-            tokio::time::sleep(BEAT).await;
+            tokio::select! {
+                () = tokio::time::sleep(BEAT) => {}
+                () = self.nudge.notified() => {}
+            }
         }
     }
 
     async fn list(&mut self) -> Option<Vec<CustomSource>> {
+        let asked = Instant::now();
         let listed = self.cluster.custom_sources(&self.path).await;
         let objects = match listed {
             Ok(objects) => objects,
@@ -152,30 +217,80 @@ impl Follower {
             known.clone_from(&customs);
             true
         });
+        self.seen.send_replace(Some(asked));
         Some(customs)
     }
 
-    async fn tell_all(&self, customs: &[CustomSource]) {
+    async fn tell_all(&mut self, customs: &[CustomSource]) {
         let duties = self.duties.borrow().clone();
         let inquiries = self.running.borrow().clone();
         if duties.is_empty() {
             return;
         }
         let Some(inquiries) = inquiries else { return };
-        let Some(status) = inquiries.status().await else { return };
+        let (Some(endings), Some(status)) = (inquiries.endings().await, inquiries.status().await) else {
+            return;
+        };
+        let known = Known { status, endings };
+        self.refused.retain(|name, _| duties.contains_key(&**name));
         for custom in customs {
             if let Some(duty) = duties.get(&*custom.name) {
-                self.tell(custom, duty, &status).await;
+                let tie = duty.tie(custom);
+                if self.tie(custom, duty, (tie, &known)).await {
+                    self.tell(custom, duty, (tie, &known)).await;
+                }
             }
         }
     }
 
-    async fn tell(&self, custom: &CustomSource, duty: &Duty, status: &Status) {
+    /// Puts the finalizer of one right; false where it may be gone by that.
+    async fn tie(&mut self, custom: &CustomSource, duty: &Duty, (tie, known): (Tie, &Known)) -> bool {
+        if tie == Tie::UntilEmpty && !is_empty(custom, known) {
+            return true;
+        }
+        let Some(finalizers) = custom.finalizers(tie) else { return true };
+        let rests = |(since, _): &(Instant, String)| since.elapsed() < REFUSED;
+        if self.refused.get(&custom.name).is_some_and(rests) {
+            return true;
+        }
+        let at = (&*custom.name, &*custom.uid, &*custom.version);
+        match duty.cluster.tie_custom_source(&self.path, at, &finalizers).await {
+            Ok(()) => {
+                self.refused.remove(&custom.name);
+                let does = if tie == Tie::Missing { "has" } else { "no longer has" };
+                tracing::info!(source = %custom.name, "it {does} the finalizer {FINALIZER}");
+                tie == Tie::Missing
+            }
+            // The next list shows what it is now.
+            Err(error) if *error.fault() == Fault::Stale => true,
+            Err(error) if matches!(error.class(), Class::Forbidden | Class::Invalid) => {
+                let why = format!("its finalizer {FINALIZER} cannot be written: {error}");
+                let told = self.refused.insert(custom.name.clone(), (Instant::now(), why.clone()));
+                if told.is_none_or(|(_, told)| told != why) {
+                    tracing::warn!(source = %custom.name, "{why}");
+                }
+                true
+            }
+            Err(error) => {
+                tracing::debug!(source = %custom.name, "its finalizer was not written: {error}");
+                true
+            }
+        }
+    }
+
+    async fn tell(&self, custom: &CustomSource, duty: &Duty, (tie, known): (Tie, &Known)) {
+        let Known { status, endings } = known;
         let followed = status.sources.iter().find(|source| source.name == custom.name);
-        let standing = match (&duty.unusable, followed) {
-            (Some((reason, why)), _) => Standing::Unusable(reason, why),
-            (None, Some(followed)) => Standing::Followed(followed),
-            (None, None) => Standing::Begun,
+        let refused = self.refused.get(&custom.name);
+        let left = endings.get(&*custom.name).copied();
+        let standing = match (&duty.unusable, tie, followed) {
+            (_, Tie::Missing | Tie::UntilEmpty | Tie::Needless, _) if let Some((_, why)) = refused => {
+                Standing::Unusable("FinalizerRefused", why)
+            }
+            (_, Tie::UntilEmpty, followed) => Standing::Ending(followed.filter(|_| left.is_some()), left),
+            (Some((reason, why)), ..) => Standing::Unusable(reason, why),
+            (None, Tie::Missing, _) | (None, _, None) => Standing::Begun,
+            (None, _, Some(followed)) => Standing::Followed(followed),
         };
         let Some(next) = source_conditions(&custom.status, duty.generation, standing, Timestamp::now())
         else {
@@ -193,5 +308,14 @@ impl Follower {
         if let Err(error) = duty.cluster.tell_custom_source(&self.path, head, &next).await {
             tracing::debug!(source = %custom.name, "its status cannot be written: {error}");
         }
+    }
+}
+
+/// Whether nothing is left to delete. Where nobody knows that any more, one that never had anything has nothing.
+fn is_empty(custom: &CustomSource, known: &Known) -> bool {
+    match known.endings.get(&*custom.name) {
+        Some(Left::Nothing) => true,
+        Some(Left::Unknown) => custom.status["objects"].as_u64().unwrap_or_default() == 0,
+        Some(Left::Objects) | None => false,
     }
 }

@@ -1,6 +1,7 @@
 //! What happens as Kubernetes Events: on the object, and on the `ConfigMap` of its source.
 //!
-//! Events are for people. Whatever keeps them from being written keeps nothing else from being done.
+//! Events are for people. Whatever keeps them from being written keeps nothing else from being done. One of a source
+//! that has moved to another replica meanwhile is dropped: that one tells what goes on.
 
 mod correlate;
 
@@ -10,17 +11,19 @@ use std::time::{Duration, Instant};
 use tokio::sync::broadcast::error::RecvError;
 
 use self::correlate::{Correlator, Deed, Write};
-use crate::cluster::{Cluster, Error, Fault};
+use crate::cluster::{Cluster, Error, Fault, Terms};
 use crate::object::Class;
 use crate::report::{Notices, Recorder};
 
 /// A namespace in which the user may make no Events is not tried again for so long.
 const DENIED: Duration = Duration::from_mins(10);
 
-/// Writes what a recorder tells, and has told, as long as it is polled. The sources' `ConfigMap`s are in this namespace.
-pub async fn write_events(cluster: Cluster, namespace: String, recorder: Recorder) {
+/// Writes what a recorder tells, and has told, as long as it is polled: where there are terms, of each source only
+/// within its own. The sources' `ConfigMap`s are in this namespace.
+pub async fn write_events(cluster: Cluster, terms: Option<Terms>, namespace: String, recorder: Recorder) {
     let Notices { past, mut coming } = recorder.after(0);
-    let mut writer = Writer { cluster, correlator: Correlator::new(&namespace), denied: HashMap::new() };
+    let correlator = Correlator::new(&namespace);
+    let mut writer = Writer { cluster, terms, correlator, denied: HashMap::new() };
     for notice in past {
         writer.correlator.offer(&notice, Instant::now());
     }
@@ -43,6 +46,7 @@ pub async fn write_events(cluster: Cluster, namespace: String, recorder: Recorde
 
 struct Writer {
     cluster: Cluster,
+    terms: Option<Terms>,
     correlator: Correlator,
     /// Where the user may make none, and until when that is believed.
     denied: HashMap<Option<String>, Instant>,
@@ -55,9 +59,13 @@ impl Writer {
         if self.denied.get(&namespace).is_some_and(|until| now < *until) {
             return;
         }
+        let cluster = match &self.terms {
+            Some(terms) => self.cluster.fenced(terms.fence([write.source.as_str().into()])),
+            None => self.cluster.clone(),
+        };
         let written = match write.deed {
-            Deed::Make => self.cluster.make_event(&write.occurrence, &write.name).await,
-            Deed::Repeat => self.cluster.repeat_event(&write.occurrence, &write.name).await,
+            Deed::Make => cluster.make_event(&write.occurrence, &write.name).await,
+            Deed::Repeat => cluster.repeat_event(&write.occurrence, &write.name).await,
         };
         match written {
             Ok(()) => drop(self.denied.remove(&namespace)),

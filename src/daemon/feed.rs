@@ -1,5 +1,6 @@
 //! One task per source: looks at it, reads what changed, and looks up older contents.
 
+mod ending;
 mod last_look;
 mod missing;
 mod past;

@@ -3,6 +3,12 @@
 //! Renews, takes and lets go of Leases as [`Shares`] says. A Lease that is let go is released only when the loop has
 //! ended that served it.
 //!
+//! That of a source which this replica is not to serve at all any more is removed instead. Removing is a release: it
+//! is done by the holder alone, when no write of it can be on its way, in the very version that it wrote last. A
+//! replica that has another configuration, as while a new one is rolled out, and still wants the source makes the
+//! Lease anew, which only one can. What others hold, or held when they died, is never removed: nobody can tell whether
+//! it is wanted.
+//!
 //! **Invariant:** the term of a source is never longer than what its last answered renewal gives it, counted from
 //! before that was sent.
 
@@ -100,6 +106,11 @@ impl Leases {
     /// Says which sources the loop serves: a Lease is released only when that no longer names its source.
     pub fn serving(&self, sources: Names) {
         self.runs.send_replace(sources);
+    }
+
+    /// The terms of all sources, as they are at any moment.
+    pub fn terms(&self) -> Terms {
+        self.terms.clone()
     }
 
     /// The fence around all writes of a loop that serves these sources.
@@ -335,10 +346,12 @@ impl Keeper {
     async fn release(&mut self) {
         let run = self.run.borrow_and_update().clone();
         let free: Vec<Arc<str>> = self.leaving.difference(&run).cloned().collect();
-        self.open(free).await;
+        let wished = self.wished.borrow().clone();
+        self.open(free, &wished).await;
     }
 
-    async fn open(&mut self, sources: Vec<Arc<str>>) {
+    /// Gives Leases back; those of sources that are not wished at all are removed.
+    async fn open(&mut self, sources: Vec<Arc<str>>, wished: &Names) {
         // What was sent and not answered may still be done: then the Lease runs out, which takes longer.
         let unsure = self.terms.is_write_unanswered(LASTS);
         for source in &sources {
@@ -353,12 +366,18 @@ impl Keeper {
         let answers = futures::stream::iter(sources).map(|source| async move {
             let name = format!("{OF_SOURCE}{source}");
             let record = records.get(&name)?;
-            Some(cluster.save_lease(namespace, &name, Some(record), Tenure::Open).await)
+            if wished.contains(&source) {
+                let opened = cluster.save_lease(namespace, &name, Some(record), Tenure::Open).await;
+                return Some((name, opened.map(Some)));
+            }
+            let removed = cluster.delete_lease(namespace, record).await;
+            Some((name, removed.map(|()| None)))
         });
         let answers: Vec<_> = answers.buffer_unordered(AT_ONCE).collect().await;
-        for answer in answers.into_iter().flatten() {
+        for (name, answer) in answers.into_iter().flatten() {
             match answer {
-                Ok(record) => drop(self.records.insert(record.name.clone(), record)),
+                Ok(Some(record)) => drop(self.records.insert(name, record)),
+                Ok(None) => drop(self.records.remove(&name)),
                 Err(error) => tracing::debug!("a Lease runs out instead of being released: {error}"),
             }
         }
@@ -366,7 +385,9 @@ impl Keeper {
 
     async fn release_all(&mut self) {
         let held: Vec<Arc<str>> = self.shares.held().cloned().collect();
-        self.open(held).await;
+        // The configuration is the same as before: somebody serves them soon.
+        let all = held.iter().cloned().collect();
+        self.open(held, &all).await;
         if let Some(record) = self.records.get(&format!("{OF_REPLICA}{}", self.own)) {
             let removed = self.cluster.delete_lease(&self.namespace, record).await;
             tracing::debug!("the replica's own Lease: {removed:?}");

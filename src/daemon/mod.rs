@@ -39,7 +39,7 @@ mod reconciler;
 mod setup;
 mod tasks;
 
-pub use customs::{Customs, Duties, Duty};
+pub use customs::{Customs, Duties, Duty, Meaning};
 pub use events::write_events;
 pub use inventory::{PendingPrune, acknowledged, confirmed, pending_prunes, place, rejections, unlisted};
 pub use leases::{Leases, Names as SourceNames};

@@ -6,6 +6,7 @@ mod claims;
 mod conclusion;
 mod configs;
 mod dispatch;
+mod endings;
 mod fleets;
 mod notices;
 mod orders;
@@ -157,6 +158,7 @@ impl Reconciler {
             let mut state = Source::new(&source.name, &applyset, source.adopt, source.prune, source.radius);
             state.writes = source.writes;
             state.budget = source.budget;
+            state.life = source.life;
             let number = engine.add_source(state);
             shelves.push((applyset.clone(), Bytes::of(&source.files)));
             let dialect = Dialect {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::cluster::Cluster;
-use crate::engine::{Adopt, BlastRadius, Budget, Narrowing, Prune, Writes};
+use crate::engine::{Adopt, BlastRadius, Budget, Life, Narrowing, Prune, Writes};
 use crate::source::{Disk, Source};
 
 /// Where the files of a source come from.
@@ -34,6 +34,8 @@ pub struct SourceSetup {
     pub radius: BlastRadius,
     /// Whether it writes.
     pub writes: Writes,
+    /// Whether it goes on. Of one that ends, the files only tell what its objects were made from.
+    pub life: Life,
     /// Bounds on its rollouts beside those of the whole cluster.
     pub budget: Narrowing,
     /// Its files.

@@ -349,6 +349,7 @@ impl Engine {
             closed: self.closed(source),
             other_place: parent.and_then(|parent| parent.other_place.clone()),
             radius: state.radius,
+            life: state.life,
             confirmed: parent.map_or(&empty, |parent| &parent.confirmed),
             inventory: &state.members,
         };
@@ -413,7 +414,7 @@ impl Engine {
         }
         let later =
             |kind| Judgement::Later(format!("nothing is pruned while {kind} cannot be listed").into());
-        self.unlisted_kind(source).map(later)
+        self.unlisted_kind(source).map(later).or_else(|| self.recalled(source))
     }
 
     /// Changes under way, and what belongs together with them or with what is to go.

@@ -110,7 +110,7 @@ pub use pods::{
     Ended, Failing, PASSING, PodFacts, RESTARTS, Readiness, Refused, Trouble, UNSCHEDULABLE, Unschedulable,
     WorkloadPods, failing, patience, ripens,
 };
-pub use policy::{Adopt, BlastRadius, NotABlastRadius, Prune};
+pub use policy::{Adopt, BlastRadius, Life, NotABlastRadius, Prune};
 pub use prune::{Guard as PruneGuard, Judgement, Keep, Pending, judge, precious};
 pub use reason::Reason;
 pub use rejection::{

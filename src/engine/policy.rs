@@ -50,6 +50,16 @@ pub enum Prune {
     On,
 }
 
+/// Whether a source goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Life {
+    /// It does.
+    #[default]
+    Lives,
+    /// A person has deleted it, with all that it has: it wants nothing any more.
+    Ends,
+}
+
 /// How many objects of a source may be pruned without a person's confirmation.
 ///
 /// Both bounds hold. One object is always allowed, unless a bound is 0: then each prune waits.

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::{BlastRadius, Uid};
+use super::{BlastRadius, Life, Uid};
 use crate::object::{GroupKind, ObjectId};
 
 /// One object that is not wanted any more.
@@ -50,6 +50,8 @@ pub struct Guard<'a> {
     pub other_place: Option<Arc<str>>,
     /// How many at once without being asked.
     pub radius: BlastRadius,
+    /// Whoever deletes the source itself has been asked how many, and with that alone.
+    pub life: Life,
     /// Incarnations whose deletion a person has confirmed by name.
     pub confirmed: &'a BTreeSet<Uid>,
     /// How many objects of each kind the inventory has now, the pending ones included.
@@ -74,7 +76,32 @@ pub fn judge(pending: &[Pending], guard: &Guard<'_>) -> BTreeMap<ObjectId, Judge
     let kept = |p: &&Pending| p.keep != Keep::Asked && !guard.confirmed.contains(&p.uid);
     let unconfirmed: Vec<&Pending> = pending.iter().filter(kept).collect();
     let group = beyond(&unconfirmed, guard);
-    pending.iter().map(|p| (p.id.clone(), one(p, guard, group.get(&p.id)))).collect()
+    let bound = used_by_kept(pending, guard);
+    let judged = pending.iter().map(|p| {
+        let kept = bound.get(&p.id).map(|user| format!("{user}, which is kept, uses it"));
+        let judgement = kept.map(|why| Judgement::Keep(why.into()));
+        (p.id.clone(), judgement.unwrap_or_else(|| one(p, guard, group.get(&p.id))))
+    });
+    judged.collect()
+}
+
+/// Where a source ends, nobody comes back to what waits for something that stays: it stays too.
+fn used_by_kept<'a>(pending: &'a [Pending], guard: &Guard<'_>) -> BTreeMap<&'a ObjectId, &'a ObjectId> {
+    let mut bound = BTreeMap::new();
+    if guard.life == Life::Lives {
+        return bound;
+    }
+    let asked = pending.iter().filter(|p| p.keep == Keep::Asked).map(|p| &p.id);
+    let mut kept: BTreeSet<&ObjectId> = asked.collect();
+    loop {
+        let next = pending.iter().find_map(|p| {
+            let user = p.needed_by.as_ref().filter(|user| kept.contains(user))?;
+            (!kept.contains(&p.id)).then_some((&p.id, user))
+        });
+        let Some((id, user)) = next else { return bound };
+        kept.insert(id);
+        bound.insert(id, user);
+    }
 }
 
 fn one(pending: &Pending, guard: &Guard<'_>, beyond: Option<&Arc<str>>) -> Judgement {
@@ -114,6 +141,8 @@ fn beyond(unconfirmed: &[&Pending], guard: &Guard<'_>) -> BTreeMap<ObjectId, Arc
             Some(format!("{kind} is deleted only when confirmed by name"))
         } else if pending.keep == Keep::Confirm {
             Some("its annotation asks for a confirmation".to_owned())
+        } else if guard.life == Life::Ends {
+            None
         } else if !guard.radius.allows(count, total) {
             Some(format!("{count} of {total} objects would be pruned at once, beyond the blast radius"))
         } else if all >= 3 && of_kind.get(&kind) == Some(&all) {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::state::Engine;
-use super::{Accepted, Good, Release, Shared, Substitute};
+use super::{Accepted, Good, Judgement, Life, Release, Shared, SourceId, Substitute};
 use crate::object::{Hash, ObjectId, Revision};
 
 impl Engine {
@@ -38,7 +38,19 @@ impl Engine {
             self.named.remove(id);
             self.dirty.push(id.clone());
             self.wake_users(id);
+            self.judge_again();
         }
+    }
+
+    /// What a source that ends has is deleted in an order that its contents tell, so they are read again before.
+    pub(super) fn recalled(&self, source: SourceId) -> Option<Judgement> {
+        let of_source = |id: &&ObjectId| {
+            self.live(id).is_some_and(|live| self.source_of(live) == Some(source))
+                && self.entry(id).is_some_and(|entry| entry.wants.is_empty())
+        };
+        let ends = self.sources[source].life == Life::Ends;
+        let named = self.named.iter().filter(|_| ends).find(of_source)?;
+        Some(Judgement::Later(format!("pruned when the content of {named} was read again").into()))
     }
 
     /// The revisions that contents in force were brought by: they must stay readable.

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use super::prune::Judgement;
 use super::{
-    Acknowledged, Adopt, Authored, BlastRadius, Catalog, FileFacts, Narrowing, Paused, Prune, Rejection, Uid,
+    Acknowledged, Adopt, Authored, BlastRadius, Catalog, FileFacts, Life, Narrowing, Paused, Prune,
+    Rejection, Uid,
 };
 use crate::object::{Diagnostic, GroupKind, Hash, ObjectId, Revision};
 
@@ -65,6 +66,8 @@ pub struct Source {
     pub inventory: Option<Inventory>,
     /// Whether it writes at all.
     pub writes: Writes,
+    /// Whether it goes on.
+    pub life: Life,
     /// Bounds on its rollouts beside those of the whole cluster.
     pub budget: Narrowing,
     /// Rejections that are to be written down.
@@ -102,6 +105,7 @@ impl Source {
             refused: Vec::new(),
             inventory: None,
             writes: Writes::Allowed,
+            life: Life::Lives,
             budget: Narrowing::default(),
             rejecting: Vec::new(),
             instead: BTreeSet::new(),

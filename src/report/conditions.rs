@@ -19,7 +19,26 @@ pub enum Standing<'a> {
     Begun,
     /// It is followed.
     Followed(&'a SourceStatus),
+    /// A person has deleted it, with all that it has; with what is left, once that is known.
+    Ending(Option<&'a SourceStatus>, Option<Left>),
 }
+
+/// What is left of a source that a person has deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Left {
+    /// Objects that go, or wait for a person.
+    Objects,
+    /// Nothing but what is kept.
+    Nothing,
+    /// Its inventory is gone, and with it the list of the kinds that it had objects of.
+    Unknown,
+}
+
+/// Phases in which a person keeps an object as it is.
+const KEPT: [Phase; 2] = [Phase::Held, Phase::Paused];
+
+/// Phases that pass by themselves.
+const PASSING: [Phase; 3] = [Phase::Progressing, Phase::RollingOut, Phase::Waiting];
 
 struct Words {
     ready: &'static str,
@@ -35,13 +54,13 @@ fn words(standing: Standing<'_>) -> Words {
             Words { ready: "False", stalled: true, reason, message: why.to_owned() }
         }
         Standing::Begun => progress("Starting", "it has not been read yet".to_owned()),
+        Standing::Ending(status, left) => ending(status, left),
         Standing::Followed(status) => {
-            let stuck: BTreeMap<Phase, usize> = status
-                .objects
-                .iter()
-                .filter(|(phase, _)| STUCK.contains(phase))
-                .map(|(p, n)| (*p, *n))
-                .collect();
+            let of = |phases: &[Phase]| -> BTreeMap<Phase, usize> {
+                let chosen = status.objects.iter().filter(|(phase, _)| phases.contains(phase));
+                chosen.map(|(phase, count)| (*phase, *count)).collect()
+            };
+            let (stuck, kept) = (of(&STUCK), of(&KEPT));
             if let Some(why) = &status.incomplete {
                 let reason = if status.revision.is_none() { "Starting" } else { "NotReadWhole" };
                 progress(reason, why.clone())
@@ -55,11 +74,64 @@ fn words(standing: Standing<'_>) -> Words {
                     reason: "Settled",
                     message: format!("{total} objects are as wanted and healthy"),
                 }
-            } else {
+            } else if !of(&PASSING).is_empty() || prunes(status) {
                 progress("Progressing", counts(&status.objects))
+            } else if !kept.is_empty() {
+                let reason = if kept.contains_key(&Phase::Held) { "Held" } else { "Paused" };
+                Words { ready: "False", stalled: true, reason, message: kept_words(status, &kept) }
+            } else {
+                // All that is wanted is there and healthy.
+                Words { ready: "True", stalled: false, reason: "PruneWaiting", message: waiting(status) }
             }
         }
     }
+}
+
+/// Whether a deletion waits for something that passes by itself.
+fn prunes(status: &SourceStatus) -> bool {
+    let all = status.objects.get(&Phase::PruneWaiting).copied().unwrap_or_default();
+    status.unlisted.is_none() && all > status.prune_waiting
+}
+
+fn kept_words(status: &SourceStatus, kept: &BTreeMap<Phase, usize>) -> String {
+    match &status.paused {
+        Some(why) => {
+            let why = if why.is_empty() { String::new() } else { format!(": {why}") };
+            let name = &status.name;
+            format!("{}; the source is paused{why}; `rhumb rollout resume {name}` ends that", counts(kept))
+        }
+        None => format!("{}: a person asked for it, for each of them", counts(kept)),
+    }
+}
+
+fn ending(status: Option<&SourceStatus>, left: Option<Left>) -> Words {
+    let of = |stalled, reason, message| Words { ready: "False", stalled, reason, message };
+    let begun = || "what it has is to be deleted".to_owned();
+    match (status, left) {
+        (_, Some(Left::Unknown)) => {
+            let why = "its ConfigMap is gone, which named the kinds of its objects: what is left of them is not \
+                       known; with `deletionPolicy: Orphan` they stay, and it goes";
+            of(true, "InventoryLost", why.to_owned())
+        }
+        (Some(status), _) if status.prune_waiting > 0 => of(true, "PruneWaiting", waiting(status)),
+        (Some(status), _) if status.paused.is_some() => {
+            let why = format!("paused; `rhumb rollout resume {}` ends that", status.name);
+            of(true, "Paused", why)
+        }
+        (Some(status), Some(_)) => of(false, "Deleting", format!("{} are left", counts(&status.objects))),
+        _ => of(false, "Deleting", begun()),
+    }
+}
+
+/// Deletions that wait for a person, and what confirms them.
+fn waiting(status: &SourceStatus) -> String {
+    let SourceStatus { name, prune_waiting, unlisted, .. } = status;
+    if let (Some(why), 0) = (unlisted, prune_waiting) {
+        return why.clone();
+    }
+    format!(
+        "{prune_waiting} deletions wait for a person: `rhumb prune list --name {name}` shows them, `rhumb prune confirm --name {name} OBJECT...` confirms them"
+    )
 }
 
 /// `3 RollingOut, 20 Settled`.
@@ -96,12 +168,27 @@ pub fn source_conditions(
         })
     });
     let mut status = json!({ "observedGeneration": generation, "conditions": conditions });
-    if let Standing::Followed(followed) = standing {
-        status["objects"] = json!(followed.objects.values().sum::<usize>());
-        status["phases"] = json!(followed.objects);
-        if let Some(revision) = &followed.revision {
-            status["revision"] = json!(revision);
+    match standing {
+        Standing::Followed(followed) | Standing::Ending(Some(followed), Some(Left::Objects)) => {
+            status["objects"] = json!(followed.objects.values().sum::<usize>());
+            status["phases"] = json!(followed.objects);
+            let revision = match standing {
+                Standing::Followed(_) => followed.revision.as_ref().map(|revision| json!(revision)),
+                _ => known.get("revision").cloned(),
+            };
+            if let Some(revision) = revision {
+                status["revision"] = revision;
+            }
         }
+        // That it had any tells whether something can be lost.
+        Standing::Ending(..) => {
+            for key in ["objects", "phases", "revision"] {
+                if let Some(value) = known.get(key) {
+                    status[key] = value.clone();
+                }
+            }
+        }
+        Standing::Unusable(..) | Standing::Begun => {}
     }
     (status != *known).then_some(status)
 }
@@ -175,6 +262,68 @@ mod tests {
             let a = followed(&[(Phase::Settled, 2), (phase, 1)], Some("a"), None);
             check(Standing::Followed(&a), stuck, "ObjectsFailed", &format!("1 {phase}"));
         }
+    }
+
+    #[test]
+    fn what_waits_for_a_person_alone_does_not_look_as_if_it_went_on() {
+        #[track_caller]
+        fn check(status: &SourceStatus, expected: [&str; 3], reason: &str, message: &str) {
+            let told = source_conditions(&Value::Null, 3, Standing::Followed(status), Timestamp::UNIX_EPOCH);
+            let told = told.unwrap();
+            let names = ["Ready", "Reconciling", "Stalled"];
+            assert_eq!(states(&told), names.into_iter().zip(expected).collect::<Vec<_>>());
+            assert_eq!(told["conditions"][0]["reason"], reason);
+            assert!(told["conditions"][0]["message"].as_str().unwrap().contains(message), "{told:#}");
+        }
+        let (done, works, stuck) =
+            (["True", "False", "False"], ["False", "True", "False"], ["False", "False", "True"]);
+        let status = |objects: &[(Phase, usize)]| followed(objects, Some("a"), None);
+        let pruned = [(Phase::Settled, 2), (Phase::PruneWaiting, 2)];
+        let confirm = SourceStatus { prune_waiting: 2, ..status(&pruned) };
+        check(&confirm, done, "PruneWaiting", "`rhumb prune confirm --name shop OBJECT...`");
+        let half = SourceStatus { prune_waiting: 1, ..status(&pruned) };
+        check(&half, works, "Progressing", "2 PruneWaiting");
+        let unlisted = SourceStatus { unlisted: Some("no Widgets".to_owned()), ..status(&pruned) };
+        check(&unlisted, done, "PruneWaiting", "no Widgets");
+        check(&status(&[(Phase::Settled, 2), (Phase::Held, 1)]), stuck, "Held", "1 Held");
+        let paused = status(&[(Phase::Settled, 2), (Phase::Paused, 1)]);
+        check(&paused, stuck, "Paused", "1 Paused: a person asked");
+        let whole = SourceStatus { paused: Some("fair".to_owned()), ..paused };
+        check(&whole, stuck, "Paused", "the source is paused: fair; `rhumb rollout resume shop` ends that");
+        // A pause that keeps nothing back changes nothing.
+        let idle = SourceStatus { paused: Some(String::new()), ..status(&[(Phase::Settled, 2)]) };
+        check(&idle, done, "Settled", "2 objects");
+        let rolls = status(&[(Phase::Paused, 1), (Phase::RollingOut, 1), (Phase::PruneWaiting, 1)]);
+        check(&rolls, works, "Progressing", "1 RollingOut");
+        check(&status(&[(Phase::Held, 1), (Phase::Refused, 1)]), stuck, "ObjectsFailed", "1 Refused");
+    }
+
+    #[test]
+    fn what_is_left_of_one_that_was_deleted_is_told_until_it_is_gone() {
+        let known = json!({ "objects": 7, "phases": { "Settled": 7 }, "revision": "abc" });
+        let tell = |status: Option<&SourceStatus>, left| {
+            source_conditions(&known, 3, Standing::Ending(status, left), Timestamp::UNIX_EPOCH).unwrap()
+        };
+        let words = |told: &Value| {
+            let text = |key: &str| told["conditions"][0][key].as_str().unwrap().to_owned();
+            (states(told)[2].1.to_owned(), text("reason"), text("message"))
+        };
+        let going = followed(&[(Phase::PruneWaiting, 3)], Some("deleted"), None);
+        let told = tell(Some(&going), Some(Left::Objects));
+        let expected = ("False".to_owned(), "Deleting".to_owned(), "3 PruneWaiting are left".to_owned());
+        assert_eq!(words(&told), expected);
+        assert_eq!((&told["objects"], &told["revision"]), (&json!(3), &json!("abc")));
+        let asks = SourceStatus { prune_waiting: 1, ..going.clone() };
+        let (stalled, reason, message) = words(&tell(Some(&asks), Some(Left::Objects)));
+        assert_eq!((&*stalled, &*reason), ("True", "PruneWaiting"));
+        assert!(message.starts_with("1 deletions wait for a person: `rhumb prune list --name shop`"));
+        let paused = SourceStatus { paused: Some(String::new()), ..going };
+        assert_eq!(words(&tell(Some(&paused), Some(Left::Objects))).1, "Paused");
+        // What it had is not forgotten before it is known to be gone.
+        for left in [None, Some(Left::Unknown)] {
+            assert_eq!(tell(None, left)["objects"], 7);
+        }
+        assert_eq!(words(&tell(None, Some(Left::Unknown))).1, "InventoryLost");
     }
 
     #[test]

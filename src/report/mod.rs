@@ -23,7 +23,7 @@ mod watchdog;
 use std::fmt;
 
 pub use compared::{Compared, Differing};
-pub use conditions::{Standing, is_ready, source_conditions};
+pub use conditions::{Left, Standing, is_ready, source_conditions};
 pub use log::{MACHINE_FIELDS, Tale, log, log_notice};
 pub use metrics::{Ended, MEDIA_TYPE, Metrics, Process};
 pub use notice::{Draft, HAPPENINGS, Happening, Notice, Notices, Recorder, Regarding};

@@ -1,5 +1,8 @@
 //! Webhooks: a git server says that there is something new. What it says is authenticated and never read, and means
 //! only "look now".
+//!
+//! Where replicas share the sources, one may reach a process that does not serve the source, and nothing tells the one
+//! that does: it looks in its interval. The sender hears no error then, as git servers give up webhooks that fail.
 
 use std::fs;
 use std::num::NonZeroU32;
@@ -48,10 +51,20 @@ const SIGNATURES: [(&str, &str); 4] = [
 /// The header in which GitLab sends the secret itself.
 const TOKEN: &str = "x-gitlab-token";
 
+/// Who serves the sources that this process does not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Others {
+    /// Nobody.
+    Nobody,
+    /// Another replica, where there is such a source at all.
+    Replicas,
+}
+
 /// What webhooks are held against.
 #[derive(Debug)]
 pub struct Hooks {
     secret: Option<PathBuf>,
+    others: Others,
     of_all: DefaultDirectRateLimiter,
     of_one: Vec<DefaultDirectRateLimiter>,
     unknown: Secret,
@@ -61,13 +74,14 @@ pub struct Hooks {
 
 impl Hooks {
     /// With the secret in this file; with `.` and the name of a source behind it that of this source alone.
-    pub fn new(secret: Option<PathBuf>) -> Arc<Self> {
+    pub fn new(secret: Option<PathBuf>, others: Others) -> Arc<Self> {
         let limiter = |(burst, rate): (u32, u32)| {
             let number = |number| NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN);
             RateLimiter::direct(Quota::per_second(number(rate)).allow_burst(number(burst)))
         };
         Arc::new(Self {
             secret,
+            others,
             of_all: limiter(OF_ALL),
             of_one: (0..COUNTS).map(|_| limiter(OF_ONE)).collect(),
             unknown: Secret::unknown(),
@@ -152,13 +166,20 @@ pub(super) async fn hook(
     if !is_right(&secret, &head.headers, &code) {
         return Err(refused());
     }
-    // A loop that has not begun begins with a look.
-    match process.fetch(&source).await {
-        Some(Fetch::NoSource) => Err(refused()),
-        Some(Fetch::Begun) | None => {
-            tracing::debug!(source, "a webhook asks for a look");
-            Ok((StatusCode::ACCEPTED, accepted("the source is looked at")).into_response())
+    let message = heard(process.fetch(&source).await, hooks.others).ok_or_else(refused)?;
+    tracing::debug!(source, "a webhook asks for a look: {message}");
+    Ok((StatusCode::ACCEPTED, accepted(message)).into_response())
+}
+
+/// What whoever knows the secret is told; nothing where there is no such source.
+fn heard(fetched: Option<Fetch>, others: Others) -> Option<&'static str> {
+    match (fetched, others) {
+        (Some(Fetch::NoSource), Others::Nobody) => None,
+        (Some(Fetch::NoSource), Others::Replicas) => {
+            Some("this replica does not serve the source; the one that does looks at it in its interval")
         }
+        // A loop that has not begun begins with a look.
+        (Some(Fetch::Begun) | None, _) => Some("the source is looked at"),
     }
 }
 

@@ -21,7 +21,7 @@ mod tls;
 
 pub use error::Error;
 pub use guard::Guard;
-pub use hook::Hooks;
+pub use hook::{Hooks, Others};
 pub use listener::{Place, listen};
 pub use routes::{Door, Process, router};
 pub use socket::bind;

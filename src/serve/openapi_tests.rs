@@ -9,7 +9,7 @@ use hyper_util::service::TowerToHyperService;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use super::{Door, Guard, Hooks, Process, router};
+use super::{Door, Guard, Hooks, Others, Process, router};
 use crate::pulse::Pulses;
 use crate::report::{Metrics, Notifier, Recorder, Service};
 
@@ -28,8 +28,11 @@ fn process() -> Process {
 }
 
 async fn ask(target: &str) -> (u16, String) {
-    let router =
-        TowerToHyperService::new(router(process(), Hooks::new(None), Door::Guarded(Guard::of_socket(&[]))));
+    let router = TowerToHyperService::new(router(
+        process(),
+        Hooks::new(None, Others::Nobody),
+        Door::Guarded(Guard::of_socket(&[])),
+    ));
     let answer = router.call(Request::get(target).body(Body::empty()).unwrap()).await.unwrap();
     let code = answer.status().as_u16();
     let media = answer.headers().get("content-type").map(|value| value.to_str().unwrap().to_owned());
@@ -62,7 +65,7 @@ async fn every_parameter_is_described_and_no_other() {
             .collect();
         let router = TowerToHyperService::new(router(
             process(),
-            Hooks::new(None),
+            Hooks::new(None, Others::Nobody),
             Door::Guarded(Guard::of_socket(&[])),
         ));
         let asked = Request::get(format!("{target}?nonsense=1")).body(Body::empty()).unwrap();

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::support::{Own, Repo, SOON, Site, at, eventually, source, yaml};
 
 /// An own control plane, as the definition is the whole cluster's.
-fn own(cluster: &controlplane::Cluster) -> Site<'_> {
+pub(crate) fn own(cluster: &controlplane::Cluster) -> Site<'_> {
     let definition =
         fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/in-cluster/crd.yaml"));
     cluster.kubectl_in(&["apply", "--server-side", "-f", "-"], &definition.unwrap()).unwrap();
@@ -20,7 +20,7 @@ fn own(cluster: &controlplane::Cluster) -> Site<'_> {
     site
 }
 
-fn custom(name: &str, spec: &Value) -> Value {
+pub(crate) fn custom(name: &str, spec: &Value) -> Value {
     json!({"apiVersion": "rhumb.dev/v1alpha1", "kind": "Source", "metadata": {"name": name}, "spec": spec})
 }
 
@@ -28,7 +28,7 @@ fn directory(repo: &Repo, namespace: &str) -> Value {
     json!({"git": {"url": repo.path()}, "namespace": namespace})
 }
 
-fn condition(site: &Site<'_>, name: &str, kind: &str) -> String {
+pub(crate) fn condition(site: &Site<'_>, name: &str, kind: &str) -> String {
     let status = site.api.value(&at("Source", &site.system(), name), "/status");
     let conditions = status["conditions"].as_array().cloned().unwrap_or_default();
     let found = conditions.iter().find(|condition| condition["type"] == kind);
@@ -38,14 +38,14 @@ fn condition(site: &Site<'_>, name: &str, kind: &str) -> String {
 }
 
 #[track_caller]
-fn await_condition(site: &Site<'_>, name: &str, kind: &str, texts: &[&str]) {
+pub(crate) fn await_condition(site: &Site<'_>, name: &str, kind: &str, texts: &[&str]) {
     eventually(&format!("{name} is {kind}: {texts:?}"), SOON, || {
         let found = condition(site, name, kind).replace('"', "");
         if texts.iter().all(|text| found.contains(text)) { Ok(()) } else { Err(found) }
     });
 }
 
-const HEAD: &str = "apiVersion: rhumb.dev/v1alpha1\nkind: Configuration\ncustomSources: any\n";
+pub(crate) const HEAD: &str = "apiVersion: rhumb.dev/v1alpha1\nkind: Configuration\ncustomSources: any\n";
 
 #[test]
 fn sources_come_change_and_go_in_the_cluster() {

@@ -8,7 +8,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::{Api, Daemon, Own, Repo, SOON, at, eventually, yaml};
+use crate::support::{Api, Daemon, Own, Repo, SOON, at, eventually, run, yaml};
 
 const SYSTEM: &str = "rhumb-system";
 const ACCOUNT: &str = "system:serviceaccount:rhumb-system:rhumb";
@@ -127,13 +127,21 @@ fn the_examples_come_up_and_their_rights_are_enough() {
     let repo = Repo::new(&files("app:1", "one"));
     let file = dir.path().join("rhumb.yaml");
     fs::write(&file, configuration(&api)).unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_rhumb"));
-    command.env("KUBECONFIG", kubeconfig(&cluster, &dir)).env("STATE_DIRECTORY", dir.path().join("state"));
-    command.env_remove("RUST_LOG").env("NO_COLOR", "1").arg("run").arg("--config").arg(file);
-    let mut daemon = Daemon::start(command);
+    let account = kubeconfig(&cluster, &dir);
+    let command = |name: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rhumb"));
+        command.env("KUBECONFIG", &account).env("STATE_DIRECTORY", dir.path().join("state"));
+        command.env_remove("RUST_LOG").env("NO_COLOR", "1").arg(name).arg("--config").arg(&file);
+        command
+    };
+    let checked = run(command("check")).ends(0);
+    checked.says(&["all", "rights that these sources need are granted"]);
+    let mut daemon = Daemon::start(command("run"));
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}});
     api.create("/api/v1/namespaces", "setup", &namespace);
-    let spec = json!({"git": {"url": repo.path()}, "namespace": "shop", "blastRadius": "100%"});
+    let spec = json!({
+        "git": {"url": repo.path()}, "namespace": "shop", "blastRadius": "100%", "deletionPolicy": "Delete",
+    });
     let source = json!({"apiVersion": "rhumb.dev/v1alpha1", "kind": "Source", "metadata": {"name": "all"}, "spec": spec});
     api.create(&at("Source", SYSTEM, ""), "people", &source);
     await_ready(&api, &repo.head());

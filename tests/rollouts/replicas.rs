@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use controlplane::{Ending, Fault, Requests, Rule};
+use controlplane::{AuditEvent, Ending, Fault, Requests, Rule};
 
 use crate::failures::{BOUNDS, BUDGET, await_image};
 use crate::manifests::Web;
 use crate::observer::Observer;
-use crate::support::{Daemon, Repo, Site, at, eventually, source};
+use crate::support::{Daemon, Held, Repo, Site, at, eventually, source};
 
 /// How long sources may stay without anybody, after a replica was killed.
 const MOVED: Duration = Duration::from_secs(15);
@@ -113,9 +113,25 @@ where
     (one, other, bed, first, second)
 }
 
+/// The source that a write is for: each object has its number, and so have its Events, its ConfigMap and its Lease.
+fn source_of(event: &AuditEvent) -> Option<String> {
+    let object = event.name.split('.').next()?;
+    let number = object.rsplit_once('-')?.1.parse::<usize>().ok()?;
+    Some(name(number))
+}
+
+/// Fails if one replica ever wrote for a source of the other, of whatever kind.
+#[track_caller]
+fn assert_only_holders_wrote(one: &Site<'_>, other: &Site<'_>) {
+    let counts = Held::by(one.cluster, [&one.user, &other.user]).judge(source_of);
+    for resource in ["configmaps", "deployments", "events", "leases"] {
+        assert!(counts.get(resource).is_some_and(|count| *count >= SOURCES), "{resource}: {counts:?}");
+    }
+}
+
 #[test]
 fn the_sources_of_a_killed_replica_move_on_and_the_budget_is_kept() {
-    let (one, _other, bed, mut first, _second) = two("replica-killed");
+    let (one, other, bed, mut first, _second) = two("replica-killed");
     let observer = Observer::new(&one);
     bed.push("app:2", "two");
     // In the middle of its rollouts.
@@ -136,32 +152,35 @@ fn the_sources_of_a_killed_replica_move_on_and_the_budget_is_kept() {
     let most = observer.judge(BOUNDS);
     assert!(most.workloads > 0, "{most:?} was seen");
     silent.assert_silent();
+    assert_only_holders_wrote(&one, &other);
 }
 
 #[test]
 fn a_commit_reaches_the_cluster_in_time_after_a_replica_was_killed() {
-    let (one, _other, bed, mut first, _second) = two("replica-commit");
+    let (one, other, bed, mut first, _second) = two("replica-commit");
     first.kill();
     let killed = Instant::now();
     bed.push("app:1", "two");
     await_all(&one, MOVED, "two");
     eprintln!("all commits are there after {:.1} s", killed.elapsed().as_secs_f32());
+    assert_only_holders_wrote(&one, &other);
 }
 
 #[test]
 fn a_replica_that_was_stopped_releases_at_once() {
-    let (one, _other, bed, mut first, _second) = two("replica-ends");
+    let (one, other, bed, mut first, _second) = two("replica-ends");
     assert_eq!(first.stop().code(), Some(0));
     let ended = Instant::now();
     await_shares(&one, Duration::from_secs(5), &[10]);
     bed.push("app:1", "two");
     await_all(&one, Duration::from_secs(8), "two");
     eprintln!("all commits are there after {:.1} s", ended.elapsed().as_secs_f32());
+    assert_only_holders_wrote(&one, &other);
 }
 
 #[test]
 fn a_replica_that_slept_longer_than_its_leases_writes_nothing() {
-    let (one, _other, bed, first, _second) = two("replica-sleeps");
+    let (one, other, bed, first, _second) = two("replica-sleeps");
     first.signal("STOP");
     let window = one.window();
     await_shares(&one, MOVED, &[10]);
@@ -177,6 +196,7 @@ fn a_replica_that_slept_longer_than_its_leases_writes_nothing() {
     bed.push("app:1", "three");
     await_all(&one, SHARED, "three");
     assert!(!window.all_writes().is_empty());
+    assert_only_holders_wrote(&one, &other);
 }
 
 #[test]

@@ -20,6 +20,11 @@ fn lines(text: &str) -> Vec<String> {
     let mut rights = Rights::of_rhumb("rhumb-system");
     let own = rights.all.clone();
     rights.add_source("rhumb-system", &held(text), &|_| None);
+    told(&rights, &own)
+}
+
+/// The rights that are not among others, a line each.
+fn told(rights: &Rights, own: &BTreeMap<(Place, Subject), BTreeMap<String, &'static str>>) -> Vec<String> {
     let new = rights.all.iter().filter(|(key, verbs)| own.get(*key) != Some(*verbs));
     let line = |((place, subject), verbs): (&(Place, Subject), &BTreeMap<String, &str>)| {
         let place = match place {
@@ -41,6 +46,19 @@ fn lines(text: &str) -> Vec<String> {
 #[track_caller]
 fn check(text: &str, expected: &[&str]) {
     assert_eq!(lines(text), expected, "{text}");
+}
+
+#[test]
+fn what_is_shared_and_what_stands_in_the_cluster_has_rights_of_its_own() {
+    let mut rights = Rights::default();
+    rights.add_leases("rhumb-system");
+    rights.add_customs("rhumb-system");
+    let expected = [
+        "rhumb-system leases.coordination.k8s.io create,delete,list,patch",
+        "rhumb-system sources.rhumb.dev list,patch",
+        "rhumb-system sources/status.rhumb.dev patch",
+    ];
+    assert_eq!(told(&rights, &BTreeMap::new()), expected);
 }
 
 #[test]

@@ -71,8 +71,9 @@ pub(super) struct Write {
     pub(super) name: String,
     /// What it says.
     pub(super) occurrence: Occurrence,
+    /// Of which source.
+    pub(super) source: String,
     key: Key,
-    source: String,
 }
 
 /// An Event that was made.
@@ -219,7 +220,7 @@ impl Correlator {
             self.remember(&key, &name, &occurrence);
             (Deed::Make, name)
         };
-        Some(Write { deed, name, occurrence, key, source })
+        Some(Write { deed, name, occurrence, source, key })
     }
 
     fn remember(&mut self, key: &Key, name: &str, occurrence: &Occurrence) {

@@ -1,5 +1,6 @@
 //! Answers to those who ask where things stand, from the engine's facts of this very moment.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -12,7 +13,7 @@ use super::Reconciler;
 use super::views::Glance;
 use crate::engine::Engine;
 use crate::object::ObjectId;
-use crate::report::{self, Beside, Compared, Differing, Filter, ObjectStatus, Status};
+use crate::report::{self, Beside, Compared, Differing, Filter, Left, ObjectStatus, Status};
 
 /// So many objects are compared for one answer, and so many at a time for all.
 const COMPARED: usize = 50;
@@ -26,6 +27,7 @@ pub(super) enum Question {
     Glance(ObjectId, oneshot::Sender<Option<(ObjectStatus, Glance)>>),
     Differing(Option<String>, oneshot::Sender<Vec<(ObjectStatus, Glance)>>),
     Fetch(String, oneshot::Sender<Fetch>),
+    Endings(oneshot::Sender<BTreeMap<Arc<str>, Left>>),
 }
 
 /// What came of a hint from outside.
@@ -94,6 +96,11 @@ impl Inquiries {
         self.ask(|answer| Question::Fetch(source.to_owned(), answer)).await
     }
 
+    /// What is left of each source that a person has deleted; those of which that is not known yet are not named.
+    pub async fn endings(&self) -> Option<BTreeMap<Arc<str>, Left>> {
+        self.ask(Question::Endings).await
+    }
+
     async fn ask<T>(&self, question: impl FnOnce(oneshot::Sender<T>) -> Question) -> Option<T> {
         let (answer, answered) = oneshot::channel();
         self.questions.send(question(answer)).await.ok()?;
@@ -126,6 +133,7 @@ impl Reconciler {
                 drop(answer.send(glances.collect()));
             }
             Question::Fetch(name, answer) => drop(answer.send(self.hint(&name))),
+            Question::Endings(answer) => drop(answer.send(self.endings())),
         }
     }
 

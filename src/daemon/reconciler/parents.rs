@@ -7,7 +7,7 @@ use super::super::event::Event;
 use super::super::inventory::{self, Call, Known, Need, Provenance, Tidy};
 use super::{Reconciler, Until};
 use crate::cluster::{self, Parent};
-use crate::engine::{Inventory, Sealing, SourceId, Writes};
+use crate::engine::{Inventory, Life, Sealing, SourceId, Writes};
 use crate::object::{Class, GroupKind, ObjectId};
 use crate::report::Stand;
 
@@ -99,6 +99,12 @@ impl Reconciler {
     /// Tells the engine what the inventory says, as it was last read.
     pub(super) fn show_inventory(&mut self, source: SourceId) {
         let ledger = &mut self.ledgers[source];
+        if self.engine.source(source).life == Life::Ends
+            && let Some(place) = ledger.parent.parent().and_then(inventory::place)
+        {
+            // Whoever deletes a source means all that it has, wherever that was made from.
+            place.clone_into(&mut self.places[source]);
+        }
         if ledger.parent != Known::Unread {
             let seals = self.engine.seals();
             ledger.sealing = inventory::sealing(ledger.parent.parent(), seals);
@@ -227,7 +233,7 @@ impl Reconciler {
         state.incomplete.is_none() && !kinds.is_empty() && !kinds.iter().any(waits)
     }
 
-    fn all_synced(&self, source: SourceId) -> bool {
+    pub(super) fn all_synced(&self, source: SourceId) -> bool {
         let state = self.engine.source(source);
         let held = state.inventory.iter().flat_map(|inventory| inventory.kinds.iter().cloned());
         state.incomplete.is_none()

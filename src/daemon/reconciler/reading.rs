@@ -10,7 +10,7 @@ use super::super::feed::{Feed, Order};
 use super::super::inventory::Need;
 use super::super::setup::Files;
 use super::{BACKLOG, Reconciler, Until};
-use crate::engine::{Reading, SourceId, Writes};
+use crate::engine::{Life, Reading, SourceId, Writes};
 use crate::object::GroupKind;
 use crate::report::Happening;
 
@@ -104,7 +104,10 @@ impl Reconciler {
                     let pulse = self.hands.cluster.pulses().expect(&name, super::TURN);
                     let feed = Feed::new(followed, dialect, scopes.clone(), (events, pulse));
                     let feed = feed.noting(self.chronicle.last_look(source));
-                    self.tasks.keep("the reader of a source", feed.run(from_loop));
+                    match self.engine.source(source).life {
+                        Life::Lives => self.tasks.keep("the reader of a source", feed.run(from_loop)),
+                        Life::Ends => self.tasks.keep("what is left of a source", feed.end(from_loop)),
+                    }
                     self.feeds[source] = Some(orders);
                 }
                 Files::Once(disk) => {

@@ -1,7 +1,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::world::{config, id};
-use crate::engine::{BlastRadius, Judgement, Keep, Pending, PruneGuard, Uid, judge};
+use crate::engine::{BlastRadius, Judgement, Keep, Life, Pending, PruneGuard, Uid, judge};
 use crate::object::{GroupKind, ObjectId};
 
 fn pending(id: ObjectId) -> Pending {
@@ -31,6 +31,7 @@ fn each_guard_says_why() {
         closed: None,
         other_place: None,
         radius: BlastRadius::default(),
+        life: Life::Lives,
         confirmed: &nobody,
         inventory: &hundred,
     };
@@ -107,6 +108,7 @@ fn the_whole_pending_set_is_inside_the_radius_or_none_of_it_goes() {
                     closed: None,
                     other_place: None,
                     radius,
+                    life: Life::Lives,
                     confirmed: &confirmed,
                     inventory: &counts,
                 };
@@ -129,7 +131,9 @@ fn an_object_may_ask_for_a_confirmation() {
     let hundred = inventory(&[("ConfigMap", 100)]);
     let check = |unfinished: Option<&str>, confirmed: &BTreeSet<Uid>, expected: &str| {
         let radius = BlastRadius::default();
-        let guard = PruneGuard { closed: None, other_place: None, radius, confirmed, inventory: &hundred };
+        let life = Life::Lives;
+        let guard =
+            PruneGuard { closed: None, other_place: None, radius, life, confirmed, inventory: &hundred };
         let unfinished = unfinished.map(Into::into);
         let asks = Pending { keep: Keep::Confirm, unfinished, ..pending(config("a")) };
         assert_eq!(words(&judge(&[asks], &guard), &config("a")), expected);
@@ -137,4 +141,38 @@ fn an_object_may_ask_for_a_confirmation() {
     check(None, &nobody, "confirm: its annotation asks for a confirmation");
     check(None, &confirmed, "delete");
     check(Some("x is healthy"), &confirmed, "later: pruned when x is healthy");
+}
+
+#[test]
+fn whoever_deletes_the_source_is_asked_about_nothing_but_what_is_always_asked() {
+    let nobody = BTreeSet::new();
+    let all = inventory(&[("ConfigMap", 40), ("Namespace", 1), ("Deployment.apps", 1)]);
+    let guard = PruneGuard {
+        closed: None,
+        other_place: None,
+        radius: BlastRadius { count: 0, percent: 0 },
+        life: Life::Ends,
+        confirmed: &nobody,
+        inventory: &all,
+    };
+    let mut pending: Vec<Pending> = (0..40).map(|number| pending(config(&number.to_string()))).collect();
+    assert!(judge(&pending, &guard).values().all(|judged| *judged == Judgement::Delete));
+    pending.push(Pending { keep: Keep::Confirm, ..self::pending(config("asks")) });
+    pending.push(self::pending(id("", "Namespace", "", "shop")));
+    let web = id("apps", "Deployment", "shop", "web");
+    pending.push(Pending { keep: Keep::Asked, ..self::pending(web.clone()) });
+    // What stays is left whole, at whatever distance.
+    pending[0].needed_by = Some(web);
+    pending[1].needed_by = Some(config("0"));
+    pending[2].needed_by = Some(config("3"));
+    let judged = judge(&pending, &guard);
+    let check = |id: &ObjectId, expected: &str| assert_eq!(words(&judged, id), expected);
+    check(&config("asks"), "confirm: its annotation asks for a confirmation");
+    check(&id("", "Namespace", "", "shop"), "confirm: a Namespace is deleted only when confirmed by name");
+    check(&config("0"), "keep: Deployment shop/web, which is kept, uses it");
+    check(&config("1"), "keep: ConfigMap shop/0, which is kept, uses it");
+    check(&config("2"), "later: pruned after ConfigMap shop/3, which uses it");
+    check(&config("3"), "delete");
+    let elsewhere = PruneGuard { other_place: Some("/old".into()), ..guard };
+    assert!(words(&judge(&pending[3..4], &elsewhere), &config("3")).starts_with("confirm: this inventory"));
 }

@@ -236,3 +236,24 @@ fn letting_a_held_rollout_go_is_a_restart() {
         assert_ne!(plain, object(held.clone()), "{held}");
     }
 }
+
+#[test]
+fn what_a_source_that_ends_has_goes_in_the_order_of_its_contents_whether_it_is_known_at_first_or_not() {
+    let (config_map, user) = (config("used"), id("apps", "Deployment", "shop", "web"));
+    let with_need = with(&user, 1, |wanted| wanted.needs = [config_map.clone()].into());
+    let mut engine = engine(&[SET], &[config_map.group_kind(), user.group_kind()]);
+    engine.sources[0].life = Life::Ends;
+    engine.read(0, reading("r2", &[]));
+    engine.seen(&config_map, World::live(&config_map, &thing(1, &desired(&config_map, 1, "used"))));
+    engine.seen(&user, World::live(&user, &thing(2, &with_need)));
+    // A new process has only the marks on the objects.
+    let unread = "pruned when the content of";
+    assert!(judged(&mut engine, 0, &user).starts_with(unread), "{}", judged(&mut engine, 0, &user));
+    let named = |wanted: &Shared| Release { hash: wanted.hash, revision: Revision::new("r1") };
+    engine.resolved(&user, &named(&with_need), Some(with_need.clone()));
+    assert!(judged(&mut engine, 0, &user).starts_with(unread));
+    // Where its content is nowhere to be had, nothing waits for it.
+    engine.resolved(&config_map, &named(&desired(&config_map, 1, "used")), None);
+    assert_eq!(judged(&mut engine, 0, &user), "delete");
+    assert_eq!(judged(&mut engine, 0, &config_map), "pruned after Deployment shop/web, which uses it");
+}

@@ -30,7 +30,7 @@ fn served(secrets: &[(&str, &str)]) -> (TempDir, Router) {
         service: Service::new(Notifier::default()),
         recorder: Recorder::new(jiff::Timestamp::UNIX_EPOCH),
     };
-    let hooks = Hooks::new(Some(dir.path().join("webhook-secret")));
+    let hooks = Hooks::new(Some(dir.path().join("webhook-secret")), Others::Nobody);
     (dir, router(process, hooks, Door::Guarded(Guard::of_socket(&[]))))
 }
 
@@ -49,6 +49,21 @@ async fn post(router: &Router, path: &str, headers: &[(&str, &str)], body: Body)
 async fn tower_answer(router: &mut Router, request: Request<Body>) -> Response {
     use hyper::service::Service as _;
     hyper_util::service::TowerToHyperService::new(router.clone()).call(request).await.unwrap()
+}
+
+#[test]
+fn a_source_of_another_replica_is_no_error_and_one_of_nobody_is() {
+    let check = |fetched, others, expected: Option<&str>| {
+        let told = heard(fetched, others);
+        assert_eq!(told.is_some(), expected.is_some());
+        assert!(told.unwrap_or_default().contains(expected.unwrap_or_default()), "{told:?}");
+    };
+    check(Some(Fetch::NoSource), Others::Nobody, None);
+    check(Some(Fetch::NoSource), Others::Replicas, Some("in its interval"));
+    for others in [Others::Nobody, Others::Replicas] {
+        check(Some(Fetch::Begun), others, Some("is looked at"));
+        check(None, others, Some("is looked at"));
+    }
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! What a user sent to the API server, as the server's own audit log has it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use controlplane::{AuditEvent, Cluster};
 
@@ -65,6 +65,46 @@ impl<'a> Window<'a> {
             !(event.verb == "patch" && is_inventory(event) && told.insert(event.name.clone()))
         });
         assert!(sent.is_empty(), "sent: {:#?}", lines(&sent));
+    }
+}
+
+/// What was written for sources by whom, while who held their Leases.
+#[allow(dead_code, reason = "only some tests have replicas")]
+pub(crate) struct Held<'a> {
+    cluster: &'a Cluster,
+    users: [String; 2],
+}
+
+#[allow(dead_code, reason = "only some tests have replicas")]
+impl<'a> Held<'a> {
+    /// Looks at the writes of two users.
+    pub(crate) fn by(cluster: &'a Cluster, users: [&str; 2]) -> Self {
+        Self { cluster, users: users.map(str::to_owned) }
+    }
+
+    /// Fails if anybody wrote for a source whose Lease another one had written last, and tells how many writes there
+    /// were of each resource. Events, the status and the inventory of a source count as all else.
+    #[track_caller]
+    pub(crate) fn judge(&self, source_of: impl Fn(&AuditEvent) -> Option<String>) -> BTreeMap<String, usize> {
+        let (mut holders, mut counts) = (BTreeMap::new(), BTreeMap::new());
+        for event in &self.cluster.audit().unwrap() {
+            let ours = self.users.contains(&event.user) && event.is_write() && event.code < 300;
+            let lease = event.name.strip_prefix("rhumb-").filter(|_| event.resource == "leases");
+            if let (true, Some(source)) = (ours, lease) {
+                holders.insert(source.to_owned(), event.user.clone());
+            }
+            let source = lease.map(str::to_owned).or_else(|| source_of(event));
+            let Some(source) = source.filter(|_| ours) else { continue };
+            let what = [&*event.resource, &*event.subresource].into_iter().filter(|word| !word.is_empty());
+            *counts.entry(what.collect::<Vec<_>>().join("/")).or_insert(0) += 1;
+            let holder = holders.get(&source);
+            assert!(
+                holder == Some(&event.user),
+                "the Lease of {source} is {holder:?}'s: {:#?}",
+                lines(std::slice::from_ref(event))
+            );
+        }
+        counts
     }
 }
 

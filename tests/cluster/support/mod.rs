@@ -18,7 +18,7 @@ use std::sync::OnceLock;
 use controlplane::Cluster;
 
 pub(crate) use api::{Api, at};
-pub(crate) use audit::Window;
+pub(crate) use audit::{Held, Window};
 pub(crate) use browser::Browser;
 pub(crate) use daemon::Daemon;
 pub(crate) use nodes::Nodes;

@@ -1,0 +1,257 @@
+//! What becomes of the objects of a `Source` when a person deletes it.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::customs::{HEAD, await_condition, condition, custom, own};
+use crate::support::{Daemon, Own, Repo, SOON, Site, at, eventually, run, yaml};
+
+const FINALIZER: &str = "rhumb.dev/prune";
+
+fn spec(url: &str, site: &Site<'_>, policy: &str) -> Value {
+    json!({"git": {"url": url}, "namespace": site.name, "deletionPolicy": policy})
+}
+
+fn path(site: &Site<'_>, name: &str) -> String {
+    at("Source", &site.system(), name)
+}
+
+fn create(site: &Site<'_>, name: &str, repository: &Path, policy: &str) {
+    let spec = spec(repository.to_str().unwrap(), site, policy);
+    site.api.create(&path(site, ""), "people", &custom(name, &spec));
+}
+
+#[track_caller]
+fn await_ready(site: &Site<'_>, name: &str) {
+    eventually(&format!("{name} is ready"), SOON, || {
+        let found = condition(site, name, "Ready");
+        if found.starts_with("\"True\"") { Ok(()) } else { Err(found) }
+    });
+}
+
+#[track_caller]
+fn await_gone(site: &Site<'_>, name: &str) {
+    eventually(&format!("the source {name} is gone"), SOON * 2, || match site.api.get(&path(site, name)) {
+        None => Ok(()),
+        Some(source) => Err(source.to_string()),
+    });
+}
+
+fn finalizers(site: &Site<'_>, name: &str) -> Value {
+    site.api.value(&path(site, name), "/metadata/finalizers")
+}
+
+fn daemon(site: &Site<'_>) -> Daemon {
+    site.configured(HEAD)
+}
+
+/// More than a commit could take away unasked; one of them uses another, and one is to be kept.
+fn shop() -> Vec<(String, String)> {
+    let mut files: Vec<(String, String)> = (0..14)
+        .map(|number| (format!("{number}.yaml"), yaml::config_map(&format!("c{number}"), "a", "1")))
+        .collect();
+    let web = yaml::deployment("web", 1, "app:1")
+        .replace("        image:", "        envFrom:\n        - configMapRef: {name: c0}\n        image:");
+    let kept = yaml::config_map("kept", "a", "1");
+    let kept = kept.replace("metadata:\n", "metadata:\n  annotations: {rhumb.dev/prune: never}\n");
+    files.extend([("web.yaml".to_owned(), web), ("kept.yaml".to_owned(), kept)]);
+    files
+}
+
+#[test]
+fn delete_takes_along_all_but_what_is_kept_in_its_order_though_the_repository_is_gone() {
+    let cluster = Own::bare();
+    let site = own(&cluster);
+    let (dir, bare) = Repo::new(&shop()).bare();
+    let mut first = daemon(&site);
+    let url = format!("file://{}", bare.display());
+    site.api.create(&path(&site, ""), "people", &custom("shop", &spec(&url, &site, "Delete")));
+    await_condition(&site, "shop", "Reconciling", &["True Progressing"]);
+    site.await_object("ConfigMap", "kept");
+    assert_eq!(finalizers(&site, "shop"), json!([FINALIZER]));
+    assert_eq!(first.stop().code(), Some(0));
+    drop(dir);
+    assert!(!bare.exists());
+    let window = site.window();
+    site.api.delete(&path(&site, "shop"));
+    // Begun by a new process, which knows nothing but what is in the cluster and on its disk.
+    let mut second = daemon(&site);
+    await_gone(&site, "shop");
+    assert_eq!(second.stop().code(), Some(0));
+    let left =
+        site.api.list(&format!("{}?labelSelector=applyset.kubernetes.io/part-of", site.at("ConfigMap", "")));
+    let left: Vec<&str> = left.iter().filter_map(|left| left["metadata"]["name"].as_str()).collect();
+    assert_eq!(left, ["kept"]);
+    assert!(!site.has("Deployment", "web"));
+    let deletes = window.deletes();
+    let when = |name: &str| deletes.iter().position(|delete| delete.name == name).unwrap();
+    assert_eq!(deletes.len(), 15);
+    assert!(when("web") < when("c0"), "{deletes:#?}");
+}
+
+#[test]
+fn orphan_leaves_everything_and_takes_the_finalizer_off_at_any_time() {
+    let cluster = Own::bare();
+    let site = own(&cluster);
+    let repo = |name: &str| {
+        Repo::new(&[
+            ("a.yaml", yaml::config_map(name, "a", "1")),
+            ("b.yaml", yaml::workload("StatefulSet", name, 1, "app:1", "{}")),
+        ])
+    };
+    let (plain, changed, late) = (repo("plain"), repo("changed"), repo("late"));
+    let _daemon = daemon(&site);
+    create(&site, "plain", plain.path(), "Orphan");
+    create(&site, "changed", changed.path(), "Delete");
+    create(&site, "late", late.path(), "Delete");
+    for name in ["plain", "changed", "late"] {
+        site.await_object("ConfigMap", name);
+        site.await_object("StatefulSet", name);
+    }
+    let window = site.window();
+    assert_eq!(finalizers(&site, "plain"), Value::Null);
+    site.api.delete(&path(&site, "plain"));
+    await_gone(&site, "plain");
+    let orphan = json!({"spec": {"deletionPolicy": "Orphan"}});
+    site.api.merge(&path(&site, "changed"), "people", &orphan);
+    eventually("the finalizer is off", SOON, || match finalizers(&site, "changed") {
+        Value::Null => Ok(()),
+        other => Err(other.to_string()),
+    });
+    site.api.delete(&path(&site, "changed"));
+    await_gone(&site, "changed");
+    window.assert_no_deletes();
+    // What waits for a person can be let go too.
+    site.api.delete(&path(&site, "late"));
+    await_condition(&site, "late", "Stalled", &["True PruneWaiting"]);
+    site.await_absence("ConfigMap", "late");
+    site.api.merge(&path(&site, "late"), "people", &orphan);
+    await_gone(&site, "late");
+    for name in ["plain", "changed", "late"] {
+        assert!(site.has("StatefulSet", name), "{name}");
+        assert_eq!(site.has("ConfigMap", name), name != "late");
+    }
+}
+
+#[test]
+fn what_is_always_asked_about_is_asked_and_a_new_process_goes_on() {
+    let cluster = Own::bare();
+    let site = own(&cluster);
+    let slow = yaml::config_map("slow", "a", "1");
+    let repo =
+        Repo::new(&[("db.yaml", yaml::workload("StatefulSet", "db", 1, "app:1", "{}")), ("slow.yaml", slow)]);
+    let mut first = daemon(&site);
+    create(&site, "shop", repo.path(), "Delete");
+    site.await_object("StatefulSet", "db");
+    site.await_object("ConfigMap", "slow");
+    let slow = site.at("ConfigMap", "slow");
+    site.api.merge(&slow, "somebody", &json!({"metadata": {"finalizers": ["example.org/slow"]}}));
+    site.api.delete(&path(&site, "shop"));
+    let command = "rhumb prune confirm --name shop OBJECT...";
+    await_condition(&site, "shop", "Stalled", &["True PruneWaiting", "1 deletions", command]);
+    await_condition(&site, "shop", "Ready", &["False PruneWaiting"]);
+    eventually("the deletion of the other one has begun", SOON, || {
+        let deleted = site.api.value(&slow, "/metadata/deletionTimestamp");
+        if deleted.is_string() { Ok(()) } else { Err("it has not") }
+    });
+    first.kill();
+    let _second = daemon(&site);
+    await_condition(&site, "shop", "Stalled", &["True PruneWaiting"]);
+    // A new process has to look at everything before it can say again what waits.
+    eventually("it is confirmed", SOON, || {
+        let mut confirm = site.bare_command();
+        confirm.args(["prune", "confirm", "--name", "shop", "statefulset/db"]);
+        let confirmed = run(confirm);
+        if confirmed.code == 0 { Ok(()) } else { Err(confirmed.all()) }
+    });
+    site.await_absence("StatefulSet", "db");
+    // As long as anything is left of them, it stays.
+    await_condition(&site, "shop", "Reconciling", &["True Deleting", "are left"]);
+    assert_eq!(finalizers(&site, "shop"), json!([FINALIZER]));
+    site.api.merge(&slow, "somebody", &json!({"metadata": {"finalizers": null}}));
+    await_gone(&site, "shop");
+    assert!(!site.has("ConfigMap", "slow"));
+}
+
+#[test]
+fn a_name_that_the_file_has_takes_nothing_of_the_files_along() {
+    let cluster = Own::bare();
+    let site = own(&cluster);
+    let repo = Repo::new(&[("a.yaml", yaml::config_map("a", "a", "1"))]);
+    let first = daemon(&site);
+    create(&site, "shop", repo.path(), "Delete");
+    await_ready(&site, "shop");
+    drop(first);
+    let text = format!("{HEAD}---\n{}", crate::support::source("shop", &site.name, repo.path(), ""));
+    let _second = site.configured(&text);
+    let window = site.window();
+    site.api.delete(&path(&site, "shop"));
+    await_gone(&site, "shop");
+    repo.change("a.yaml", &yaml::config_map("a", "a", "2"));
+    site.await_data("a", "a", "2");
+    window.assert_no_deletes();
+}
+
+/// All that rhumb needs here, but not the right to write Sources.
+fn all_but_sources() -> Value {
+    json!([
+        {"apiGroups": ["", "apps", "autoscaling", "coordination.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io"], "resources": ["*"], "verbs": ["*"]},
+        {"apiGroups": ["rhumb.dev"], "resources": ["sources"], "verbs": ["list"]},
+        {"apiGroups": ["rhumb.dev"], "resources": ["sources/status"], "verbs": ["patch"]},
+        {"nonResourceURLs": ["*"], "verbs": ["get"]},
+    ])
+}
+
+#[test]
+fn a_finalizer_that_may_not_be_written_is_said_and_nothing_is_begun() {
+    let cluster = Own::bare();
+    let mut site = own(&cluster);
+    site.limited();
+    let group = "/apis/rbac.authorization.k8s.io/v1";
+    let mut rules = all_but_sources();
+    let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "limited"}, "rules": rules});
+    site.api.create(&format!("{group}/clusterroles"), "setup", &role);
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "limited"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "limited"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": site.user}],
+    });
+    site.api.create(&format!("{group}/clusterrolebindings"), "setup", &binding);
+    let repo = Repo::new(&[("a.yaml", yaml::config_map("a", "a", "1"))]);
+    let orphan = Repo::new(&[("b.yaml", yaml::config_map("b", "a", "1"))]);
+    let daemon = daemon(&site);
+    create(&site, "shop", repo.path(), "Delete");
+    create(&site, "orphan", orphan.path(), "Orphan");
+    await_condition(
+        &site,
+        "shop",
+        "Stalled",
+        &["True FinalizerRefused", "rhumb.dev/prune cannot be written"],
+    );
+    site.await_data("b", "a", "1");
+    assert!(!site.has("ConfigMap", "a"));
+    daemon.says(&["rhumb.dev/prune cannot be written"]);
+    rules[1]["verbs"] = json!(["list", "patch"]);
+    site.api.merge(&format!("{group}/clusterroles/limited"), "setup", &json!({"rules": rules}));
+    site.await_data("a", "a", "1");
+    assert_eq!(finalizers(&site, "shop"), json!([FINALIZER]));
+}
+
+#[test]
+fn where_the_inventory_is_lost_the_source_stays_until_a_person_lets_it_go() {
+    let cluster = Own::bare();
+    let site = own(&cluster);
+    let repo = Repo::new(&[("a.yaml", yaml::config_map("a", "a", "1"))]);
+    let first = daemon(&site);
+    create(&site, "shop", repo.path(), "Delete");
+    await_ready(&site, "shop");
+    drop(first);
+    site.api.delete(&at("ConfigMap", &site.system(), "shop"));
+    site.api.delete(&path(&site, "shop"));
+    let _second = daemon(&site);
+    await_condition(&site, "shop", "Stalled", &["True InventoryLost", "deletionPolicy: Orphan"]);
+    site.api.merge(&path(&site, "shop"), "people", &json!({"spec": {"deletionPolicy": "Orphan"}}));
+    await_gone(&site, "shop");
+    assert!(site.has("ConfigMap", "a"));
+}
