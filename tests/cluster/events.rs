@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Repo, Site, until, yaml};
+use crate::support::{Held, Repo, SOON, Site, Window, eventually, until, yaml};
 
 const BUDGET: &str =
     "budget: {maxWorkloads: 3, maxUnavailable: 9, startsPerMinute: 1000, soak: 0s, deadline: 3s}";
@@ -99,4 +99,44 @@ fn the_inventory_tells_where_its_source_stands() {
         line.contains(&site.name) && line.contains("3 objects: 1 Settled, 1 Progressing, 1 Refused"),
         "{line}"
     );
+}
+
+/// How many Events a user has written of late.
+fn written(window: &Window<'_>) -> usize {
+    window.calls().iter().filter(|call| call.resource == "events" && call.is_write()).count()
+}
+
+#[test]
+fn what_waits_to_be_told_is_not_told_by_a_replica_that_lost_the_source() {
+    let mut one = Site::new("events-fenced");
+    let mut other = one.with_empty_state();
+    one.known_as("one");
+    other.known_as("other");
+    // Each is refused, and said to be so, on itself and on the inventory: more than a burst.
+    let refused =
+        |number| format!("apiVersion: v1\nkind: Service\nmetadata: {{name: s{number}}}\nspec: {{}}\n");
+    let files: Vec<(String, String)> =
+        (0..40).map(|number| (format!("{number}.yaml"), refused(number))).collect();
+    let repo = Repo::new(&files);
+    let text = one.configuration(repo.path(), "leases: always");
+    let (of_one, of_other) = (one.window(), other.window());
+    let first = one.configured(&text);
+    let many = |window: &Window<'_>, least: usize| {
+        eventually(&format!("{least} Events"), SOON, || match written(window) {
+            count if count >= least => Ok(()),
+            count => Err(count.to_string()),
+        });
+    };
+    many(&of_one, 27);
+    first.signal("STOP");
+    let _second = other.configured(&text);
+    many(&of_other, 1);
+    let mark = first.mark();
+    first.signal("CONT");
+    first.says_since(mark, &["lost the Lease of the source"]);
+    // One each second is due meanwhile.
+    many(&of_other, written(&of_other).max(25) + 3);
+    let counts = Held::by(one.cluster, [&one.user, &other.user])
+        .judge(|event| ["events", "services"].contains(&&*event.resource).then(|| one.name.clone()));
+    assert!(counts["events"] >= 50, "{counts:?}");
 }
