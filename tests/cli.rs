@@ -6,6 +6,8 @@
 mod bed;
 #[path = "cli/dist.rs"]
 mod dist;
+#[path = "cli/screen.rs"]
+mod screen;
 #[path = "cli/wrong.rs"]
 mod wrong;
 
@@ -66,6 +68,7 @@ fn help_is_a_page_for_each_command() {
         "rollout abort",
         "rollout restart",
         "status",
+        "top",
         "events",
         "check",
         "rbac",

@@ -55,6 +55,9 @@ _rhumb() {
             rhumb,status)
                 cmd="rhumb__subcmd__status"
                 ;;
+            rhumb,top)
+                cmd="rhumb__subcmd__top"
+                ;;
             rhumb,validate)
                 cmd="rhumb__subcmd__validate"
                 ;;
@@ -102,6 +105,9 @@ _rhumb() {
                 ;;
             rhumb__subcmd__help,status)
                 cmd="rhumb__subcmd__help__subcmd__status"
+                ;;
+            rhumb__subcmd__help,top)
+                cmd="rhumb__subcmd__help__subcmd__top"
                 ;;
             rhumb__subcmd__help,validate)
                 cmd="rhumb__subcmd__help__subcmd__validate"
@@ -230,7 +236,7 @@ _rhumb() {
 
     case "${cmd}" in
         rhumb)
-            opts="-n -v -h -V --kubeconfig --context --system-namespace --namespace --name --state-directory --verbose --log-level --log-format --color --help --version run diff apply prune check rbac rollout why hold release status events validate render version help"
+            opts="-n -v -h -V --kubeconfig --context --system-namespace --namespace --name --state-directory --verbose --log-level --log-format --color --help --version run diff apply prune check rbac rollout why hold release status top events validate render version help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -596,7 +602,7 @@ _rhumb() {
             return 0
             ;;
         rhumb__subcmd__help)
-            opts="run diff apply prune check rbac rollout why hold release status events validate render version help"
+            opts="run diff apply prune check rbac rollout why hold release status top events validate render version help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -932,6 +938,20 @@ _rhumb() {
             return 0
             ;;
         rhumb__subcmd__help__subcmd__status)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        rhumb__subcmd__help__subcmd__top)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -2314,6 +2334,64 @@ _rhumb() {
                     ;;
                 --log-format)
                     COMPREPLY=($(compgen -W "auto text json" -- "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        rhumb__subcmd__top)
+            opts="-n -v -h --socket --namespace --name --state-directory --kubeconfig --context --system-namespace --verbose --log-level --log-format --color --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --socket)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --namespace)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -n)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --name)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --state-directory)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --kubeconfig)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --context)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --system-namespace)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --log-level)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --log-format)
+                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
                     return 0
                     ;;
                 --color)

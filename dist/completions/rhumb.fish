@@ -51,6 +51,7 @@ complete -c rhumb -n "__fish_rhumb_needs_command" -f -a "why" -d 'Say what an ob
 complete -c rhumb -n "__fish_rhumb_needs_command" -f -a "hold" -d 'Keep an object as it is for a time: what differs is shown, and nothing is written'
 complete -c rhumb -n "__fish_rhumb_needs_command" -f -a "release" -d 'End a hold'
 complete -c rhumb -n "__fish_rhumb_needs_command" -f -a "status" -d 'Show what runs, from which revision, and what is not as it should be'
+complete -c rhumb -n "__fish_rhumb_needs_command" -f -a "top" -d 'Watch sources, rollouts, the budget and the queue on a full screen'
 complete -c rhumb -n "__fish_rhumb_needs_command" -f -a "events" -d 'Show what happened, and what happens'
 complete -c rhumb -n "__fish_rhumb_needs_command" -f -a "validate" -d 'Check manifests without a cluster'
 complete -c rhumb -n "__fish_rhumb_needs_command" -f -a "render" -d 'Print manifests as Kubernetes reads them, without a cluster'
@@ -470,6 +471,21 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand status" -s w -l watch -d 'Go
 complete -c rhumb -n "__fish_rhumb_using_subcommand status" -l exit-code -d 'End with 1 unless all is as it should be'
 complete -c rhumb -n "__fish_rhumb_using_subcommand status" -s v -l verbose -d 'Say more on standard error; -vv says each call'
 complete -c rhumb -n "__fish_rhumb_using_subcommand status" -s h -l help -d 'Print help'
+complete -c rhumb -n "__fish_rhumb_using_subcommand top" -l socket -d 'Socket of the daemon [default: rhumb.sock in $RUNTIME_DIRECTORY, then in /run/rhumb]' -r -F
+complete -c rhumb -n "__fish_rhumb_using_subcommand top" -s n -l namespace -d 'Namespace of objects that name none [default: default]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand top" -l name -d 'Name of the source; what one source owns, no other touches [default: default]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand top" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
+complete -c rhumb -n "__fish_rhumb_using_subcommand top" -l kubeconfig -d 'Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod\'s service account]' -r -F
+complete -c rhumb -n "__fish_rhumb_using_subcommand top" -l context -d 'Context of the kubeconfig [default: its current one]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand top" -l system-namespace -d 'Namespace of the sources\' parent objects [default: rhumb-system]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand top" -l log-level -d 'error, warn, info, debug, trace, or RUST_LOG\'s directives [default: $RUST_LOG]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand top" -l log-format -d 'Form of the log lines: text or json' -r -f -a "text\t'A line of text for each event'
+json\t'A JSON object for each event'"
+complete -c rhumb -n "__fish_rhumb_using_subcommand top" -l color -d 'When to colour: auto (not with NO_COLOR), always or never' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c rhumb -n "__fish_rhumb_using_subcommand top" -s v -l verbose -d 'Say more on standard error; -vv says each call'
+complete -c rhumb -n "__fish_rhumb_using_subcommand top" -s h -l help -d 'Print help'
 complete -c rhumb -n "__fish_rhumb_using_subcommand events" -s o -l output -d 'Form of the output: text or json' -r -f -a "text\t'A line for each'
 json\t'A JSON object for each, in a line'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand events" -l socket -d 'Socket of the daemon [default: rhumb.sock in $RUNTIME_DIRECTORY, then in /run/rhumb]' -r -F
@@ -536,22 +552,23 @@ always\t'Always'
 never\t'Never'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand version" -s v -l verbose -d 'Say more on standard error; -vv says each call'
 complete -c rhumb -n "__fish_rhumb_using_subcommand version" -s h -l help -d 'Print help'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check rbac rollout why hold release status events validate render version help" -f -a "run" -d 'Follow a source, or those of a configuration, until told to stop'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check rbac rollout why hold release status events validate render version help" -f -a "diff" -d 'Show what would change in the cluster, and write nothing'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check rbac rollout why hold release status events validate render version help" -f -a "apply" -d 'Apply a source once'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check rbac rollout why hold release status events validate render version help" -f -a "prune" -d 'See and confirm deletions that wait for a person'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check rbac rollout why hold release status events validate render version help" -f -a "check" -d 'Look whether all is there that rhumb needs: the server, git, files, rights'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check rbac rollout why hold release status events validate render version help" -f -a "rbac" -d 'Print the least roles for what a source holds'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check rbac rollout why hold release status events validate render version help" -f -a "rollout" -d 'See rollouts, and order what becomes of them'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check rbac rollout why hold release status events validate render version help" -f -a "why" -d 'Say what an object waits for, and which revision brought what it shows'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check rbac rollout why hold release status events validate render version help" -f -a "hold" -d 'Keep an object as it is for a time: what differs is shown, and nothing is written'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check rbac rollout why hold release status events validate render version help" -f -a "release" -d 'End a hold'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check rbac rollout why hold release status events validate render version help" -f -a "status" -d 'Show what runs, from which revision, and what is not as it should be'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check rbac rollout why hold release status events validate render version help" -f -a "events" -d 'Show what happened, and what happens'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check rbac rollout why hold release status events validate render version help" -f -a "validate" -d 'Check manifests without a cluster'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check rbac rollout why hold release status events validate render version help" -f -a "render" -d 'Print manifests as Kubernetes reads them, without a cluster'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check rbac rollout why hold release status events validate render version help" -f -a "version" -d 'Print the version'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check rbac rollout why hold release status events validate render version help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check rbac rollout why hold release status top events validate render version help" -f -a "run" -d 'Follow a source, or those of a configuration, until told to stop'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check rbac rollout why hold release status top events validate render version help" -f -a "diff" -d 'Show what would change in the cluster, and write nothing'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check rbac rollout why hold release status top events validate render version help" -f -a "apply" -d 'Apply a source once'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check rbac rollout why hold release status top events validate render version help" -f -a "prune" -d 'See and confirm deletions that wait for a person'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check rbac rollout why hold release status top events validate render version help" -f -a "check" -d 'Look whether all is there that rhumb needs: the server, git, files, rights'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check rbac rollout why hold release status top events validate render version help" -f -a "rbac" -d 'Print the least roles for what a source holds'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check rbac rollout why hold release status top events validate render version help" -f -a "rollout" -d 'See rollouts, and order what becomes of them'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check rbac rollout why hold release status top events validate render version help" -f -a "why" -d 'Say what an object waits for, and which revision brought what it shows'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check rbac rollout why hold release status top events validate render version help" -f -a "hold" -d 'Keep an object as it is for a time: what differs is shown, and nothing is written'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check rbac rollout why hold release status top events validate render version help" -f -a "release" -d 'End a hold'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check rbac rollout why hold release status top events validate render version help" -f -a "status" -d 'Show what runs, from which revision, and what is not as it should be'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check rbac rollout why hold release status top events validate render version help" -f -a "top" -d 'Watch sources, rollouts, the budget and the queue on a full screen'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check rbac rollout why hold release status top events validate render version help" -f -a "events" -d 'Show what happened, and what happens'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check rbac rollout why hold release status top events validate render version help" -f -a "validate" -d 'Check manifests without a cluster'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check rbac rollout why hold release status top events validate render version help" -f -a "render" -d 'Print manifests as Kubernetes reads them, without a cluster'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check rbac rollout why hold release status top events validate render version help" -f -a "version" -d 'Print the version'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check rbac rollout why hold release status top events validate render version help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c rhumb -n "__fish_rhumb_using_subcommand help; and __fish_seen_subcommand_from prune" -f -a "list" -d 'List the deletions that wait, each with its reason'
 complete -c rhumb -n "__fish_rhumb_using_subcommand help; and __fish_seen_subcommand_from prune" -f -a "confirm" -d 'Confirm deletions by name'
 complete -c rhumb -n "__fish_rhumb_using_subcommand help; and __fish_seen_subcommand_from rollout" -f -a "status" -d 'Show how far a rollout is, or all that go on'

@@ -18,7 +18,7 @@ use crate::engine::{Adopt, BlastRadius};
 
 pub(super) use looking::{
     CheckArgs, CheckOutput, EventsArgs, EventsOutput, GenerateArgs, GenerateWhat, OverviewArgs,
-    OverviewOutput, RbacArgs, SourcesArgs,
+    OverviewOutput, RbacArgs, SourcesArgs, TopArgs,
 };
 pub(super) use rollout::{HoldArgs, NameArgs, PromoteArgs, RolloutCommand, StatusArgs, WhyArgs};
 
@@ -156,6 +156,9 @@ pub enum Command {
     /// Show what runs, from which revision, and what is not as it should be
     #[command(after_help = help::OVERVIEW)]
     Status(OverviewArgs),
+    /// Watch sources, rollouts, the budget and the queue on a full screen
+    #[command(after_help = help::TOP)]
+    Top(TopArgs),
     /// Show what happened, and what happens
     #[command(after_help = help::EVENTS)]
     Events(EventsArgs),
@@ -394,6 +397,7 @@ pub(super) fn command() -> clap::Command {
     });
     whole
         .mut_subcommand("status", |command| command.args(looking))
+        .mut_subcommand("top", |command| command.args(&source))
         .mut_subcommand("events", |command| command.args(&source))
         .mut_subcommand("validate", |command| command.args(&cluster).args(&beside_namespace))
         .mut_subcommand("render", |command| command.args(&cluster).args(&source))

@@ -6,7 +6,7 @@ use futures::StreamExt as _;
 use super::args::{EventsArgs, EventsOutput, Global};
 use super::overview::clean;
 use super::settings::{self, Asked};
-use super::socket::Socket;
+use super::socket::{Socket, Unanswered};
 use super::{CommandError, Exit, Terminal, session};
 use crate::object::Class;
 use crate::render::{Palette, Style};
@@ -49,6 +49,13 @@ pub(super) fn carry_out(
     })
 }
 
+/// What happened after the notice of this number; 0 for all that is kept.
+pub(super) async fn after(socket: &Socket, number: u64) -> Result<Vec<Notice>, Unanswered> {
+    let text = socket.get(&format!("/v1/events?follow=no&after={number}")).await?;
+    let told = text.lines().filter_map(|line| line.strip_prefix("data: "));
+    Ok(told.filter_map(|data| serde_json::from_str(data).ok()).collect())
+}
+
 /// Prints each notice as it comes.
 async fn tell(body: Body, output: EventsOutput, terminal: &Terminal) -> Result<(), CommandError> {
     let mut coming = body.into_data_stream();
@@ -74,17 +81,23 @@ fn line(notice: &Notice, palette: Palette) -> String {
     let at = notice.at.strftime("%Y-%m-%d %H:%M:%S").to_string();
     let style = if notice.reason.is_warning() { Style::Error } else { Style::Strong };
     let reason = notice.reason.to_string();
-    let text = clean(&notice.to_string());
-    let rest = text.strip_prefix(&*reason).unwrap_or(&text);
-    let by = match (&notice.revision, &notice.author) {
-        (Some(revision), Some(author)) => {
-            let short = crate::object::Revision::new(revision).short().to_owned();
-            format!(" ({} {})", clean(&short), clean(author))
-        }
-        _ => String::new(),
-    };
+    let by = by(notice).map(|by| format!(" {by}")).unwrap_or_default();
     let (at, by) = (palette.paint(Style::Faint, &at), palette.paint(Style::Faint, &by));
-    format!("{at} {}{rest}{by}\n", palette.paint(style, &reason))
+    format!("{at} {} {}{by}\n", palette.paint(style, &reason), what(notice))
+}
+
+/// On what, and what more there is to say.
+pub(super) fn what(notice: &Notice) -> String {
+    let text = clean(&notice.to_string());
+    let rest = text.strip_prefix(&*notice.reason.to_string()).map(|rest| rest.trim_start().to_owned());
+    rest.unwrap_or(text)
+}
+
+/// By whose revision.
+pub(super) fn by(notice: &Notice) -> Option<String> {
+    let (revision, author) = (notice.revision.as_ref()?, notice.author.as_ref()?);
+    let short = crate::object::Revision::new(revision).short().to_owned();
+    Some(format!("({} {})", clean(&short), clean(author)))
 }
 
 /// What stands behind `data:` in a stream of server-sent events.

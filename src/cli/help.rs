@@ -122,6 +122,26 @@ Examples:
 Exit codes: 0 it was told, 1 with --exit-code: not all is as it should be, 2 no such source or
 object, 3 neither the daemon nor the cluster answers.";
 
+pub(super) const TOP: &str = "\
+Asked of the running daemon each second, over its socket. Where none answers it is read from the
+cluster alone, each 5 s. A daemon that ends is waited for: what it told last stays on the screen.
+
+Keys:
+  Tab, Left, Right             another pane
+  Up, Down, PageUp, PageDown   another row; j and k, g and G as in vi
+  Enter                        all that is known of it; Esc goes back
+  /                            rows with a text alone
+  s                            what is of the source of this row alone, or of all
+  ?                            all keys
+  q, Ctrl-C                    the end
+
+Examples:
+  rhumb top                                  all sources
+  rhumb top shop                             one
+
+Exit codes: 0 it was shown, 2 no such source or no terminal, 3 neither the daemon nor the cluster
+answers.";
+
 pub(super) const EVENTS: &str = "\
 Told by the running daemon, over its socket, which keeps the last 512: revisions that were read,
 objects that were made, changed or deleted, rollouts, drift that was repaired, deletions that wait.

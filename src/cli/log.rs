@@ -30,6 +30,8 @@ pub(super) enum Talk {
     Quiet,
     /// Each change of state: the service.
     Steady,
+    /// Nothing: a line would go right through what is drawn.
+    Mute,
 }
 
 /// Starts logging. Flags stand before `RUST_LOG`, that before the default.
@@ -121,7 +123,11 @@ impl Visit for People<'_> {
 }
 
 fn directives(global: &Global, talk: Talk, variable: Option<String>) -> String {
-    let silent = if talk == Talk::Steady { "info" } else { "warn" };
+    let silent = match talk {
+        Talk::Mute => return "off".to_owned(),
+        Talk::Quiet => "warn",
+        Talk::Steady => "info",
+    };
     match (&global.log_level, global.verbose) {
         (Some(level), _) => level.clone(),
         (None, 0) => variable.unwrap_or_else(|| silent.to_owned()),
@@ -201,5 +207,6 @@ mod tests {
         check(None, 0, Some("rhumb=debug"), Talk::Quiet, "rhumb=debug");
         check(None, 2, Some("error"), Talk::Quiet, "warn,rhumb=trace");
         check(Some("error"), 2, Some("trace"), Talk::Steady, "error");
+        check(Some("error"), 2, Some("trace"), Talk::Mute, "off");
     }
 }

@@ -3,7 +3,7 @@
 //! Owns the command line, the way from flags to checked settings, what is printed where, and how each
 //! command ends. Each command has a module with a `carry_out`, which gets its arguments and checked settings.
 //!
-//! **Invariant:** only [`Terminal`] prints, and only `settings` reads the environment.
+//! **Invariant:** only [`Terminal`] prints, and the screen of `top` draws; only `settings` reads the environment.
 
 mod apply;
 mod args;
@@ -38,6 +38,7 @@ mod steps;
 mod survey;
 mod target;
 mod terminal;
+mod top;
 mod validate;
 mod view;
 mod why;
@@ -69,7 +70,11 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> ExitCode {
 
 fn carry_out(line: &CommandLine, terminal: &Terminal) -> Result<Exit, CommandError> {
     let global = &line.global;
-    let talk = if matches!(line.command, Command::Run(_)) { Talk::Steady } else { Talk::Quiet };
+    let talk = match line.command {
+        Command::Run(_) => Talk::Steady,
+        Command::Top(_) if terminal.shows_errors() => Talk::Mute,
+        _ => Talk::Quiet,
+    };
     log::start(global, talk, terminal)?;
     match &line.command {
         Command::Run(args) => run::carry_out(args, global, terminal),
@@ -86,6 +91,7 @@ fn carry_out(line: &CommandLine, terminal: &Terminal) -> Result<Exit, CommandErr
         Command::Why(args) => why::carry_out(args, global, terminal),
         Command::Hold(args) => rollout::hold(args, global, terminal),
         Command::Release(args) => rollout::release(&args.object, global, terminal),
+        Command::Top(args) => top::carry_out(args, global, terminal),
         Command::Events(args) => events::carry_out(args, global, terminal),
         Command::Check(args) => check::carry_out(args, global, terminal),
         Command::Rbac(args) => rbac::carry_out(args, global, terminal),

@@ -1,5 +1,8 @@
 //! Where things stand, as rows of text.
 
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
 use unicode_width::UnicodeWidthStr as _;
 
 use super::object_name::ObjectName;
@@ -39,7 +42,7 @@ pub(super) struct Cell {
 }
 
 impl Cell {
-    fn plain(text: impl Into<String>) -> Self {
+    pub(super) fn plain(text: impl Into<String>) -> Self {
         Self { text: clean(&text.into()), style: None }
     }
 
@@ -48,7 +51,7 @@ impl Cell {
         self.style == Some(Style::Faint)
     }
 
-    fn styled(style: Style, text: impl Into<String>) -> Self {
+    pub(super) fn styled(style: Style, text: impl Into<String>) -> Self {
         Self { style: Some(style), ..Self::plain(text) }
     }
 }
@@ -344,26 +347,30 @@ fn objects(view: &View, detail: Detail) -> Vec<Row> {
         rows.push(row(&roll.object, Phase::RollingOut, &rolling(roll), known(&roll.object), detail));
         told.push(&roll.object);
     }
-    for queued in
-        view.rollout.queue.iter().filter(|queued| !told.contains(&&queued.object)).collect::<Vec<_>>()
-    {
+    for queued in view.rollout.queue.iter().filter(|queued| !told.contains(&&queued.object)) {
         let object = known(&queued.object);
         let phase = object.map_or(Phase::Waiting, |object| object.phase);
         rows.push(row(&queued.object, phase, &waiting(queued), object, detail));
-        told.push(&queued.object);
     }
-    let told: std::collections::BTreeSet<&Named> = told.into_iter().collect();
-    let mut rest: Vec<&ObjectStatus> =
-        view.objects.iter().filter(|object| !told.contains(&object.object)).collect();
-    rest.sort_by_key(|object| (gravity(style(object.phase)), object.phase, &object.object));
-    rows.extend(rest.into_iter().map(|object| {
+    rows.extend(troubled(view).into_iter().map(|object| {
         row(&object.object, object.phase, object.reason.as_deref().unwrap_or_default(), Some(object), detail)
     }));
     rows
 }
 
+/// What is not as it should be, and neither rolls nor waits for the budget: the gravest first.
+pub(super) fn troubled(view: &View) -> Vec<&ObjectStatus> {
+    let RolloutStatus { rolling, queue, .. } = &view.rollout;
+    let rolling = rolling.iter().map(|roll| &roll.object);
+    let told: BTreeSet<&Named> = rolling.chain(queue.iter().map(|queued| &queued.object)).collect();
+    let mut rest: Vec<&ObjectStatus> =
+        view.objects.iter().filter(|object| !told.contains(&object.object)).collect();
+    rest.sort_by_key(|object| (gravity(style(object.phase)), object.phase, &object.object));
+    rest
+}
+
 fn row(named: &Named, phase: Phase, why: &str, object: Option<&ObjectStatus>, detail: Detail) -> Row {
-    let about = clean(&ObjectName::of(&id(named)).to_string());
+    let about = name(named);
     let phase = Cell::styled(style(phase), phase.to_string());
     let mut cells = vec![Cell::plain(&*about), phase];
     if detail == Detail::Wide {
@@ -392,26 +399,36 @@ pub(super) fn waiting(queued: &QueueStatus) -> String {
 
 /// All that is known of one object.
 pub(super) fn one(object: &ObjectStatus, rollout: &RolloutStatus, palette: Palette) -> String {
-    let name = clean(&ObjectName::of(&id(&object.object)).to_string());
-    let mut lines = vec![palette.paint(Style::Strong, &name).into_owned()];
-    let mut tell = |key: &str, value: &str| {
-        if !value.is_empty() {
-            lines.push(format!("  {key:<8} {value}"));
-        }
-    };
-    tell("source", &clean(&object.source));
-    tell("phase", &palette.paint(style(object.phase), &object.phase.to_string()));
-    tell("because", &clean(object.reason.as_deref().unwrap_or_default()));
-    let roll = rollout.rolling.iter().find(|roll| roll.object == object.object);
-    tell("rollout", &clean(&roll.map(rolling).unwrap_or_default()));
-    let queued = rollout.queue.iter().find(|queued| queued.object == object.object);
-    tell("queue", &clean(&queued.map(waiting).unwrap_or_default()));
-    tell("revision", &clean(object.revision.as_deref().unwrap_or_default()));
-    tell("file", &clean(object.origin.as_deref().unwrap_or_default()));
-    if object.wave != 0 {
-        tell("wave", &object.wave.to_string());
+    let mut text = palette.paint(Style::Strong, &name(&object.object)).into_owned() + "\n";
+    for (key, cell) in facts(object, rollout) {
+        let value = cell.style.map_or(cell.text.as_str().into(), |style| palette.paint(style, &cell.text));
+        let _ = writeln!(text, "  {key:<8} {value}");
     }
-    lines.join("\n") + "\n"
+    text
+}
+
+/// The name of an object, as it is typed.
+pub(super) fn name(named: &Named) -> String {
+    clean(&ObjectName::of(&id(named)).to_string())
+}
+
+/// What is known of one object, each behind its key.
+pub(super) fn facts(object: &ObjectStatus, rollout: &RolloutStatus) -> Vec<(&'static str, Cell)> {
+    let text = |text: Option<&String>| Cell::plain(text.cloned().unwrap_or_default());
+    let roll = rollout.rolling.iter().find(|roll| roll.object == object.object);
+    let queued = rollout.queue.iter().find(|queued| queued.object == object.object);
+    let wave = if object.wave == 0 { String::new() } else { object.wave.to_string() };
+    let facts = [
+        ("source", Cell::plain(&*object.source)),
+        ("phase", Cell::styled(style(object.phase), object.phase.to_string())),
+        ("because", text(object.reason.as_ref())),
+        ("rollout", Cell::plain(roll.map(rolling).unwrap_or_default())),
+        ("queue", Cell::plain(queued.map(waiting).unwrap_or_default())),
+        ("revision", text(object.revision.as_ref())),
+        ("file", text(object.origin.as_ref())),
+        ("wave", Cell::plain(wave)),
+    ];
+    facts.into_iter().filter(|(_, cell)| !cell.text.is_empty()).collect()
 }
 
 #[cfg(test)]

@@ -84,7 +84,8 @@ impl Signals {
     }
 }
 
-fn received(kind: SignalKind) -> Result<tokio::signal::unix::Signal, CommandError> {
+/// A kind of signal, from now on.
+pub(super) fn received(kind: SignalKind) -> Result<tokio::signal::unix::Signal, CommandError> {
     signal(kind).map_err(|error| {
         CommandError::new(Class::Internal, format!("signals cannot be received: {}", plain(&error)))
     })

@@ -59,6 +59,11 @@ impl Socket {
         Self { path: path.to_owned() }
     }
 
+    /// Where it is.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Asks for a page, and reads it.
     pub(super) async fn read<T: DeserializeOwned>(&self, page: &str) -> Result<T, Unanswered> {
         let text = self.get(page).await?;

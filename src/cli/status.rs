@@ -58,7 +58,7 @@ impl Teller {
         }
     }
 
-    /// All objects, with the rollout budget beside them.
+    /// All objects, those among them that are as they should be too, with the rollout budget beside them.
     async fn objects(&self) -> Result<View, CommandError> {
         match self {
             Self::Daemon(socket) => {

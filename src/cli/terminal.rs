@@ -39,14 +39,13 @@ impl Terminal {
     /// (<https://no-color.org>), unless the command line says otherwise.
     pub fn new(color: Color) -> Self {
         let variable = std::env::var_os;
-        let wanted = variable("NO_COLOR").is_none_or(|value| value.is_empty())
-            && variable("TERM").as_deref() != Some(OsStr::new("dumb"));
+        let wanted = variable("NO_COLOR").is_none_or(|value| value.is_empty()) && !is_dumb();
         let palette = |terminal: bool| match color {
             Color::Always => Palette::Colour,
             Color::Auto if wanted && terminal => Palette::Colour,
             Color::Auto | Color::Never => Palette::Plain,
         };
-        let shown = io::stderr().is_terminal() && variable("TERM").as_deref() != Some(OsStr::new("dumb"));
+        let shown = io::stderr().is_terminal() && !is_dumb();
         Self {
             out: palette(io::stdout().is_terminal()),
             error: palette(io::stderr().is_terminal()),
@@ -87,6 +86,16 @@ impl Terminal {
         out.write_all(text.as_bytes())?;
         out.flush()?;
         Ok(())
+    }
+
+    /// Whether standard output is a terminal that can show a screen full.
+    pub fn is_screen(&self) -> bool {
+        io::stdout().is_terminal() && !is_dumb()
+    }
+
+    /// Whether standard error comes to a terminal.
+    pub fn shows_errors(&self) -> bool {
+        io::stderr().is_terminal()
     }
 
     /// Whether standard output is a terminal on which what was shown can be shown anew in its place.
@@ -131,6 +140,11 @@ impl Terminal {
         }
         self.tell(&text);
     }
+}
+
+/// Whether the terminal can do nothing but lines.
+fn is_dumb() -> bool {
+    std::env::var_os("TERM").as_deref() == Some(OsStr::new("dumb"))
 }
 
 /// Home, then each line cut to so many columns and cleared to its end, then nothing below (ECMA-48 CUP, EL, ED).

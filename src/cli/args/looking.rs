@@ -135,6 +135,17 @@ pub struct EventsArgs {
     pub socket: SocketArgs,
 }
 
+/// `rhumb top`.
+#[derive(Debug, Args)]
+pub struct TopArgs {
+    /// This source alone
+    #[arg(value_name = "SOURCE")]
+    pub source: Option<Name>,
+    /// Whom to ask.
+    #[command(flatten)]
+    pub socket: SocketArgs,
+}
+
 /// Form of what happened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum EventsOutput {

@@ -1,0 +1,139 @@
+//! `rhumb top`: the terminal and the polling, around a model and its picture.
+
+mod bars;
+mod details;
+mod draw;
+mod feed;
+mod ink;
+mod keys;
+mod layout;
+mod model;
+mod panes;
+mod screen;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use std::pin::pin;
+
+use jiff::Timestamp;
+use tokio::signal::unix::{Signal, SignalKind};
+use tokio::sync::{mpsc, watch};
+
+use super::args::{Global, TopArgs};
+use super::signals::received;
+use super::status::Teller;
+use super::{CommandError, Exit, Terminal, session};
+use crate::config::Name;
+use crate::object::Class;
+use feed::Feed;
+use keys::Wish;
+use model::Model;
+use screen::{Screen, Typed};
+
+/// Carries the command out.
+pub(super) fn carry_out(args: &TopArgs, global: &Global, terminal: &Terminal) -> Result<Exit, CommandError> {
+    if !terminal.is_screen() {
+        return Err(CommandError::usage(
+            "`rhumb top` needs a full screen, and standard output is no terminal that has one",
+        )
+        .hint("`rhumb status --watch` tells each change in lines"));
+    }
+    session::runtime()?.block_on(async {
+        let teller = Teller::find(global, args.socket.socket.as_deref(), terminal).await?;
+        let mut feed = Feed::of(teller);
+        let look = feed.look(None).await?;
+        let only = args.source.as_ref().map(Name::as_str);
+        if let Some(name) = only.filter(|name| look.view.sources.iter().all(|source| source.name != *name)) {
+            return Err(
+                CommandError::usage(format!("there is no source {name}")).hint("`rhumb status` lists them")
+            );
+        }
+        let mut model = Model::new(feed.place(), terminal.palette(), only.map(str::to_owned), look);
+        show(&mut model, feed).await?;
+        Ok(Exit::Done)
+    })
+}
+
+/// Signals that end it, and the one that brings it back from the background.
+struct Signals {
+    ends: [Signal; 3],
+    back: Signal,
+}
+
+impl Signals {
+    fn listen() -> Result<Self, CommandError> {
+        let ends = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()];
+        let [terminate, interrupt, hangup] = ends.map(received);
+        let back = received(SignalKind::from_raw(rustix::process::Signal::CONT.as_raw()))?;
+        Ok(Self { ends: [terminate?, interrupt?, hangup?], back })
+    }
+
+    /// Whichever comes first.
+    async fn next(&mut self) -> Heard {
+        let [terminate, interrupt, hangup] = &mut self.ends;
+        tokio::select! {
+            _ = terminate.recv() => Heard::End,
+            _ = interrupt.recv() => Heard::End,
+            _ = hangup.recv() => Heard::End,
+            _ = self.back.recv() => Heard::Back,
+        }
+    }
+}
+
+/// What a signal says.
+enum Heard {
+    End,
+    Back,
+}
+
+/// Shows it until somebody ends it.
+async fn show(model: &mut Model, feed: Feed) -> Result<(), CommandError> {
+    let mut signals = Signals::listen()?;
+    let (wanted, asked) = watch::channel(None);
+    let (teller, mut told) = mpsc::channel(1);
+    let mut asking = pin!(feed.go_on(asked, teller));
+    let mut screen = Screen::enter()?;
+    let mut typed = screen::typed();
+    loop {
+        let (columns, rows) = screen.size()?;
+        model.resize(columns, rows);
+        screen.draw(|frame| draw::draw(model, frame))?;
+        let wish = tokio::select! {
+            key = typed.recv() => match key {
+                Some(Typed::Key(key)) => model.press(key),
+                Some(Typed::Resized) => None,
+                None => {
+                    return Err(CommandError::new(Class::Internal, "keys cannot be read from the terminal"));
+                }
+            },
+            Some(told) = told.recv() => {
+                match told {
+                    Ok(look) => model.hear(look),
+                    Err(why) => model.miss(Timestamp::now(), why),
+                }
+                None
+            }
+            heard = signals.next() => Some(match heard {
+                Heard::End => Wish::Quit,
+                Heard::Back => Wish::Redraw,
+            }),
+            // It never ends, as long as what it tells is heard.
+            () = &mut asking => None,
+        };
+        match wish {
+            Some(Wish::Quit) => return Ok(()),
+            Some(Wish::Stop) => screen.stop()?,
+            Some(Wish::Redraw) => screen.take_again()?,
+            None => {}
+        }
+        wanted.send_if_modified(|object| {
+            let now = model.wanted();
+            let is_new = object.as_ref() != now;
+            if is_new {
+                *object = now.cloned();
+            }
+            is_new
+        });
+    }
+}

@@ -1,0 +1,139 @@
+//! The lines above and below the panes, and that of the budget.
+
+use jiff::Timestamp;
+use ratatui::style::Modifier;
+use ratatui::text::{Line, Span};
+use unicode_width::UnicodeWidthStr as _;
+
+use super::super::overview::{self, age, clean};
+use super::ink::{cut, span};
+use super::model::{Mode, Model, Place, Silence};
+use super::panes::bar;
+use crate::render::{Palette, Style};
+use crate::report::{RolloutStatus, Share};
+
+/// Cells of a bar of the budget, the widest first; none where there is no room.
+const BARS: [u32; 3] = [12, 6, 0];
+
+/// Who tells, from when that is, and what follows from it.
+pub(super) fn header(model: &Model, columns: usize, rows: usize) -> Vec<Line<'static>> {
+    let palette = model.palette;
+    let (style, right) = match &model.silence {
+        None => (Style::Added, format!("{} UTC", model.view.at.strftime("%H:%M:%S"))),
+        Some(Silence { since, .. }) => {
+            (Style::Error, format!("no answer since {}", since.strftime("%H:%M:%S UTC")))
+        }
+    };
+    let version = model.view.process.as_ref().map(|process| process.version.as_str());
+    let name = format!(" rhumb {}", clean(version.unwrap_or(env!("CARGO_PKG_VERSION"))));
+    let room = columns.saturating_sub(right.width() + 2);
+    let name = cut(&name, room);
+    let place = cut(&place(model), room.saturating_sub(name.width()));
+    let space = " ".repeat(room.saturating_sub(name.width() + place.width()) + 1);
+    let first = Line::from(vec![
+        span(palette, Some(Style::Strong), name),
+        span(palette, None, place),
+        Span::raw(space),
+        span(palette, Some(style), right),
+    ]);
+    let second = match &model.silence {
+        Some(silence) => {
+            span(palette, Some(Style::Error), cut(&format!(" {}", clean(&silence.why)), columns))
+        }
+        None => span(palette, Some(Style::Faint), cut(&format!(" {}", summary(model)), columns)),
+    };
+    [first, Line::from(second)].into_iter().take(rows).collect()
+}
+
+fn place(model: &Model) -> String {
+    match &model.place {
+        Place::Daemon(path) => format!(": the daemon on {}, each second", clean(path)),
+        Place::Cluster(context) => format!(": the cluster of {} alone, each 5 s", clean(context)),
+    }
+}
+
+/// How it is as a whole, in one line.
+fn summary(model: &Model) -> String {
+    let view = &model.view;
+    let ago = |since: Timestamp| age(view.at.duration_since(since).as_secs());
+    let healthy = view.sources.iter().filter(|source| source.healthy).count();
+    let objects: usize = view.sources.iter().flat_map(|source| source.objects.values()).sum();
+    let newest = view.sources.iter().filter_map(|source| source.since).max();
+    let mut parts = vec![format!("{healthy} of {} sources healthy, {objects} objects", view.sources.len())];
+    parts.extend(newest.map(|since| format!("newest revision {} ago", ago(since))));
+    parts.extend(view.process.iter().map(|process| {
+        let next = process.next_resync.strftime("%H:%M:%S");
+        format!("next resync {next}, up {}", ago(process.since))
+    }));
+    parts.join("; ")
+}
+
+/// What is left out, and what the keys do.
+pub(super) fn footer(model: &Model, columns: usize) -> Line<'static> {
+    let palette = model.palette;
+    if model.mode == Mode::Typing {
+        let text = clean(&model.text);
+        return Line::from(vec![
+            span(palette, Some(Style::Strong), format!(" /{text}")),
+            Span::styled(" ", Modifier::REVERSED),
+        ]);
+    }
+    let mut left_out = Vec::new();
+    left_out.extend(model.only.as_ref().map(|name| format!("source {} (s: all)", clean(name))));
+    if !model.text.is_empty() {
+        left_out.push(format!("with \"{}\" (Esc: all)", clean(&model.text)));
+    }
+    let left_out =
+        if left_out.is_empty() { String::new() } else { format!(" only {} ", left_out.join(", ")) };
+    let keys = match &model.mode {
+        Mode::Opened(_) => " Esc back  \u{2191}\u{2193} scroll  q quit",
+        Mode::Help => " Esc back  q quit",
+        Mode::Panes | Mode::Typing => {
+            " q quit  ? help  Tab pane  \u{2191}\u{2193} row  Enter open  / find  s its source"
+        }
+    };
+    let left_out = cut(&left_out, columns);
+    let keys = cut(keys, columns.saturating_sub(left_out.width()));
+    Line::from(vec![span(palette, Some(Style::Waiting), left_out), span(palette, Some(Style::Faint), keys)])
+}
+
+/// How much of the budget is in use: with bars, where they fit.
+pub(super) fn budget(rollout: &RolloutStatus, columns: usize, palette: Palette) -> Line<'static> {
+    let Share { of, .. } = rollout.workloads;
+    if !rollout.known || of == 0 {
+        let words = overview::budget(rollout);
+        return Line::from(span(palette, Some(Style::Faint), cut(&format!("  {words}"), columns)));
+    }
+    let window = rollout.window;
+    let now = if (1..of).contains(&window) { format!(" (now at most {window})") } else { String::new() };
+    let gauges = [
+        ("workloads", rollout.workloads, now.as_str()),
+        ("pods away", rollout.unavailable, ""),
+        ("starts a minute", rollout.starts, ""),
+    ];
+    let all = gauges.len();
+    let attempts = BARS.into_iter().flat_map(|bar| [all, all - 1].map(|count| (bar, count)));
+    let lines = attempts.map(|(bar, count)| gauge_line(&gauges[..count], bar, palette));
+    let mut last = Line::default();
+    for line in lines {
+        if line.width() <= columns {
+            return line;
+        }
+        last = line;
+    }
+    last
+}
+
+fn gauge_line(gauges: &[(&str, Share, &str)], cells: u32, palette: Palette) -> Line<'static> {
+    let mut spans = Vec::new();
+    for (name, Share { used, of }, more) in gauges {
+        let style = if used >= of { Style::Changed } else { Style::Added };
+        spans.push(span(palette, Some(Style::Faint), format!("  {name} ")));
+        if cells > 0 {
+            let text = if *of == 0 { bar(0, 1, cells) } else { bar(*used, *of, cells) };
+            spans.push(span(palette, Some(style), format!("{text} ")));
+        }
+        spans.push(span(palette, None, format!("{used} of {of}{more}")));
+    }
+    Line::from(spans)
+}

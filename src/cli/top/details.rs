@@ -1,0 +1,147 @@
+//! All that is known of one source or object, in lines.
+
+use jiff::Timestamp;
+use ratatui::text::Line;
+
+use super::super::events;
+use super::super::overview::{self, Cell};
+use super::ink::{span, wrapped};
+use super::model::{Known, Mode, Model, Opened, OpenedSubject};
+use super::panes::clock;
+use crate::object::Revision;
+use crate::render::{Palette, Style};
+use crate::report::{Notice, SourceStatus};
+
+/// So many of the last events are told with it.
+const EVENTS: usize = 20;
+
+/// The column in which values begin.
+const VALUES: usize = 11;
+
+/// What stands above it.
+pub(super) fn title(subject: &OpenedSubject) -> String {
+    match subject {
+        OpenedSubject::Source(name) => format!("source {}", overview::clean(name)),
+        OpenedSubject::Object { named, .. } => overview::name(named),
+    }
+}
+
+/// The lines, where something is looked at alone.
+pub(super) fn lines(model: &Model, columns: usize) -> Vec<Line<'static>> {
+    let Mode::Opened(Opened { subject, .. }) = &model.mode else { return Vec::new() };
+    let mut page = Page { palette: model.palette, columns, lines: Vec::new() };
+    match subject {
+        OpenedSubject::Source(name) => {
+            let source = model.view.sources.iter().find(|source| source.name == *name);
+            match source {
+                Some(source) => of_source(&mut page, model, source),
+                None => page.tell("state", &Cell::plain("there is no such source any more")),
+            }
+            page.events(model, |notice| notice.source == *name);
+        }
+        OpenedSubject::Object { named, status } => {
+            match status {
+                Known::Asked => page.tell("phase", &Cell::plain("is asked for")),
+                Known::Gone => page.tell("phase", &Cell::plain("no source has it")),
+                Known::Told(status) => {
+                    for (key, cell) in overview::facts(status, &model.view.rollout) {
+                        page.tell(key, &cell);
+                    }
+                }
+            }
+            page.events(model, |notice: &Notice| notice.object.as_ref() == Some(named));
+        }
+    }
+    page.lines
+}
+
+fn of_source(page: &mut Page, model: &Model, source: &SourceStatus) {
+    let (style, state) = overview::state(&model.view, source);
+    page.tell("state", &Cell::styled(style, state));
+    for (style, note) in overview::notes(source) {
+        page.tell("", &Cell::styled(style, note));
+    }
+    let when = |at: Option<Timestamp>| at.map(|at| at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string());
+    let repaired = source.drift_repaired;
+    let facts = [
+        ("place", Some(source.place.clone())),
+        ("revision", source.revision.clone()),
+        ("author", source.author.clone()),
+        ("subject", source.subject.clone()),
+        ("since", when(source.since)),
+        ("looked at", when(source.looked)),
+        ("repaired", (repaired > 0).then(|| format!("{repaired} changes of others"))),
+    ];
+    for (key, value) in facts {
+        page.tell(key, &Cell::plain(value.unwrap_or_default()));
+    }
+    let phases: Vec<String> =
+        source.objects.iter().map(|(phase, count)| format!("{count} {phase}")).collect();
+    page.tell("objects", &Cell::plain(phases.join(", ")));
+    if !source.changes.is_empty() {
+        page.head("the newest commits that changed its manifests");
+        for commit in &source.changes {
+            let revision = Revision::new(&commit.revision).short().to_owned();
+            page.row(
+                &Cell::styled(Style::Faint, revision),
+                &format!("{}: {}", commit.author, commit.subject),
+            );
+        }
+    }
+}
+
+/// Lines of a width.
+struct Page {
+    palette: Palette,
+    columns: usize,
+    lines: Vec<Line<'static>>,
+}
+
+impl Page {
+    /// A value behind its key, over as many lines as it takes. Nothing is told of what is empty.
+    fn tell(&mut self, key: &str, cell: &Cell) {
+        if cell.text.is_empty() {
+            return;
+        }
+        let width = self.columns.saturating_sub(VALUES);
+        for (number, text) in wrapped(&cell.text, width).into_iter().enumerate() {
+            let key = if number == 0 { key } else { "" };
+            let key = span(self.palette, Some(Style::Faint), format!(" {key:<9} "));
+            self.lines.push(Line::from(vec![key, span(self.palette, cell.style, text)]));
+        }
+    }
+
+    fn head(&mut self, text: &str) {
+        self.lines.push(Line::default());
+        self.lines.push(Line::from(span(self.palette, Some(Style::Strong), format!(" {text}"))));
+    }
+
+    /// A text behind what it is told under.
+    fn row(&mut self, first: &Cell, text: &str) {
+        let text = overview::clean(text);
+        for (number, line) in wrapped(&text, self.columns.saturating_sub(3)).into_iter().enumerate() {
+            if number == 0 {
+                self.lines.push(Line::from(vec![
+                    span(self.palette, None, " "),
+                    span(self.palette, first.style, first.text.clone()),
+                ]));
+            }
+            self.lines.push(Line::from(span(self.palette, None, format!("   {line}"))));
+        }
+    }
+
+    fn events(&mut self, model: &Model, is_meant: impl Fn(&Notice) -> bool) {
+        let meant: Vec<&Notice> =
+            model.notices.iter().rev().filter(|notice| is_meant(notice)).take(EVENTS).collect();
+        if meant.is_empty() {
+            return;
+        }
+        self.head("what happened last");
+        for notice in meant {
+            let style = if notice.reason.is_warning() { Style::Error } else { Style::Strong };
+            let first = format!("{} {}", clock(model.view.at, notice.at), notice.reason);
+            let by = events::by(notice).unwrap_or_default();
+            self.row(&Cell::styled(style, first), &format!("{} {by}", notice.message));
+        }
+    }
+}

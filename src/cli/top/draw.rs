@@ -1,0 +1,174 @@
+//! The picture of a model. Pure: the same model is always the same picture.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+use unicode_width::UnicodeWidthStr as _;
+
+use super::bars;
+use super::details;
+use super::ink::{cut, span};
+use super::layout;
+use super::model::{Mode, Model, Opened};
+use super::panes::{Item, PANES, Pane};
+use super::table::Table;
+use crate::render::Style;
+
+/// What the keys do.
+const KEYS: [(&str, &str); 12] = [
+    ("Tab, Right, l", "the next pane; Shift-Tab, Left or h: the one before"),
+    ("1 to 5", "this pane"),
+    ("Up, Down, k, j", "a row up or down"),
+    ("PageUp, PageDown", "a page; also Ctrl-B, Ctrl-F and the space bar"),
+    ("Home, End, g, G", "the first row, the last one"),
+    ("Enter", "all that is known of it, and what happened to it"),
+    ("Esc", "goes back; drops the text that is looked for; else the end"),
+    ("/", "rows with a text alone: Enter keeps it, Esc drops it"),
+    ("s", "what is of the source of this row alone; again: all"),
+    ("Ctrl-L", "draws everything anew"),
+    ("Ctrl-Z", "to the background, until `fg`"),
+    ("q, Ctrl-C", "the end"),
+];
+
+/// Draws all of it.
+pub(super) fn draw(model: &Model, frame: &mut Frame<'_>) {
+    let area = frame.area();
+    let rows = bars::header(model, area.width.into(), layout::header(area.height).into());
+    put(frame, area, 0, rows);
+    let (first, height) = layout::body(area.height);
+    match &model.mode {
+        Mode::Help => help(model, frame, (first, height)),
+        Mode::Opened(opened) => details(model, opened, frame, (first, height)),
+        Mode::Panes | Mode::Typing => panes(model, frame),
+    }
+    if area.height > 1 {
+        put(frame, area, area.height - 1, vec![bars::footer(model, area.width.into())]);
+    }
+}
+
+/// Lines from a row on, as far as there is room.
+fn put(frame: &mut Frame<'_>, area: Rect, row: u16, lines: Vec<Line<'static>>) {
+    for (line, row) in lines.into_iter().zip(row..area.height) {
+        frame.render_widget(line, Rect { y: row, height: 1, ..area });
+    }
+}
+
+fn panes(model: &Model, frame: &mut Frame<'_>) {
+    let area = frame.area();
+    let view = model.shown();
+    let items = PANES.map(|pane| model.items_of(pane, &view));
+    let layout = model.layout(&items);
+    let columns = usize::from(area.width);
+    for pane in PANES {
+        let (first, rows) = layout.panes[pane as usize];
+        let Some(rows) = usize::from(rows).checked_sub(1) else { continue };
+        let items = &items[pane as usize];
+        let cursor = model.cursors[pane as usize].among(items);
+        let is_focused = model.focus == pane;
+        let table = Table::of(items, is_focused.then_some(cursor), pane.columns(), (columns, model.palette));
+        let mut lines = Vec::new();
+        if pane == Pane::Rollouts {
+            lines.push(bars::budget(&view.rollout, columns, model.palette));
+        }
+        lines.extend(table.head);
+        let left = rows.saturating_sub(lines.len());
+        let above: usize = table.rows.iter().take(cursor).map(Vec::len).sum();
+        let own = table.rows.get(cursor).map_or(0, Vec::len);
+        let all: Vec<Line<'static>> = table.rows.into_iter().flatten().collect();
+        let hidden = all.len().saturating_sub(left);
+        let skipped = skipped(above, own, left, all.len());
+        lines.extend(all.into_iter().skip(skipped));
+        lines.truncate(rows);
+        let is_alone = layout.panes.iter().filter(|(_, rows)| *rows > 0).count() == 1;
+        let title = title(model, pane, items, (cursor, hidden > 0, is_alone), columns);
+        lines.insert(0, title);
+        put(frame, area, first, lines);
+    }
+}
+
+/// So many lines are above the first one that is shown: the chosen item stands in the middle, where all do not fit.
+fn skipped(above: usize, own: usize, rows: usize, all: usize) -> usize {
+    let middle = (above + own / 2).saturating_sub(rows / 2);
+    middle.min(above).min(all.saturating_sub(rows))
+}
+
+fn title(
+    model: &Model,
+    pane: Pane,
+    items: &[Item],
+    (cursor, cut_off, is_alone): (usize, bool, bool),
+    columns: usize,
+) -> Line<'static> {
+    let is_focused = model.focus == pane;
+    let is_filtered = !model.text.is_empty() || model.only.is_some();
+    let nothing = match pane {
+        _ if is_filtered => ": nothing of that kind",
+        Pane::Sources => ": none",
+        Pane::Rollouts => ": nothing rolls",
+        Pane::Queue => ": nobody waits",
+        Pane::Troubled => ": nothing",
+        Pane::Events if matches!(model.place, super::model::Place::Cluster(_)) => {
+            ": the daemon alone tells them here"
+        }
+        Pane::Events => ": none yet",
+    };
+    let count = match items.len() {
+        0 => nothing.to_owned(),
+        count if is_focused && cut_off => format!(": {} of {count}", cursor + 1),
+        count => format!(": {count}"),
+    };
+    // The others are not to be seen.
+    let count = if is_alone { format!("{count}; Tab: {}", pane.next().title()) } else { count };
+    let (title, count) = (pane.title(), cut(&count, columns.saturating_sub(pane.title().width() + 3)));
+    let rest = columns.saturating_sub(title.width() + count.width() + 3);
+    let line = |count: usize| "\u{2500}".repeat(count);
+    let (strong, faint) = (is_focused.then_some(Style::Strong), Some(Style::Faint));
+    let style = if is_focused { None } else { faint };
+    Line::from(vec![
+        span(model.palette, style, format!("{} ", line(1))),
+        span(model.palette, strong, title),
+        span(model.palette, faint, format!("{count} ")),
+        span(model.palette, style, line(rest)),
+    ])
+}
+
+fn details(model: &Model, opened: &Opened, frame: &mut Frame<'_>, (first, rows): (u16, u16)) {
+    let area = frame.area();
+    let all = details::lines(model, area.width.into());
+    let (count, left) = (all.len(), usize::from(rows).saturating_sub(1));
+    let skipped = opened.scroll.min(count.saturating_sub(left));
+    let more = if count > left {
+        format!(": lines {} to {} of {count}", skipped + 1, (skipped + left).min(count))
+    } else {
+        String::new()
+    };
+    let mut lines = vec![heading(model, &details::title(&opened.subject), &more, area.width.into())];
+    lines.extend(all.into_iter().skip(skipped).take(left));
+    put(frame, area, first, lines);
+}
+
+fn help(model: &Model, frame: &mut Frame<'_>, (first, _): (u16, u16)) {
+    let area = frame.area();
+    let mut lines = vec![heading(model, "Keys", "", area.width.into())];
+    for (keys, what) in KEYS {
+        lines.push(Line::from(vec![
+            span(model.palette, Some(Style::Strong), format!(" {keys:<17} ")),
+            Span::raw(what),
+        ]));
+    }
+    let mut area = area;
+    area.height = area.height.saturating_sub(1);
+    put(frame, area, first, lines);
+}
+
+/// What stands above something that is looked at alone.
+fn heading(model: &Model, title: &str, more: &str, columns: usize) -> Line<'static> {
+    let title = cut(title, columns.saturating_sub(more.width() + 4));
+    let rest = columns.saturating_sub(title.width() + more.width() + 3);
+    Line::from(vec![
+        Span::raw("\u{2500} "),
+        span(model.palette, Some(Style::Strong), title),
+        span(model.palette, Some(Style::Faint), more),
+        Span::raw(format!(" {}", "\u{2500}".repeat(rest))),
+    ])
+}

@@ -1,0 +1,142 @@
+//! Text as it comes to the screen: coloured, cut where there is no more room, or broken into lines.
+
+use ratatui::style::{Color, Modifier, Style as Ink};
+use ratatui::text::Span;
+use unicode_width::UnicodeWidthStr as _;
+
+use crate::render::{Palette, Style};
+
+/// How a style looks. Without colours there is still bold and dim.
+pub(super) fn ink(palette: Palette, style: Style) -> Ink {
+    let (color, modifier) = match style {
+        Style::Added => (Some(Color::Green), Modifier::empty()),
+        Style::Removed => (Some(Color::Red), Modifier::empty()),
+        Style::Changed => (Some(Color::Yellow), Modifier::empty()),
+        Style::Waiting => (Some(Color::Cyan), Modifier::empty()),
+        Style::Error => (Some(Color::Red), Modifier::BOLD),
+        Style::Warning => (Some(Color::Yellow), Modifier::BOLD),
+        Style::Strong => (None, Modifier::BOLD),
+        Style::Faint => (None, Modifier::DIM),
+    };
+    let ink = Ink::new().add_modifier(modifier);
+    match color {
+        Some(color) if palette == Palette::Colour => ink.fg(color),
+        _ => ink,
+    }
+}
+
+/// A piece of text in a style.
+pub(super) fn span(palette: Palette, style: Option<Style>, text: impl Into<String>) -> Span<'static> {
+    Span::styled(text.into(), style.map_or_else(Ink::new, |style| ink(palette, style)))
+}
+
+/// What a reader takes for one character, each with its columns.
+fn characters(text: &str) -> Vec<(String, usize)> {
+    let span = Span::raw(text);
+    let characters = span.styled_graphemes(Ink::new());
+    characters.map(|character| (character.symbol.to_owned(), character.symbol.width())).collect()
+}
+
+/// The beginning of a text, where not all of it fits.
+pub(super) fn cut(text: &str, columns: usize) -> String {
+    if text.width() <= columns {
+        return text.to_owned();
+    }
+    let fitting = fitting(characters(text).into_iter(), columns);
+    if columns == 0 { String::new() } else { fitting.concat() + "\u{2026}" }
+}
+
+/// The end of a text, where not all of it fits: of a name it tells more.
+pub(super) fn cut_before(text: &str, columns: usize) -> String {
+    if text.width() <= columns {
+        return text.to_owned();
+    }
+    let mut fitting = fitting(characters(text).into_iter().rev(), columns);
+    fitting.reverse();
+    if columns == 0 { String::new() } else { format!("\u{2026}{}", fitting.concat()) }
+}
+
+/// As many as fit beside an ellipsis.
+fn fitting(characters: impl Iterator<Item = (String, usize)>, columns: usize) -> Vec<String> {
+    let mut used = 1;
+    let fits = |(_, width): &(String, usize)| {
+        used += width;
+        used <= columns
+    };
+    characters.take_while(fits).map(|(character, _)| character).collect()
+}
+
+/// A text with spaces behind it, or before it where it is a number.
+pub(super) fn padded(text: &str, columns: usize, side: Side) -> String {
+    let space = " ".repeat(columns.saturating_sub(text.width()));
+    match side {
+        Side::Left => format!("{text}{space}"),
+        Side::Right => format!("{space}{text}"),
+    }
+}
+
+/// On which side a text stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    Left,
+    Right,
+}
+
+/// The lines of a text, broken between words, and within a word that is longer than a line.
+pub(super) fn wrapped(text: &str, columns: usize) -> Vec<String> {
+    let columns = columns.max(1);
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let line = lines.last().map_or(0, |line| line.width());
+        if line > 0 && line + 1 + word.width() > columns {
+            lines.push(String::new());
+        } else if let Some(line) = lines.last_mut().filter(|line| !line.is_empty()) {
+            line.push(' ');
+        }
+        for (character, width) in characters(word) {
+            if lines.last().is_some_and(|line| !line.is_empty() && line.width() + width > columns) {
+                lines.push(String::new());
+            }
+            if let Some(line) = lines.last_mut() {
+                line.push_str(&character);
+            }
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_cut_between_what_readers_take_for_characters() {
+        fn check(text: &str, columns: usize, beginning: &str, end: &str) {
+            assert_eq!((&*cut(text, columns), &*cut_before(text, columns)), (beginning, end));
+        }
+        check("abc", 3, "abc", "abc");
+        check("abcd", 3, "ab\u{2026}", "\u{2026}cd");
+        check("abcd", 1, "\u{2026}", "\u{2026}");
+        check("abcd", 0, "", "");
+        // Two columns each.
+        check("\u{65e5}\u{672c}\u{8a9e}", 4, "\u{65e5}\u{2026}", "\u{2026}\u{8a9e}");
+        check("\u{65e5}\u{672c}\u{8a9e}", 5, "\u{65e5}\u{672c}\u{2026}", "\u{2026}\u{672c}\u{8a9e}");
+        // A letter with its accent, and a flag.
+        check("e\u{301}e\u{301}e\u{301}", 2, "e\u{301}\u{2026}", "\u{2026}e\u{301}");
+        check("\u{1f1e9}\u{1f1ea}abc", 3, "\u{1f1e9}\u{1f1ea}\u{2026}", "\u{2026}bc");
+        check("\u{1f1e9}\u{1f1ea}abc", 2, "\u{2026}", "\u{2026}c");
+    }
+
+    #[test]
+    fn lines_are_broken_between_words() {
+        fn check(text: &str, columns: usize, expected: &[&str]) {
+            assert_eq!(wrapped(text, columns), expected);
+        }
+        check("", 5, &[""]);
+        check("one two  three", 7, &["one two", "three"]);
+        check("one two", 3, &["one", "two"]);
+        check("a abcdefgh b", 4, &["a", "abcd", "efgh", "b"]);
+        check("\u{65e5}\u{672c}\u{8a9e}", 5, &["\u{65e5}\u{672c}", "\u{8a9e}"]);
+        check("ab", 0, &["a", "b"]);
+    }
+}

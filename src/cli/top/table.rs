@@ -1,0 +1,140 @@
+//! Items as lines of a width.
+
+use ratatui::style::Modifier;
+use ratatui::text::{Line, Span};
+use unicode_width::UnicodeWidthStr as _;
+
+use super::super::overview::Cell;
+use super::ink::{Side, cut, cut_before, ink, padded, span};
+use super::panes::{Columns, Item};
+use crate::render::{Palette, Style};
+
+/// What marks the chosen item.
+const MARK: &str = "\u{25b8}";
+
+/// Columns that the mark takes, and that stand between two cells.
+const MARGIN: usize = 2;
+const GAP: usize = 2;
+
+/// The last cell is given so many columns before anything else is cut.
+const LAST: usize = 20;
+
+/// The name is cut to so many before anything is left out, and then to so few.
+const NAMES: [usize; 2] = [28, 12];
+
+/// The lines of a table.
+pub(super) struct Table {
+    /// The heads, where it has some.
+    pub(super) head: Option<Line<'static>>,
+    /// The lines of each item.
+    pub(super) rows: Vec<Vec<Line<'static>>>,
+}
+
+/// How wide each column is; none that is left out.
+struct Widths {
+    columns: Vec<Option<usize>>,
+    shape: Columns,
+    palette: Palette,
+}
+
+impl Table {
+    /// The items on so many columns, one of them chosen.
+    pub(super) fn of(
+        items: &[Item],
+        chosen: Option<usize>,
+        shape: Columns,
+        (columns, palette): (usize, Palette),
+    ) -> Self {
+        let widths = Widths::of(items, shape, columns, palette);
+        let heads: Vec<Cell> = shape.heads.iter().map(|head| Cell::styled(Style::Faint, *head)).collect();
+        let head = (!heads.is_empty() && !items.is_empty()).then(|| widths.line(" ", &heads));
+        let row = |(number, item): (usize, &Item)| {
+            let is_chosen = chosen == Some(number);
+            let mut first = widths.line(if is_chosen { MARK } else { " " }, &item.cells);
+            if is_chosen {
+                first = first.patch_style(Modifier::REVERSED);
+            }
+            let notes = item.notes.iter().map(|note| widths.note(note, columns));
+            std::iter::once(first).chain(notes).collect()
+        };
+        Self { head, rows: items.iter().enumerate().map(row).collect() }
+    }
+}
+
+impl Widths {
+    fn of(items: &[Item], shape: Columns, columns: usize, palette: Palette) -> Self {
+        let count = items.iter().map(|item| item.cells.len()).max().unwrap_or(0);
+        let natural = |column: usize| {
+            let cells =
+                items.iter().filter_map(|item| item.cells.get(column)).map(|cell| cell.text.width()).max();
+            cells.unwrap_or(0).max(shape.heads.get(column).map_or(0, |head| head.width()))
+        };
+        let mut widths: Vec<Option<usize>> = (0..count).map(|column| Some(natural(column))).collect();
+        let room = columns.saturating_sub(MARGIN);
+        let taken = |widths: &[Option<usize>]| {
+            let shown: Vec<usize> = widths.iter().copied().flatten().collect();
+            shown.iter().sum::<usize>() + GAP * shown.len().saturating_sub(1)
+        };
+        let Some(last) = count.checked_sub(1) else { return Self { columns: widths, shape, palette } };
+        let whole = widths[last].unwrap_or(0);
+        // As if no more were needed of the last one.
+        widths[last] = Some(whole.min(LAST));
+        let cut_name = |widths: &mut [Option<usize>], least: usize| {
+            let over = taken(widths).saturating_sub(room);
+            let name = widths[shape.name].unwrap_or(0);
+            if shape.name < last {
+                widths[shape.name] = Some(name.saturating_sub(over).max(least.min(name)));
+            }
+        };
+        cut_name(&mut widths, NAMES[0]);
+        for column in shape.needless {
+            if taken(&widths) > room {
+                widths[*column] = None;
+            }
+        }
+        cut_name(&mut widths, NAMES[1]);
+        widths[last] = Some(0);
+        let left = room.saturating_sub(taken(&widths));
+        widths[last] = Some(left.min(whole));
+        Self { columns: widths, shape, palette }
+    }
+
+    fn line(&self, mark: &str, cells: &[Cell]) -> Line<'static> {
+        let mut spans: Vec<Span<'static>> = vec![Span::raw(format!("{mark} "))];
+        let shown = cells.iter().enumerate().filter_map(|(column, cell)| {
+            let width = self.columns.get(column).copied().flatten()?;
+            Some((column, cell, width))
+        });
+        for (number, (column, cell, width)) in shown.enumerate() {
+            let text = if column == self.shape.name {
+                cut_before(&cell.text, width)
+            } else {
+                cut(&cell.text, width)
+            };
+            let side = if self.shape.numbers.contains(&column) { Side::Right } else { Side::Left };
+            if number > 0 {
+                spans.push(Span::raw(" ".repeat(GAP)));
+            }
+            spans.push(span(self.palette, cell.style, padded(&text, width, side)));
+        }
+        Line::from(spans)
+    }
+
+    /// A note stands below the last cell, where there is room enough for it.
+    fn note(&self, note: &Cell, columns: usize) -> Line<'static> {
+        let before: Vec<usize> = self
+            .columns
+            .split_last()
+            .map_or(&[][..], |(_, before)| before)
+            .iter()
+            .copied()
+            .flatten()
+            .collect();
+        let column = MARGIN + before.iter().sum::<usize>() + GAP * before.len();
+        let left = columns.saturating_sub(column);
+        let indent = if left >= note.text.width() { column } else { MARGIN + GAP };
+        let text = cut(&note.text, columns.saturating_sub(indent));
+        let style = note.style.map_or_else(ratatui::style::Style::new, |style| ink(self.palette, style));
+        Line::from(vec![Span::raw(" ".repeat(indent)), Span::styled(text, style)])
+    }
+}

@@ -1,0 +1,390 @@
+//! Pictures, and what keys do.
+
+mod panic;
+mod samples;
+
+use std::fmt::Write as _;
+
+use insta::assert_snapshot;
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use ratatui::buffer::Buffer;
+use ratatui::style::Color;
+use unicode_width::UnicodeWidthStr as _;
+
+use super::draw::draw;
+use super::feed::Look;
+use super::keys::{Key, Wish};
+use super::model::{Mode, Model, Opened, OpenedSubject, Place};
+use super::panes::Subject;
+use crate::cli::overview;
+use crate::render::Palette;
+use crate::report::Phase;
+use samples::{NOW, cluster, empty, failed, healthy, notice, object, rolling};
+
+/// The sizes that it is drawn at.
+const SIZES: [(u16, u16); 3] = [(100, 30), (80, 24), (40, 10)];
+
+fn model(look: Look) -> Model {
+    Model::new(Place::Daemon("/run/rhumb/rhumb.sock".to_owned()), Palette::Colour, None, look)
+}
+
+fn buffer(model: &mut Model, (columns, rows): (u16, u16)) -> Buffer {
+    model.resize(columns, rows);
+    let mut terminal = Terminal::new(TestBackend::new(columns, rows)).unwrap();
+    terminal.draw(|frame| draw(model, frame)).unwrap();
+    terminal.backend().buffer().clone()
+}
+
+/// The lines as a reader sees them.
+fn picture(model: &mut Model, size: (u16, u16)) -> String {
+    let drawn = buffer(model, size);
+    let mut text = String::new();
+    for row in drawn.content.chunks(size.0.into()) {
+        let mut line = String::new();
+        let mut column = 0;
+        while let Some(cell) = row.get(column) {
+            line.push_str(cell.symbol());
+            // What stands below a wide character is not seen.
+            column += cell.symbol().width().max(1);
+        }
+        text += line.trim_end();
+        text.push('\n');
+    }
+    text
+}
+
+fn keep(name: &str, text: String) {
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path("tests");
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.bind(|| assert_snapshot!(name, text));
+}
+
+/// `Tab j / web Enter`: keys by their names, all else letter by letter.
+fn keys(words: &str) -> Vec<Key> {
+    let key = |word: &str| match word {
+        "Tab" => vec![Key::Tab],
+        "BackTab" => vec![Key::BackTab],
+        "Enter" => vec![Key::Enter],
+        "Esc" => vec![Key::Esc],
+        "Backspace" => vec![Key::Backspace],
+        "Up" => vec![Key::Up],
+        "Down" => vec![Key::Down],
+        "PageDown" => vec![Key::PageDown],
+        "PageUp" => vec![Key::PageUp],
+        "End" => vec![Key::End],
+        "Home" => vec![Key::Home],
+        "^C" => vec![Key::Ctrl('c')],
+        "^Z" => vec![Key::Ctrl('z')],
+        "^L" => vec![Key::Ctrl('l')],
+        "^U" => vec![Key::Ctrl('u')],
+        letters => letters.chars().map(Key::Char).collect(),
+    };
+    words.split_whitespace().flat_map(key).collect()
+}
+
+fn press(model: &mut Model, words: &str) -> Option<Wish> {
+    keys(words).into_iter().map(|key| model.press(key)).last().flatten()
+}
+
+#[test]
+fn each_state_at_each_size() {
+    let silent = || {
+        let mut model = model(rolling());
+        model
+            .miss("2030-01-02T03:04:07Z".parse().unwrap(), "no daemon answers on a.sock: refused".to_owned());
+        model
+            .miss("2030-01-02T03:04:09Z".parse().unwrap(), "no daemon answers on a.sock: refused".to_owned());
+        model
+    };
+    let alone = Model { place: Place::Cluster("kind-shop".to_owned()), ..model(cluster()) };
+    let states = [
+        ("healthy", model(healthy())),
+        ("rolling", model(rolling())),
+        ("failed", model(failed())),
+        ("no-daemon", alone),
+        ("silent", silent()),
+        ("empty", model(empty())),
+    ];
+    for (name, mut model) in states {
+        for (columns, rows) in SIZES {
+            keep(&format!("{name}-{columns}x{rows}"), picture(&mut model, (columns, rows)));
+        }
+    }
+}
+
+#[test]
+fn what_is_opened_at_each_size() {
+    let states = [
+        ("object", model(failed()), "444 Tab BackTab j Enter"),
+        ("source", model(failed()), "Enter"),
+        ("help", model(healthy()), "?"),
+        ("typing", model(failed()), "/web"),
+        ("one-source", model(failed()), "j s"),
+        ("nothing-found", model(failed()), "/nowhere Enter"),
+    ];
+    for (name, mut model, typed) in states {
+        press(&mut model, typed);
+        for (columns, rows) in [(80, 24), (40, 10)] {
+            keep(&format!("{name}-{columns}x{rows}"), picture(&mut model, (columns, rows)));
+        }
+    }
+}
+
+#[test]
+fn no_size_is_too_small() {
+    for typed in ["", "2", "3", "4", "5", "?", "Enter", "4 Enter", "/web"] {
+        let mut model = model(failed());
+        press(&mut model, typed);
+        for columns in [0, 1, 2, 3, 4, 7, 12, 19, 30, 200] {
+            for rows in [0, 1, 2, 3, 4, 5, 9, 15, 16, 17, 18, 100] {
+                let drawn = buffer(&mut model, (columns, rows));
+                assert_eq!((drawn.area.width, drawn.area.height), (columns, rows));
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_from_the_cluster_steers_the_terminal() {
+    for typed in ["", "4 Enter", "5 Enter", "5 j j Enter"] {
+        let mut model = model(failed());
+        press(&mut model, typed);
+        for size in [(300, 30), (80, 24)] {
+            let drawn = buffer(&mut model, size);
+            let text: String = drawn.content.iter().map(ratatui::buffer::Cell::symbol).collect();
+            assert!(!text.contains(|c: char| c.is_control() || c == '\u{202e}'), "{typed}: {text:?}");
+        }
+    }
+    let text = picture(&mut model(failed()), (300, 30));
+    assert!(text.contains("found \u{fffd}[2J\u{fffd}"), "{text}");
+}
+
+#[test]
+fn a_wide_character_is_whole_or_not_there() {
+    let mut model = model(rolling());
+    for columns in 20..60 {
+        let text = picture(&mut model, (columns, 40));
+        for line in text.lines() {
+            assert!(line.width() <= columns.into(), "{columns}: {line}");
+        }
+    }
+    let drawn = buffer(&mut model, (100, 30));
+    let text: String = drawn.content.iter().map(ratatui::buffer::Cell::symbol).collect();
+    assert!(text.contains("\u{65e5} \u{672c} \u{8a9e} "), "each takes two cells: {text}");
+}
+
+#[test]
+fn without_colours_there_are_none() {
+    let colours = |palette: Palette| {
+        let mut model = Model { palette, ..model(failed()) };
+        let mut found = 0;
+        for typed in ["", "Enter", "Esc ?", "Esc /a"] {
+            press(&mut model, typed);
+            let drawn = buffer(&mut model, (100, 30));
+            let is_coloured =
+                |cell: &&ratatui::buffer::Cell| cell.fg != Color::Reset || cell.bg != Color::Reset;
+            found += drawn.content.iter().filter(is_coloured).count();
+        }
+        found
+    };
+    assert_eq!(colours(Palette::Plain), 0);
+    assert!(colours(Palette::Colour) > 0);
+}
+
+/// Where somebody is: the pane and its chosen item, or what is looked at alone, and what is left out.
+fn stand(model: &Model) -> String {
+    let named = |subject: &Subject| match subject {
+        Subject::Source(name) => name.clone(),
+        Subject::Object(named) => named.name.clone(),
+        Subject::Notice(number) => format!("#{number}"),
+    };
+    let mut stand = match &model.mode {
+        Mode::Panes | Mode::Typing => {
+            let chosen = model.chosen().map_or_else(|| "-".to_owned(), |item| named(&item.subject));
+            format!("{:?} {chosen}", model.focus)
+        }
+        Mode::Help => "help".to_owned(),
+        Mode::Opened(Opened { subject: OpenedSubject::Source(name), scroll }) => {
+            format!("of {name} +{scroll}")
+        }
+        Mode::Opened(Opened { subject: OpenedSubject::Object { named, .. }, scroll }) => {
+            format!("of {} +{scroll}", overview::name(named))
+        }
+    };
+    if model.mode == Mode::Typing {
+        stand += " typing";
+    }
+    if let Some(only) = &model.only {
+        let _ = write!(stand, " only {only}");
+    }
+    if !model.text.is_empty() {
+        let _ = write!(stand, " with {}", model.text);
+    }
+    stand
+}
+
+#[test]
+fn keys_move_open_and_filter() {
+    #[track_caller]
+    fn check(typed: &str, expected: &str) {
+        let mut model = model(failed());
+        assert_eq!(press(&mut model, typed), None);
+        assert_eq!(stand(&model), expected, "after {typed}");
+    }
+    check("", "Sources shop");
+    // Rows.
+    check("j", "Sources ops");
+    check("Down Up", "Sources shop");
+    check("j j j", "Sources ops");
+    check("G", "Sources ops");
+    check("G g", "Sources shop");
+    check("PageDown", "Sources ops");
+    check("PageDown PageUp", "Sources shop");
+    // Panes.
+    check("Tab", "Rollouts -");
+    check("Tab Tab Tab", "Troubled env");
+    check("Tab Tab Tab Tab Tab", "Sources shop");
+    check("BackTab", "Events #5");
+    check("5 j", "Events #4");
+    check("4 End", "Troubled data");
+    check("2 j k G", "Rollouts -");
+    check("j 4 j 1", "Sources ops");
+    // Alone.
+    check("Enter", "of shop +0");
+    check("Enter Esc", "Sources shop");
+    check("4 j Enter", "of shop/deployment.apps/web +0");
+    check("4 j Enter Enter", "Troubled web");
+    check("5 Enter", "of shop/deployment.apps/web +0");
+    check("5 End Enter", "of shop +0");
+    check("2 Enter", "Rollouts -");
+    check("Enter End Home", "of shop +0");
+    check("Enter k", "of shop +0");
+    // What is looked for.
+    check("/", "Sources shop typing");
+    check("/web", "Sources - typing with web");
+    check("/apps/web Enter 4", "Troubled web with apps/web");
+    check("/APPS Enter 4 j", "Troubled held with APPS");
+    check("/webx Backspace Enter", "Sources - with web");
+    check("/web ^U ops", "Sources ops typing with ops");
+    check("/q? Esc", "Sources shop");
+    check("/ops Enter Esc", "Sources shop");
+    check("/ops Enter Enter", "of ops +0 with ops");
+    check("j s", "Sources ops only ops");
+    check("j s 5", "Events - only ops");
+    check("j s s", "Sources ops");
+    check("4 s 1", "Sources shop only shop");
+    check("2 s", "Rollouts -");
+    // The keys.
+    check("?", "help");
+    check("? Esc", "Sources shop");
+    check("? x", "Sources shop");
+}
+
+#[test]
+fn keys_end_it() {
+    #[track_caller]
+    fn check(typed: &str, expected: Option<Wish>) {
+        assert_eq!(press(&mut model(failed()), typed), expected, "{typed}");
+    }
+    check("q", Some(Wish::Quit));
+    check("Esc", Some(Wish::Quit));
+    check("^C", Some(Wish::Quit));
+    check("/ ^C", Some(Wish::Quit));
+    check("/q", None);
+    check("/web Esc Esc", Some(Wish::Quit));
+    check("/web Enter Esc", None);
+    check("Enter q", Some(Wish::Quit));
+    check("Enter Esc", None);
+    check("? q", Some(Wish::Quit));
+    check("^Z", Some(Wish::Stop));
+    check("Enter ^L", Some(Wish::Redraw));
+}
+
+#[test]
+fn what_is_chosen_stays_chosen_when_all_is_told_anew() {
+    let mut model = model(failed());
+    press(&mut model, "4 j");
+    assert_eq!(stand(&model), "Troubled web");
+    let graver = object("ConfigMap", "aaa", Phase::Failed, "no");
+    let mut next = failed();
+    next.notices.clear();
+    next.view.objects.insert(0, graver);
+    model.hear(next.clone());
+    assert_eq!(stand(&model), "Troubled web", "something came before it");
+    next.view.objects.retain(|object| object.object.name != "web");
+    model.hear(next.clone());
+    assert_eq!(stand(&model), "Troubled held", "what has come to its place");
+    next.view.objects.clear();
+    model.hear(next);
+    assert_eq!(stand(&model), "Troubled -");
+}
+
+#[test]
+fn the_newest_event_is_chosen_until_somebody_chooses() {
+    let mut model = model(failed());
+    let mut next = failed();
+    let news = |number| vec![notice(number, NOW, "DriftRepaired", Some("web"), "label a")];
+    press(&mut model, "5");
+    next.notices = news(6);
+    model.hear(next.clone());
+    assert_eq!(stand(&model), "Events #6");
+    press(&mut model, "j");
+    next.notices = news(7);
+    model.hear(next.clone());
+    assert_eq!(stand(&model), "Events #5");
+    next.notices = (8..600).flat_map(news).collect();
+    model.hear(next);
+    assert_eq!(model.notices.len(), 512);
+    assert_eq!((model.notices[0].number, model.notices[511].number), (88, 599));
+}
+
+#[test]
+fn what_is_looked_at_alone_is_asked_for() {
+    let mut model = model(failed());
+    assert_eq!(model.wanted(), None);
+    press(&mut model, "5 Enter");
+    let web = object("Deployment", "web", Phase::Settled, "");
+    assert_eq!(model.wanted(), Some(&web.object));
+    let mut told = |object: Option<crate::report::ObjectStatus>| {
+        model.hear(Look { object: Some((web.object.clone(), object)), notices: Vec::new(), ..failed() });
+        picture(&mut model, (80, 24))
+    };
+    assert!(told(Some(web.clone())).contains(" phase     Settled\n"));
+    assert!(told(None).contains(" phase     no source has it\n"));
+    // An answer that was on its way when something else was opened.
+    let other = object("Deployment", "other", Phase::Failed, "");
+    model.hear(Look { object: Some((other.object.clone(), Some(other))), notices: Vec::new(), ..failed() });
+    assert!(picture(&mut model, (80, 24)).contains(" phase     no source has it\n"));
+}
+
+#[test]
+fn a_long_text_is_read_to_its_end_and_no_further() {
+    let mut model = model(failed());
+    model.resize(40, 10);
+    press(&mut model, "4 j Enter End");
+    let last = picture(&mut model, (40, 10));
+    let Mode::Opened(Opened { scroll, .. }) = model.mode else { panic!("nothing is open") };
+    assert!(scroll > 0);
+    press(&mut model, "PageDown j");
+    assert_eq!(picture(&mut model, (40, 10)), last);
+    press(&mut model, "k");
+    assert_ne!(picture(&mut model, (40, 10)), last);
+    // On a tall terminal all of it fits.
+    assert!(picture(&mut model, (80, 60)).contains(" source    shop\n"));
+}
+
+#[test]
+fn silence_is_told_from_its_begin_on_and_ends_with_an_answer() {
+    let mut model = model(rolling());
+    for second in [7, 8, 9] {
+        model.miss(format!("2030-01-02T03:04:0{second}Z").parse().unwrap(), "it is down".to_owned());
+    }
+    let text = picture(&mut model, (80, 24));
+    assert!(text.contains("no answer since 03:04:07 UTC\n it is down\n"), "{text}");
+    assert!(text.contains("shop/deployment.apps/web"), "what was told last stays: {text}");
+    model.hear(Look { notices: Vec::new(), ..rolling() });
+    assert!(!picture(&mut model, (80, 24)).contains("no answer"));
+}

@@ -1,0 +1,172 @@
+//! Clusters to look at.
+
+use serde_json::{Value, json};
+
+use super::super::feed::Look;
+use crate::cli::view::View;
+use crate::report::{Notice, ObjectStatus, Phase, RolloutStatus, SourceStatus};
+
+pub(super) const NOW: &str = "2030-01-02T03:04:05Z";
+
+fn source(name: &str, since: &str, objects: Value) -> SourceStatus {
+    let told = json!({
+        "name": name, "place": format!("https://git.example.org/{name}.git"),
+        "revision": "0123456789abcdef0123456789abcdef01234567", "author": "Ada", "subject": "Two of each",
+        "since": since, "looked": NOW, "complete": true, "observed": false, "healthy": false,
+        "changes": [
+            {"revision": "0123456789abcdef0123456789abcdef01234567", "author": "Ada", "subject": "Two of each"},
+            {"revision": "89abcdef0123456789abcdef0123456789abcdef", "author": "Grace", "subject": "Begin"},
+        ],
+        "objects": objects, "findings": 0, "pruneWaiting": 0,
+    });
+    let told: SourceStatus = serde_json::from_value(told).unwrap();
+    SourceStatus { healthy: told.objects.keys().all(|phase| phase.is_well()), ..told }
+}
+
+fn rollout(workloads: u32, unavailable: u32, rolling: Value, queue: Value) -> RolloutStatus {
+    serde_json::from_value(json!({
+        "known": true, "workloads": {"used": workloads, "of": 3}, "unavailable": {"used": unavailable, "of": 10},
+        "starts": {"used": workloads, "of": 30}, "window": 2, "onFailure": "rollback",
+        "rolling": rolling, "queue": queue,
+    }))
+    .unwrap()
+}
+
+fn workload(name: &str, more: Value) -> Value {
+    let mut told = json!({"group": "apps", "kind": "Deployment", "namespace": "shop", "name": name});
+    for (key, value) in more.as_object().unwrap() {
+        told[key] = value.clone();
+    }
+    told
+}
+
+pub(super) fn object(kind: &str, name: &str, phase: Phase, reason: &str) -> ObjectStatus {
+    let group = if kind == "Deployment" { "apps" } else { "" };
+    serde_json::from_value(json!({
+        "group": group, "kind": kind, "namespace": "shop", "name": name, "source": "shop", "phase": phase,
+        "reason": reason, "revision": "0123456789abcdef0123456789abcdef01234567",
+        "origin": format!("deploy/{name}.yaml:3"),
+    }))
+    .unwrap()
+}
+
+pub(super) fn notice(number: u64, at: &str, reason: &str, object: Option<&str>, message: &str) -> Notice {
+    let mut told =
+        json!({"number": number, "at": at, "reason": reason, "source": "shop", "message": message});
+    if let Some(name) = object {
+        told["object"] = workload(name, json!({}));
+        told["revision"] = "0123456789abcdef".into();
+        told["author"] = "Ada".into();
+    }
+    serde_json::from_value(told).unwrap()
+}
+
+fn look(sources: Vec<SourceStatus>, rollout: RolloutStatus, objects: Vec<ObjectStatus>) -> Look {
+    let process = json!({
+        "version": "9.9.9", "since": "2030-01-02T01:00:00Z", "nextResync": "2030-01-02T04:04:05Z", "queue": 0,
+        "unfinishedSeconds": 0.0, "longestSeconds": 0.0,
+    });
+    let view = View {
+        at: NOW.parse().unwrap(),
+        process: Some(serde_json::from_value(process).unwrap()),
+        sources,
+        rollout,
+        objects,
+    };
+    Look { view, notices: Vec::new(), object: None }
+}
+
+/// All is as it should be.
+pub(super) fn healthy() -> Look {
+    let shop = source("shop", "2030-01-02T03:00:00Z", json!({"Settled": 21}));
+    let ops = source("ops", "2029-12-30T03:00:00Z", json!({"Settled": 3, "LeftAlone": 1}));
+    let read =
+        notice(1, "2030-01-02T03:00:00Z", "RevisionRead", None, "revision 0123456789ab (Ada: Two of each)");
+    let settled = notice(2, "2030-01-02T03:01:10Z", "RevisionSettled", None, "all 21 objects are as wanted");
+    Look {
+        notices: vec![read, settled],
+        ..look(vec![shop, ops], rollout(0, 0, json!([]), json!([])), Vec::new())
+    }
+}
+
+/// Two workloads roll, and three wait.
+pub(super) fn rolling() -> Look {
+    let shop = source("shop", "2030-01-02T03:03:05Z", json!({"Settled": 16, "RollingOut": 2, "Waiting": 3}));
+    let ops = source("ops", "2029-12-30T03:00:00Z", json!({"Settled": 3, "LeftAlone": 1}));
+    let rolls = json!([
+        workload(
+            "web",
+            json!({
+                "source": "shop", "replicas": 12, "updated": 5, "available": 11, "unavailable": 1,
+                "step": "step 1 of 2: 3 of 12 pods, until it is promoted",
+            })
+        ),
+        workload(
+            "search-with-a-long-name",
+            json!({"replicas": 3, "updated": 0, "available": 3, "unavailable": 2})
+        ),
+    ]);
+    let because =
+        "2 of 2 workloads are rolling: Deployment shop/web, Deployment shop/search-with-a-long-name";
+    let queue = json!([
+        workload("api", json!({"place": 1, "reason": because})),
+        workload("\u{65e5}\u{672c}\u{8a9e}", json!({"place": 2, "reason": because})),
+        workload("late", json!({"reason": "of a later wave: Deployment shop/web is not healthy yet"})),
+    ]);
+    let objects = ["web", "api", "late"].map(|name| object("Deployment", name, Phase::Waiting, "it waits"));
+    let started = notice(3, "2030-01-02T03:03:10Z", "RolloutStarted", Some("web"), "revision 0123456789ab");
+    let mut told = healthy().notices;
+    told.push(started);
+    Look { notices: told, ..look(vec![shop, ops], rollout(2, 3, rolls, queue), objects.to_vec()) }
+}
+
+/// Much is wrong, with long reasons, some of which would like to steer the terminal.
+pub(super) fn failed() -> Look {
+    let mut shop = source(
+        "shop",
+        "2030-01-02T03:03:05Z",
+        json!({"Settled": 14, "Progressing": 1, "Refused": 1, "RolledBack": 1, "Quarantined": 1, "PruneWaiting": 3}),
+    );
+    shop.prune_waiting = 3;
+    shop.findings = 1;
+    let mut ops = source("ops", "2029-12-30T03:00:00Z", json!({"Settled": 4}));
+    ops.incomplete = Some(
+        "the git server does not answer: ssh: connect to host git.example.org port 22: timed out".to_owned(),
+    );
+    ops.healthy = false;
+    let pod = "its pod web-7d4b9c-x2x4z, container app: Back-off pulling image \"app:\u{65b0}\u{3057}\u{3044}\": \
+               not\nfound \u{1b}[2J\u{202e}; revision 0123456789ab is put back, until the content changes in git";
+    let objects = vec![
+        object("ConfigMap", "slow", Phase::Progressing, ""),
+        object("Deployment", "web", Phase::RolledBack, pod),
+        object("Deployment", "held", Phase::Quarantined, "it does not come up, and nothing good is known"),
+        object("ConfigMap", "env", Phase::Refused, "admission webhook \"policy.example.org\" denied it: no"),
+        object("PersistentVolumeClaim", "data", Phase::PruneWaiting, "deleting it deletes data"),
+    ];
+    let mut told = rolling().notices;
+    told.push(notice(4, "2030-01-02T03:03:40Z", "RolloutFailed", Some("web"), pod));
+    told.push(notice(5, "2030-01-02T03:03:41Z", "RolledBack", Some("web"), "to revision 89abcdef0123"));
+    Look { notices: told, ..look(vec![shop, ops], rollout(0, 0, json!([]), json!([])), objects) }
+}
+
+/// What the cluster alone tells.
+pub(super) fn cluster() -> Look {
+    let Look { mut view, .. } = rolling();
+    view.process = None;
+    for source in &mut view.sources {
+        source.since = None;
+        source.complete = false;
+    }
+    let zero = crate::report::Share { used: 0, of: 0 };
+    view.rollout.workloads.of = 0;
+    view.rollout.unavailable.of = 0;
+    view.rollout.starts = zero;
+    Look { view, notices: Vec::new(), object: None }
+}
+
+/// A daemon that has not read anything yet.
+pub(super) fn empty() -> Look {
+    let mut look = look(Vec::new(), rollout(0, 0, json!([]), json!([])), Vec::new());
+    look.view.rollout.known = false;
+    look
+}
