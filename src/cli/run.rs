@@ -18,7 +18,7 @@ use crate::cluster::Cluster;
 use crate::config::{Config, NotifyConfig, SourceConfig};
 use crate::daemon::{self, Inquiries, Reconciler, SourceSetup, Until};
 use crate::object::{Class, ObjectId};
-use crate::report::{self, Recorder, Service, Summary, Told, Topic};
+use crate::report::{self, Doors, Recorder, Service, Summary, Told, Topic};
 use crate::serve::{self, Door, Guard, Hooks, Place, Process};
 
 /// How long the end waits for what still runs.
@@ -145,7 +145,9 @@ fn answer(
 ) {
     let spec = &config.serve;
     let (pulses, calls) = (cluster.pulses().clone(), cluster.measures().clone());
-    let process = Process { running, pulses, calls, service: service.clone(), recorder };
+    let doors = Doors::default();
+    let process =
+        Process { running, pulses, calls, service: service.clone(), recorder, doors: doors.clone() };
     let hooks = Hooks::new(spec.hook_secret.clone());
     let guard = || Guard::new(&spec.hosts, spec.token.clone());
     let socket =
@@ -154,7 +156,7 @@ fn answer(
     let probes = spec.probes.map(|address| (Place::Probes(address), Door::Probes));
     for (place, door) in [socket, spec.listen.map(listen), probes].into_iter().flatten() {
         let router = serve::router(process.clone(), hooks.clone(), door);
-        tokio::spawn(serve::listen(place, router, stop.clone()));
+        tokio::spawn(serve::listen(place, router, doors.clone(), stop.clone()));
     }
 }
 

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::location::without_credentials;
 use super::{API_VERSION, Environment, Location, Name, SourceConfig, SourceSpec};
+use crate::fields::blurred;
 
 /// Which objects of kind `Source` in the system namespace are followed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,9 +62,9 @@ impl CustomSource {
 fn checked(name: &str, spec: Value, allowed: CustomSources) -> Result<SourceConfig, String> {
     let name: Name = name.parse().map_err(|error| format!("metadata.name: {error}"))?;
     // The words of the error may show a value that has a password in it.
-    let wrong = |error: serde_json::Error| without_credentials(&format!("spec: {error}"));
+    let wrong = |error: serde_json::Error| blurred(&format!("spec: {error}"));
     let spec: SourceSpec = serde_json::from_value(spec).map_err(wrong)?;
-    let config = spec.named(&name, &Environment::default()).map_err(|error| error.to_string())?;
+    let config = spec.named(&name, &Environment::default()).map_err(|error| blurred(&error.to_string()))?;
     let here = match &config.location {
         Location::Directory(_) => true,
         Location::Git { url, .. } => {

@@ -13,9 +13,12 @@ pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration
 
 /// The fields of a Secret that hold its values.
 const SECRET_FIELDS: [&str; 2] = ["data", "stringData"];
+/// How the values of annotations begin in which tools keep a whole manifest: as JSON, or as that in gzip and base64 (kapp,
+/// Rancher).
+const COPIES: [&str; 3] = ["{", "[", "H4sI"];
 
-/// Returns a copy that may be shown: the values of a Secret are `<masked>`, its key names stay, and kubectl's
-/// copy of the manifest is left out.
+/// Returns a copy that may be shown: the values of a Secret are `<masked>`, its key names stay, kubectl's copy of the
+/// manifest is left out, and what another tool keeps of a Secret in an annotation is `<masked>` too.
 ///
 /// Every kind called Secret counts, of whatever group: one mask too many harms nobody.
 pub fn masked(kind: &GroupKind, value: &Value) -> Value {
@@ -25,7 +28,17 @@ pub fn masked(kind: &GroupKind, value: &Value) -> Value {
             mask(values);
         }
     }
+    if !secret_fields(kind).is_empty() {
+        let annotations = shown.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut);
+        for value in annotations.into_iter().flat_map(Map::values_mut).filter(|value| is_copy(value)) {
+            *value = MASK.into();
+        }
+    }
     shown
+}
+
+fn is_copy(annotation: &Value) -> bool {
+    annotation.as_str().is_some_and(|text| COPIES.iter().any(|begin| text.trim_start().starts_with(begin)))
 }
 
 /// Returns copies of both sides of a difference that may be shown: as [`masked`], but each value of the second

@@ -233,6 +233,15 @@ fn values_of_secrets_are_never_shown() {
         json!({"metadata": kubectl, "data": {"a": "aGk="}}),
         json!({"metadata": {}, "data": {"a": MASK}}),
     );
+    let copies = json!({"metadata": {"annotations": {"kapp.k14s.io/original": "{\"data\":{\"a\":\"aGk=\"}}",
+        "objectset.rio.cattle.io/applied": "H4sIAAAAAAAA/aGk=", "rhumb.dev/v": "v1"}}});
+    check(
+        "Secret",
+        copies.clone(),
+        json!({"metadata": {"annotations": {"kapp.k14s.io/original": MASK,
+            "objectset.rio.cattle.io/applied": MASK, "rhumb.dev/v": "v1"}}}),
+    );
+    check("ConfigMap", copies.clone(), copies);
     check("Secret", json!({"stringData": {"a": {"b": 1}}}), json!({"stringData": {"a": MASK}}));
     check("Secret", json!({"data": "aGk=", "stringData": null}), json!({"data": MASK, "stringData": null}));
     check("Secret", json!({"data": ["aGk="], "type": "Opaque"}), json!({"data": MASK, "type": "Opaque"}));

@@ -3,12 +3,13 @@
 //! Owns [`Told`], the past tense of every decision, and its log line; [`Notice`], what happened, with the [`Recorder`]
 //! from which all take it who are told as it happens; [`Phase`], where an object stands, in one word;
 //! [`Status`], where everything stands, and [`Stand`], the same of one source in a few lines; [`Metrics`]; what the service manager is told ([`Service`]), with one line of
-//! where everything stands ([`Summary`]); and the [`watchdog()`].
+//! where everything stands ([`Summary`]); what is counted of those who ask ([`Doors`]); and the [`watchdog()`].
 //!
 //! **Invariant:** decides nothing.
 
 mod compared;
 mod conditions;
+mod doors;
 mod metrics;
 mod notice;
 mod notify;
@@ -22,6 +23,7 @@ use std::fmt;
 
 pub use compared::{Compared, Differing};
 pub use conditions::{Standing, is_ready, source_conditions};
+pub use doors::{Doors, Heard, Unanswered};
 pub use metrics::{Ended, MEDIA_TYPE, Metrics, Process};
 pub use notice::{Draft, Happening, Notice, Notices, Recorder, Regarding};
 pub use phase::{PHASES, Phase};

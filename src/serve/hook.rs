@@ -20,6 +20,7 @@ use sha2::{Digest as _, Sha256};
 use super::routes::{Failed, Process, accepted};
 use crate::config::Name;
 use crate::daemon::Fetch;
+use crate::report::Heard;
 use crate::secret::{Code, Secret};
 
 /// A body is never larger, in bytes.
@@ -118,10 +119,33 @@ fn has_any(common: &Path) -> bool {
     common.is_file() || fs::read_dir(folder).is_ok_and(|entries| entries.flatten().any(is_own))
 }
 
-/// Answers a webhook.
+/// Answers a webhook, and counts it.
 pub(super) async fn hook(
     State((hooks, process)): State<(Arc<Hooks>, Process)>,
     extract::Path(source): extract::Path<String>,
+    request: Request,
+) -> Response {
+    let answer = heard(&hooks, &process, &source, request).await.into_response();
+    let outcome = match answer.status() {
+        StatusCode::ACCEPTED => Heard::Taken,
+        StatusCode::FORBIDDEN => Heard::Refused,
+        StatusCode::TOO_MANY_REQUESTS => Heard::TooMany,
+        StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT | StatusCode::BAD_REQUEST => {
+            Heard::Unreadable
+        }
+        // No webhook.
+        _ => return answer,
+    };
+    // The loop is not asked for those that are too many.
+    let known = outcome != Heard::TooMany && process.knows(&source).await;
+    process.doors.hook(Some(source.as_str()).filter(|_| known), outcome);
+    answer
+}
+
+async fn heard(
+    hooks: &Arc<Hooks>,
+    process: &Process,
+    source: &str,
     request: Request,
 ) -> Result<Response, Failed> {
     let nowhere = || Failed::new(StatusCode::NOT_FOUND, "there is no such page");
@@ -133,13 +157,13 @@ pub(super) async fn hook(
         let why = Failed::new(StatusCode::METHOD_NOT_ALLOWED, "webhooks are sent by POST");
         return Ok((only, why).into_response());
     }
-    if !hooks.lets_pass(&source) {
+    if !hooks.lets_pass(source) {
         let later = [(header::RETRY_AFTER, HeaderValue::from_static("10"))];
         let why =
             Failed::new(StatusCode::TOO_MANY_REQUESTS, "too many webhooks; the source is looked at anyway");
         return Ok((later, why).into_response());
     }
-    let (known, name) = (hooks.clone(), source.clone());
+    let (known, name) = (hooks.clone(), source.to_owned());
     let secret = tokio::task::spawn_blocking(move || known.secret_of(&name)).await;
     let secret = secret.ok().flatten().ok_or_else(nowhere)?;
     let (head, body) = request.into_parts();
@@ -153,7 +177,7 @@ pub(super) async fn hook(
         return Err(refused());
     }
     // A loop that has not begun begins with a look.
-    match process.fetch(&source).await {
+    match process.fetch(source).await {
         Some(Fetch::NoSource) => Err(refused()),
         Some(Fetch::Begun) | None => {
             tracing::debug!(source, "a webhook asks for a look");

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use super::{Door, Guard, Hooks, Process, router};
 use crate::cluster::Measures;
 use crate::pulse::Pulses;
-use crate::report::{Notifier, Recorder, Service};
+use crate::report::{Doors, Notifier, Recorder, Service};
 
 fn document() -> Value {
     serde_json::from_str(include_str!("openapi.json")).unwrap()
@@ -25,6 +25,7 @@ fn process() -> Process {
         calls: Measures::default(),
         service: Service::new(Notifier::default()),
         recorder: Recorder::new(jiff::Timestamp::UNIX_EPOCH),
+        doors: Doors::default(),
     }
 }
 

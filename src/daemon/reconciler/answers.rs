@@ -26,6 +26,7 @@ pub(super) enum Question {
     Glance(ObjectId, oneshot::Sender<Option<(ObjectStatus, Glance)>>),
     Differing(Option<String>, oneshot::Sender<Vec<(ObjectStatus, Glance)>>),
     Fetch(String, oneshot::Sender<Fetch>),
+    Knows(String, oneshot::Sender<bool>),
 }
 
 /// What came of a hint from outside.
@@ -95,6 +96,11 @@ impl Inquiries {
         self.ask(|answer| Question::Fetch(source.to_owned(), answer)).await
     }
 
+    /// Whether there is a source of this name.
+    pub async fn knows(&self, source: &str) -> Option<bool> {
+        self.ask(|answer| Question::Knows(source.to_owned(), answer)).await
+    }
+
     /// What the loop counts.
     pub fn metrics(&self) -> &Metrics {
         &self.metrics
@@ -132,6 +138,9 @@ impl Reconciler {
                 drop(answer.send(glances.collect()));
             }
             Question::Fetch(name, answer) => drop(answer.send(self.hint(&name))),
+            Question::Knows(name, answer) => {
+                let _ = answer.send(self.engine.sources().iter().any(|source| *source.name == *name));
+            }
         }
     }
 

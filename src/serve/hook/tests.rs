@@ -11,7 +11,7 @@ use super::super::routes::{Door, router};
 use super::*;
 use crate::cluster::Measures;
 use crate::pulse::Pulses;
-use crate::report::{Notifier, Recorder, Service};
+use crate::report::{Doors, Notifier, Recorder, Service};
 
 const SECRET: &str = "It's a Secret to Everybody";
 /// The example of GitHub's documentation: this secret and this body have this signature.
@@ -30,6 +30,7 @@ fn served(secrets: &[(&str, &str)]) -> (TempDir, Router) {
         calls: Measures::default(),
         service: Service::new(Notifier::default()),
         recorder: Recorder::new(jiff::Timestamp::UNIX_EPOCH),
+        doors: Doors::default(),
     };
     let hooks = Hooks::new(Some(dir.path().join("webhook-secret")));
     (dir, router(process, hooks, Door::Guarded(Guard::of_socket(&[]))))
@@ -99,6 +100,41 @@ async fn a_source_may_have_a_secret_of_its_own() {
     fs::write(dir.path().join("webhook-secret.shop"), "another secret of the day\r\n").unwrap();
     let token = [("X-Gitlab-Token", "another secret of the day")];
     assert_eq!(post(&router, "/hook/shop", &token, BODY.into()).await.0, 202);
+}
+
+#[tokio::test]
+async fn who_asks_for_what_is_not_there_makes_no_new_series() {
+    let (_dir, router) = served(&[("webhook-secret", SECRET)]);
+    for name in ["shop", "other", "x%22%0Ay", "1", "2", "3"] {
+        post(&router, &format!("/hook/{name}"), &[("X-Gitlab-Token", "wrong")], BODY.into()).await;
+    }
+    post(&router, "/hook/shop", &[("X-Gitlab-Token", SECRET)], BODY.into()).await;
+    post(&router, "/hook/shop", &[("Content-Length", "2000000")], BODY.into()).await;
+    for head in [("host", "evil.example.org"), ("origin", "http://evil.example.org")] {
+        let asked = Request::get("/v1/status").header(head.0, head.1).body(Body::empty()).unwrap();
+        tower_answer(&mut router.clone(), asked).await;
+    }
+    let asked = Request::get("/metrics").body(Body::empty()).unwrap();
+    let answer = tower_answer(&mut router.clone(), asked).await;
+    let body = axum::body::to_bytes(answer.into_body(), 1 << 20).await.unwrap();
+    let text = String::from_utf8(body.to_vec()).unwrap();
+    let mut counted: Vec<&str> = text
+        .lines()
+        .filter(|line| line.starts_with("rhumb_hooks_total") || line.starts_with("rhumb_http_refused_total"))
+        .collect();
+    counted.sort_unstable();
+    assert_eq!(
+        counted,
+        [
+            "rhumb_hooks_total{source=\"other\",outcome=\"refused\"} 6",
+            "rhumb_hooks_total{source=\"other\",outcome=\"taken\"} 1",
+            "rhumb_hooks_total{source=\"other\",outcome=\"unreadable\"} 1",
+            "rhumb_http_refused_total{why=\"connections\"} 0",
+            "rhumb_http_refused_total{why=\"name\"} 1",
+            "rhumb_http_refused_total{why=\"site\"} 1",
+            "rhumb_http_refused_total{why=\"token\"} 0",
+        ]
+    );
 }
 
 #[tokio::test]
