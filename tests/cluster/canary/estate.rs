@@ -141,7 +141,7 @@ impl<'a> Estate<'a> {
         });
     }
 
-    /// A source by whose URL a password goes along, one for which git looks it up, and one that nobody answers for.
+    /// A source by whose URL a password goes along, and one for which git looks it up.
     pub(super) fn configuration(&self) -> String {
         let (url, name) = (self.remote.url(), &self.site.name);
         let password = Canary::of("the password in a URL").text();
@@ -157,17 +157,15 @@ impl<'a> Estate<'a> {
                  git: {{url: '{url}', ref: main, interval: 1s}}\n"
             )
         };
-        let ssh = "ssh://git@127.0.0.1:1/repo.git";
         format!(
             "{head}Configuration\ncustomSources: any\nserve: {{listen: '127.0.0.1:0'}}\nnotify:\n\
              - webhook: {{url: '{letters}/{path}', token: {}}}\n- slack: {{urlFile: {}}}\n\
-             - gitea: {{url: '{letters}', repository: a/b, token: {}}}\n{}{}{}",
+             - gitea: {{url: '{letters}', repository: a/b, token: {}}}\n{}{}",
             file("hook-token"),
             file("slack-url"),
             file("forge-token"),
             source(name, name, &with_password),
             source("stored", "stored", &private),
-            source("unanswered", "unanswered", ssh),
         )
     }
 
