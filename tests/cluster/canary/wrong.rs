@@ -42,6 +42,7 @@ impl Wrong {
         command.args(["--log-level", "trace"]);
         let ran = run(command);
         assert!(ran.code > 0 && !ran.stderr.is_empty(), "{name}: {ran:#?}");
+        assert!(!ran.stderr.contains("Usage:"), "{name} is no command: {ran:#?}");
         self.places.add(name, ran.all());
     }
 
@@ -49,7 +50,7 @@ impl Wrong {
     #[track_caller]
     fn with_kubeconfig(&mut self, name: &'static str, text: &str) {
         let file = self.write("kubeconfig", text);
-        let mut command = self.site.command(&["check"]);
+        let mut command = self.site.command(&["prune", "list"]);
         command.env("KUBECONFIG", file);
         self.complains(name, command);
     }
@@ -250,7 +251,7 @@ fn what_git_needs_is_not_repeated() {
         let text = wrong.canary(name).text();
         let server = kubeconfig(&wrong.site, "/clusters/0/cluster/server", json!("https://api.invalid"));
         let file = wrong.write("kubeconfig", &server);
-        let mut command = wrong.site.command(&["check"]);
+        let mut command = wrong.site.command(&["prune", "list"]);
         command.env("KUBECONFIG", file).env("HTTPS_PROXY", proxy.replace('%', &text));
         wrong.complains(name, command);
     }
