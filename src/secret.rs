@@ -10,6 +10,8 @@ use std::path::Path;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 
+use crate::fields::blurred;
+
 /// A shorter one is guessed sooner or later, and an empty one is no secret at all.
 const SHORTEST: usize = 16;
 
@@ -28,18 +30,21 @@ impl fmt::Debug for Secret {
 
 impl Secret {
     /// Reads it: what stands in the file, without the end of its line.
+    ///
+    /// Who wrote the secret itself in place of its file's name does not read it in the complaint.
     pub fn read(path: &Path) -> Result<Self, String> {
-        let failed = |error: io::Error| format!("{}: {error}", path.display());
+        let shown = blurred(&path.display().to_string());
+        let failed = |error: io::Error| format!("{shown}: {error}");
         let mut bytes = Vec::new();
         File::open(path).map_err(failed)?.take(LONGEST + 1).read_to_end(&mut bytes).map_err(failed)?;
         if bytes.len() as u64 > LONGEST {
-            return Err(format!("{}: longer than {LONGEST} bytes, so it is no secret", path.display()));
+            return Err(format!("{shown}: longer than {LONGEST} bytes, so it is no secret"));
         }
         while bytes.last().is_some_and(|byte| matches!(byte, b'\n' | b'\r')) {
             bytes.pop();
         }
         if bytes.len() < SHORTEST {
-            return Err(format!("{}: shorter than {SHORTEST} characters", path.display()));
+            return Err(format!("{shown}: shorter than {SHORTEST} characters"));
         }
         Ok(Self(bytes))
     }

@@ -2,12 +2,13 @@
 //!
 //! **Invariant:** does no I/O; a secret stands in a letter only as the name of its file.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::config::{Forge, Occasion, Recipient, UrlAt};
+use crate::fields::blurred;
 use crate::report::{Happening, Notice};
 
 /// The version of a notice in JSON.
@@ -57,10 +58,12 @@ pub(super) fn name(to: &Recipient) -> String {
         let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
         rest.split(['/', '?', '#']).next().unwrap_or_default().to_owned()
     };
+    // Somebody may have written the URL in place of its file's name.
+    let shown = |file: &Path| blurred(&file.display().to_string());
     match to {
         Recipient::Webhook { url: UrlAt::Url(url), .. } => format!("the webhook at {}", host(url)),
-        Recipient::Webhook { url: UrlAt::File(file), .. } => format!("the webhook of {}", file.display()),
-        Recipient::Slack { url } => format!("the channel of {}", url.display()),
+        Recipient::Webhook { url: UrlAt::File(file), .. } => format!("the webhook of {}", shown(file)),
+        Recipient::Slack { url } => format!("the channel of {}", shown(url)),
         Recipient::Forge { url, repository, .. } => format!("{repository} at {}", host(url)),
     }
 }

@@ -20,7 +20,7 @@ use crate::daemon::{self, Inquiries, Reconciler, SourceSetup, Until};
 use crate::engine::Life;
 use crate::object::Class;
 use crate::queue;
-use crate::report::{self, Metrics, Notices, Recorder, Service, Summary, Tale, Topic};
+use crate::report::{self, Doors, Metrics, Notices, Recorder, Service, Summary, Tale, Topic};
 use crate::serve::{self, Door, Guard, Hooks, Others, Place, Process};
 
 /// How long the end waits for what still runs.
@@ -178,7 +178,9 @@ fn answer(
 ) {
     let spec = &config.serve;
     let pulses = cluster.pulses().clone();
-    let process = Process { running, pulses, metrics, service: service.clone(), recorder };
+    let doors = Doors::default();
+    let process =
+        Process { running, pulses, metrics, service: service.clone(), recorder, doors: doors.clone() };
     let others = if is_shared(config, cluster) { Others::Replicas } else { Others::Nobody };
     let hooks = Hooks::new(spec.hook_secret.clone(), others);
     let guard = || Guard::new(&spec.hosts, spec.token.clone());
@@ -188,7 +190,7 @@ fn answer(
     let probes = spec.probes.map(|address| (Place::Probes(address), Door::Probes));
     for (place, door) in [socket, spec.listen.map(listen), probes].into_iter().flatten() {
         let router = serve::router(process.clone(), hooks.clone(), door);
-        tokio::spawn(serve::listen(place, router, stop.clone()));
+        tokio::spawn(serve::listen(place, router, doors.clone(), stop.clone()));
     }
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use kube::core::response::{Status, StatusCause};
 
 use super::error::{Claim, Denial, Error, Fault, On, Wrong};
+use crate::fields::blurred;
 
 /// The longest wait that a server may ask for.
 const LONGEST_WAIT: Duration = Duration::from_mins(1);
@@ -59,12 +60,12 @@ pub(super) fn transport(error: &kube::Error, on: On, server: &Arc<str>) -> Error
 }
 
 /// A credential plugin's trouble. Its command line and its standard output are not shown: they may hold
-/// a password or a token.
+/// a password or a token. What it complains of is, but for what looks like one.
 pub(super) fn credentials(error: &kube::client::AuthError) -> String {
     match error {
         kube::client::AuthError::AuthExecRun { out, .. } => {
             let said = String::from_utf8_lossy(&out.stderr);
-            format!("the credential plugin failed ({}): {}", out.status, cut(said.trim()))
+            format!("the credential plugin failed ({}): {}", out.status, cut(&blurred(said.trim())))
         }
         kube::client::AuthError::AuthExecStart(error) => {
             format!(
@@ -75,7 +76,7 @@ pub(super) fn credentials(error: &kube::client::AuthError) -> String {
         kube::client::AuthError::AuthExecParse(_) => {
             "the credential plugin's answer cannot be read".to_owned()
         }
-        other => format!("credentials: {}", chain(other)),
+        other => format!("credentials: {}", blurred(&chain(other))),
     }
 }
 

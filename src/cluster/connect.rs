@@ -10,6 +10,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use super::classify;
 use super::error::{Error, Fault, On};
 use super::proxy;
+use crate::fields::blurred;
 
 /// A TCP and TLS handshake that takes longer than this fails, whatever the deadline of the call.
 const HANDSHAKE: Duration = Duration::from_secs(10);
@@ -106,7 +107,14 @@ impl Connection {
         let client = match tokio::time::timeout(patience, made).await {
             Ok(Ok(Ok(client))) => client,
             Ok(Ok(Err(kube::Error::Auth(error)))) => return Err(wrong(classify::credentials(&error))),
-            Ok(Ok(Err(error))) => return Err(wrong(classify::chain(&error))),
+            Ok(Ok(Err(
+                kube::Error::ProxyProtocolUnsupported { proxy_url }
+                | kube::Error::ProxyProtocolDisabled { proxy_url, .. },
+            ))) => {
+                let scheme = proxy_url.scheme_str().unwrap_or("no scheme");
+                return Err(wrong(format!("a proxy by {scheme} cannot be used: use http:// or https://")));
+            }
+            Ok(Ok(Err(error))) => return Err(wrong(blurred(&classify::chain(&error)))),
             Ok(Err(_)) => return Err(wrong("the client could not be made".to_owned())),
             Err(_) => return Err(wrong("the credential plugin gives no answer".to_owned())),
         };
@@ -132,12 +140,12 @@ impl Connection {
         let options = KubeConfigOptions { context: self.context.clone(), cluster: None, user: None };
         let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &options)
             .await
-            .map_err(|error| wrong(format!("kubeconfig: {}", classify::chain(&error))))?;
+            .map_err(|error| wrong(format!("kubeconfig: {}", blurred(&classify::chain(&error)))))?;
         if !has_proxy {
             let proxy = proxy::of(&config.cluster_url, |name| std::env::var(name).ok());
-            let proxy =
-                proxy.map(|text| text.parse().map_err(|_| wrong(format!("no valid proxy address: {text}"))));
-            config.proxy_url = proxy.transpose()?;
+            // It may have a password in it.
+            let none = |_| wrong("the environment names a proxy by what is no valid address".to_owned());
+            config.proxy_url = proxy.map(|text| text.parse().map_err(none)).transpose()?;
         }
         Ok((config, context))
     }
@@ -232,7 +240,7 @@ fn read(path: &Path) -> Result<Kubeconfig, Error> {
     Kubeconfig::read_from(path).map_err(|error| {
         let said = classify::chain(&error);
         // A YAML reader draws the place below its first line.
-        let said = said.lines().next().unwrap_or_default();
+        let said = blurred(said.lines().next().unwrap_or_default());
         wrong(format!("the kubeconfig {} is not usable: {said}", path.display()))
     })
 }

@@ -18,11 +18,12 @@ pub enum On {
 }
 
 impl On {
-    /// Whether the server's words may hold values that nobody may see.
+    /// Whether the server's words may hold values that nobody may see. Every kind called Secret counts, as for
+    /// [`crate::fields::masked`].
     pub(super) fn is_secret(&self) -> bool {
         match self {
-            Self::Object(id) => id.is("", "Secret"),
-            Self::Kind(kind) => kind.is("", "Secret"),
+            Self::Object(id) => &*id.group_kind().kind == "Secret",
+            Self::Kind(kind) => &*kind.kind == "Secret",
             Self::Server(_) => false,
         }
     }

@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::location::without_credentials;
 use super::{API_VERSION, Environment, Location, Mode, Name, Narrowing, SourceConfig, SourceSpec};
 use crate::engine::{Adopt, BlastRadius, Life, Prune};
+use crate::fields::blurred;
 
 /// What keeps an object with the policy [`DeletionPolicy::Delete`] until all that it has is deleted.
 pub const FINALIZER: &str = "rhumb.dev/prune";
@@ -190,9 +190,9 @@ fn policy(spec: &mut Value) -> Result<DeletionPolicy, String> {
 fn checked(name: &str, spec: Value, allowed: CustomSources) -> Result<SourceConfig, String> {
     let name: Name = name.parse().map_err(|error| format!("metadata.name: {error}"))?;
     // The words of the error may show a value that has a password in it.
-    let wrong = |error: serde_json::Error| without_credentials(&format!("spec: {error}"));
+    let wrong = |error: serde_json::Error| blurred(&format!("spec: {error}"));
     let spec: SourceSpec = serde_json::from_value(spec).map_err(wrong)?;
-    let config = spec.named(&name, &Environment::default()).map_err(|error| error.to_string())?;
+    let config = spec.named(&name, &Environment::default()).map_err(|error| blurred(&error.to_string()))?;
     let here = match &config.location {
         Location::Directory(_) => true,
         Location::Git { url, .. } => {

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use super::fault::{Fault, suggestion};
-use super::location::without_credentials;
 use super::spec::{ConfigurationDocument, SourceDocument, default_resync};
 use super::tree::{self, Mark, Node};
 use super::{
     API_VERSION, ApiSpec, Budget, Config, ConnectionSpec, CustomSources, Environment, Name, NotifyConfig,
     ServeConfig, SourceConfig, UseLeases, reader,
 };
+use crate::fields::blurred;
 use crate::object::{Diagnostic, Origin};
 
 const KINDS: [&str; 2] = ["Configuration", "Source"];
@@ -190,15 +190,15 @@ impl Findings<'_> {
             .map(|fault| {
                 let (line, column) = fault.mark.map_or((0, 0), |mark| (mark.line, mark.column));
                 Diagnostic {
-                    hint: fault.hint,
+                    hint: fault.hint.as_deref().map(blurred),
                     excerpt: (line as usize)
                         .checked_sub(1)
                         .and_then(|index| lines.get(index))
-                        .map(|line| without_credentials(line)),
+                        .map(|line| blurred(line)),
                     ..Diagnostic::error(
                         Origin { file: self.file.clone(), line, column },
                         fault.code,
-                        fault.message,
+                        blurred(&fault.message),
                     )
                 }
             })

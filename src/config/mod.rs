@@ -166,13 +166,22 @@ pub enum Recipient {
     },
 }
 
-/// A URL, or the file that holds it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A URL, or the file that holds it. Whoever knows the path of a webhook may often write there: `Debug` shows none.
+#[derive(Clone, PartialEq, Eq)]
 pub enum UrlAt {
     /// It itself.
     Url(String),
     /// A file.
     File(PathBuf),
+}
+
+impl std::fmt::Debug for UrlAt {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Url(_) => f.write_str("Url(..)"),
+            Self::File(file) => f.debug_tuple("File").field(file).finish(),
+        }
+    }
 }
 
 /// Where repositories live.

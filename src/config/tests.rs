@@ -470,6 +470,26 @@ fn whom_it_tells_is_read() {
         of(webhook, &[], &Occasion::ALL),
     ];
     assert_eq!(told, expected);
+    assert!(!format!("{told:?}").contains("::1"), "{told:?}");
+}
+
+#[test]
+fn what_looks_like_a_secret_is_not_repeated() {
+    for text in [
+        "resync: 'hunter2hunter2hunter2'",
+        "resync: hunter2hunter2hunter2",
+        "hunter2hunter2hunter2: 1",
+        "api: {qps: hunter2hunter2hunter2}",
+        "notify: [{webhook: {url: 'http://h/hunter2hunter2hunter2'}}]",
+        "resync: *hunter2hunter2hunter2",
+        "resync: \"hunter2hunter2hunter2",
+        "customSources: hunter2hunter2hunter2",
+    ] {
+        let shown = faults(&configuration(text));
+        assert!(!shown.contains("hunter2"), "{shown}");
+    }
+    // Nor are numbers, which need no letters to be one.
+    assert!(!faults(&configuration("context: 8347298347298347")).contains("8347298347298347"));
 }
 
 #[test]

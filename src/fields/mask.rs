@@ -11,42 +11,64 @@ pub const CHANGED: &str = "<masked: changed>";
 /// The annotation in which `kubectl apply` keeps a whole copy of the manifest, Secrets included.
 pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// The fields of a Secret that hold its values.
-const SECRET_FIELDS: [&str; 2] = ["data", "stringData"];
+/// How the values of annotations begin in which tools keep a whole manifest: as JSON, or as that in gzip and base64 (kapp,
+/// Rancher).
+const COPIES: [&str; 3] = ["{", "[", "H4sI"];
 
-/// Returns a copy that may be shown: the values of a Secret are `<masked>`, its key names stay, and kubectl's
-/// copy of the manifest is left out.
+/// Returns a copy that may be shown: the values of a Secret are `<masked>`, its key names stay, kubectl's copy of the
+/// manifest is left out, and what another tool keeps of a Secret in an annotation is `<masked>` too.
 ///
 /// Every kind called Secret counts, of whatever group: one mask too many harms nobody.
 pub fn masked(kind: &GroupKind, value: &Value) -> Value {
     let mut shown = without_last_applied(value);
-    for field in secret_fields(kind) {
-        if let Some(values) = shown.get_mut(field) {
-            mask(values);
+    if is_secret(kind) {
+        for (key, values) in shown.as_object_mut().into_iter().flatten() {
+            if !is_shown(key, values) {
+                mask(values);
+            }
+        }
+        let annotations = shown.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut);
+        for value in annotations.into_iter().flat_map(Map::values_mut).filter(|value| is_copy(value)) {
+            *value = MASK.into();
         }
     }
     shown
+}
+
+fn is_copy(annotation: &Value) -> bool {
+    annotation.as_str().is_some_and(|text| COPIES.iter().any(|begin| text.trim_start().starts_with(begin)))
 }
 
 /// Returns copies of both sides of a difference that may be shown: as [`masked`], but each value of the second
 /// that differs from the first's is `<masked: changed>`.
 pub fn masked_pair(kind: &GroupKind, before: &Value, after: &Value) -> (Value, Value) {
     let mut shown = masked(kind, after);
-    for field in secret_fields(kind) {
-        let (Some(old), Some(new)) = (before.get(field), after.get(field)) else { continue };
-        match (old, new, shown.get_mut(field)) {
-            (Value::Object(old), Value::Object(new), Some(Value::Object(shown))) => {
-                mark_changes(old, new, shown);
-            }
-            (old, new, Some(shown)) if old != new && !shown.is_object() => *shown = CHANGED.into(),
+    let fields = shown.as_object_mut().filter(|_| is_secret(kind));
+    for (key, shown) in fields.into_iter().flatten() {
+        let (Some(old), Some(new)) = (before.get(key), after.get(key)) else { continue };
+        match (old, new, shown) {
+            _ if is_shown(key, new) => {}
+            (Value::Object(old), Value::Object(new), Value::Object(shown)) => mark_changes(old, new, shown),
+            (old, new, shown) if old != new && !shown.is_object() => *shown = CHANGED.into(),
             _ => {}
         }
     }
     (masked(kind, before), shown)
 }
 
-fn secret_fields(kind: &GroupKind) -> &'static [&'static str] {
-    if &*kind.kind == "Secret" { &SECRET_FIELDS } else { &[] }
+fn is_secret(kind: &GroupKind) -> bool {
+    &*kind.kind == "Secret"
+}
+
+/// Whether a field of a Secret may be shown as it is: what is known to hold no value, and has the form that it should
+/// have. `stringDate` is a value too.
+fn is_shown(key: &str, value: &Value) -> bool {
+    match key {
+        "apiVersion" | "kind" | "type" => value.is_string(),
+        "immutable" => value.is_boolean(),
+        "metadata" => value.is_object(),
+        _ => false,
+    }
 }
 
 fn mask(values: &mut Value) {

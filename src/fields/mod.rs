@@ -2,13 +2,15 @@
 //! values must never be shown.
 //!
 //! Owns [`Path`], the reading of FieldsV1 (the ownership trees of `metadata.managedFields`), the rule that
-//! tells drift ([`uncovered`]) and the masking of Secrets ([`masked`]).
+//! tells drift ([`uncovered`]), the masking of Secrets ([`masked`]) and of what looks like a secret in texts that others
+//! wrote ([`blurred`]).
 //!
 //! The API server takes a path out of our entry as soon as anybody changes its value. So a content is in
 //! force if and only if our entry covers each of its leaves: no value is compared, no schema is read.
 //!
 //! **Invariant:** knows no kinds (but the name of Secret) and no schemas.
 
+mod blur;
 mod cover;
 mod culprit;
 mod empty;
@@ -17,6 +19,7 @@ mod mask;
 mod path;
 mod sole;
 
+pub use blur::{blurred, without_credentials};
 pub use cover::{Coverage, coverage, owns, surplus, uncovered};
 pub use culprit::{Culprit, culprits};
 pub use empty::is_as_empty;

@@ -233,10 +233,34 @@ fn values_of_secrets_are_never_shown() {
         json!({"metadata": kubectl, "data": {"a": "aGk="}}),
         json!({"metadata": {}, "data": {"a": MASK}}),
     );
+    let copies = json!({"metadata": {"annotations": {"kapp.k14s.io/original": "{\"data\":{\"a\":\"aGk=\"}}",
+        "objectset.rio.cattle.io/applied": "H4sIAAAAAAAA/aGk=", "rhumb.dev/v": "v1"}}});
+    check(
+        "Secret",
+        copies.clone(),
+        json!({"metadata": {"annotations": {"kapp.k14s.io/original": MASK,
+            "objectset.rio.cattle.io/applied": MASK, "rhumb.dev/v": "v1"}}}),
+    );
+    check("ConfigMap", copies.clone(), copies);
     check("Secret", json!({"stringData": {"a": {"b": 1}}}), json!({"stringData": {"a": MASK}}));
     check("Secret", json!({"data": "aGk=", "stringData": null}), json!({"data": MASK, "stringData": null}));
     check("Secret", json!({"data": ["aGk="], "type": "Opaque"}), json!({"data": MASK, "type": "Opaque"}));
     check("ConfigMap", json!({"data": {"a": "b"}}), json!({"data": {"a": "b"}}));
+    // A value is one under any key, and where something else should be.
+    check(
+        "Secret",
+        json!({"stringDate": {"a": "aGk="}, "x": ["y"]}),
+        json!({"stringDate": {"a": MASK}, "x": MASK}),
+    );
+    check("Secret", json!({"immutable": "aGk=", "type": ["aGk="]}), json!({"immutable": MASK, "type": MASK}));
+    check(
+        "Secret",
+        json!({"metadata": "aGk=", "kind": {"a": "b"}}),
+        json!({"metadata": MASK, "kind": {"a": MASK}}),
+    );
+    let whole = json!({"apiVersion": "v1", "kind": "Secret", "immutable": true, "type": "Opaque",
+        "metadata": {"name": "a", "labels": {"b": "c"}}});
+    check("Secret", whole.clone(), whole);
     check(
         "ConfigMap",
         json!({"metadata": {"annotations": {LAST_APPLIED: "x", "a": "b"}}}),
@@ -259,6 +283,13 @@ fn a_changed_secret_value_is_told_and_not_shown() {
         json!({"data": {"same": MASK, "new": CHANGED, "added": MASK}}),
     );
     check(json!({"data": "c2Vj"}), json!({"data": "c2VjMg=="}), json!({"data": CHANGED}));
+    check(json!({"immutable": false}), json!({"immutable": true}), json!({"immutable": true}));
+    check(
+        json!({"stringDate": {"a": "c2Vj"}}),
+        json!({"stringDate": {"a": "c2Vk"}}),
+        json!({"stringDate": {"a": CHANGED}}),
+    );
+    check(json!({"immutable": true}), json!({"immutable": "c2Vj"}), json!({"immutable": CHANGED}));
     check(json!({"data": "c2Vj"}), json!({"data": {"a": "c2Vj"}}), json!({"data": {"a": MASK}}));
     check(json!({}), json!({"data": {"a": "c2Vj"}}), json!({"data": {"a": MASK}}));
 }

@@ -15,7 +15,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
-use super::{PHASES, Phase, Reloads, SourceStatus, Status};
+use super::{Doors, PHASES, Phase, Reloads, SourceStatus, Status};
 use crate::cluster;
 use crate::object::Class;
 use crate::pulse::Sign;
@@ -101,6 +101,8 @@ pub struct Process<'a> {
     pub now: Instant,
     /// How often a new configuration was taken over, and refused.
     pub reloads: Reloads,
+    /// Those who ask over HTTP.
+    pub doors: &'a Doors,
 }
 
 /// A gauge of whole numbers.
@@ -191,6 +193,7 @@ impl Metrics {
         for (outcome, count) in [("taken", process.reloads.taken), ("refused", process.reloads.refused)] {
             reloads.get_or_create(&Outcome { outcome }).inc_by(count);
         }
+        process.doors.register(&mut registry);
         registry.register("rhumb_config_reloads", "New configurations by what became of them", reloads);
         if let Some(status) = status {
             gauges(&mut registry, status);

@@ -4,12 +4,13 @@
 //! [`Notice`], what happened, with the [`Recorder`] from which all take it who are told as it happens; [`Phase`], where
 //! an object stands, in one word; [`Status`], where everything stands, and [`Stand`], the same of one source in a few
 //! lines; [`Metrics`]; what the service manager is told ([`Service`]), with one line of where everything stands
-//! ([`Summary`]); and the [`watchdog()`].
+//! ([`Summary`]); what is counted of those who ask ([`Doors`]); and the [`watchdog()`].
 //!
 //! **Invariant:** decides nothing.
 
 mod compared;
 mod conditions;
+mod doors;
 mod log;
 mod metrics;
 mod notice;
@@ -24,6 +25,7 @@ use std::fmt;
 
 pub use compared::{Compared, Differing};
 pub use conditions::{Left, Standing, is_ready, source_conditions};
+pub use doors::{Doors, Heard, Unanswered};
 pub use log::{MACHINE_FIELDS, Tale, log, log_notice};
 pub use metrics::{Ended, MEDIA_TYPE, Metrics, Process};
 pub use notice::{Draft, HAPPENINGS, Happening, Notice, Notices, Recorder, Regarding};

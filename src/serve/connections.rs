@@ -1,6 +1,7 @@
 //! Connections: so many at a time, each with a deadline for its request, and with one for whoever reads the answer.
 
 use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,10 +17,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::listener::Listener;
 use super::patient::Patient;
+use super::peers::Peers;
 use super::tls::Tls;
+use crate::report::{Doors, Unanswered};
 
 /// So many are answered at a time; the others wait in the kernel's queue.
-const MOST: usize = 64;
+pub(super) const MOST: usize = 64;
 
 /// The longest time that a request's head may take.
 const HEAD: Duration = Duration::from_secs(10);
@@ -37,6 +40,16 @@ enum Incoming {
     Tls(TcpStream, Tls),
 }
 
+impl Incoming {
+    /// The address that it comes from, where it has one.
+    fn address(&self) -> Option<IpAddr> {
+        match self {
+            Self::Unix(_) => None,
+            Self::Tcp(stream) | Self::Tls(stream, _) => stream.peer_addr().ok().map(|address| address.ip()),
+        }
+    }
+}
+
 impl Listener {
     async fn accept(&self) -> io::Result<Incoming> {
         match self {
@@ -50,8 +63,8 @@ impl Listener {
 }
 
 /// Answers until it is stopped. What is being answered then is broken off.
-pub(super) async fn serve(listener: Listener, router: Router, stop: CancellationToken) {
-    let free = Arc::new(Semaphore::new(MOST));
+pub(super) async fn serve(listener: Listener, router: Router, doors: Doors, stop: CancellationToken) {
+    let (free, peers) = (Arc::new(Semaphore::new(MOST)), Peers::default());
     let mut open = JoinSet::new();
     loop {
         while open.try_join_next().is_some() {}
@@ -62,10 +75,16 @@ pub(super) async fn serve(listener: Listener, router: Router, stop: Cancellation
         let Some((accepted, permit)) = stop.run_until_cancelled(accepted).await else { return };
         match accepted {
             Ok(incoming) => {
+                let place = incoming.address().map(|address| peers.admit(address));
+                if matches!(place, Some(None)) {
+                    // Closed without a word: an answer would wait for whoever does not read it.
+                    doors.unanswered(Unanswered::Connections);
+                    continue;
+                }
                 let router = router.clone();
                 open.spawn(async move {
                     answer(incoming, router).await;
-                    drop(permit);
+                    drop((permit, place));
                 });
             }
             Err(error) => {

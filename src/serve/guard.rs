@@ -13,6 +13,7 @@ use axum::response::{IntoResponse as _, Response};
 
 use super::kept::Kept;
 use super::routes::Failed;
+use crate::report::{Doors, Unanswered};
 use crate::secret::Secret;
 
 /// What browsers say about where a request comes from (W3C, Fetch Metadata).
@@ -89,12 +90,21 @@ impl Guard {
 }
 
 /// Lets a request through, or answers why not.
-pub(super) async fn guarded(State(guard): State<Guard>, request: Request, next: Next) -> Response {
+pub(super) async fn guarded(
+    State((guard, doors)): State<(Guard, Doors)>,
+    request: Request,
+    next: Next,
+) -> Response {
     let (head, body) = request.into_parts();
     let Err(failed) = guard.judge(&head).await else {
         return next.run(Request::from_parts(head, body)).await;
     };
     let mut response = failed.into_response();
+    doors.unanswered(match response.status() {
+        StatusCode::UNAUTHORIZED => Unanswered::Token,
+        StatusCode::FORBIDDEN => Unanswered::Site,
+        _ => Unanswered::Name,
+    });
     if response.status() == StatusCode::UNAUTHORIZED {
         let scheme = HeaderValue::from_static("Bearer realm=\"rhumb\"");
         response.headers_mut().insert(header::WWW_AUTHENTICATE, scheme);

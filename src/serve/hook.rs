@@ -23,6 +23,7 @@ use sha2::{Digest as _, Sha256};
 use super::routes::{Failed, Process, accepted};
 use crate::config::Name;
 use crate::daemon::Fetch;
+use crate::report::Heard;
 use crate::secret::{Code, Secret};
 
 /// A body is never larger, in bytes.
@@ -132,10 +133,33 @@ fn has_any(common: &Path) -> bool {
     common.is_file() || fs::read_dir(folder).is_ok_and(|entries| entries.flatten().any(is_own))
 }
 
-/// Answers a webhook.
+/// Answers a webhook, and counts it.
 pub(super) async fn hook(
     State((hooks, process)): State<(Arc<Hooks>, Process)>,
     extract::Path(source): extract::Path<String>,
+    request: Request,
+) -> Response {
+    let answer = heard(&hooks, &process, &source, request).await.into_response();
+    let outcome = match answer.status() {
+        StatusCode::ACCEPTED => Heard::Taken,
+        StatusCode::FORBIDDEN => Heard::Refused,
+        StatusCode::TOO_MANY_REQUESTS => Heard::TooMany,
+        StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT | StatusCode::BAD_REQUEST => {
+            Heard::Unreadable
+        }
+        // No webhook.
+        _ => return answer,
+    };
+    // The loop is not asked for those that are too many.
+    let known = outcome != Heard::TooMany && process.knows(&source).await;
+    process.doors.hook(Some(source.as_str()).filter(|_| known), outcome);
+    answer
+}
+
+async fn heard(
+    hooks: &Arc<Hooks>,
+    process: &Process,
+    source: &str,
     request: Request,
 ) -> Result<Response, Failed> {
     let nowhere = || Failed::new(StatusCode::NOT_FOUND, "there is no such page");
@@ -147,13 +171,13 @@ pub(super) async fn hook(
         let why = Failed::new(StatusCode::METHOD_NOT_ALLOWED, "webhooks are sent by POST");
         return Ok((only, why).into_response());
     }
-    if !hooks.lets_pass(&source) {
+    if !hooks.lets_pass(source) {
         let later = [(header::RETRY_AFTER, HeaderValue::from_static("10"))];
         let why =
             Failed::new(StatusCode::TOO_MANY_REQUESTS, "too many webhooks; the source is looked at anyway");
         return Ok((later, why).into_response());
     }
-    let (known, name) = (hooks.clone(), source.clone());
+    let (known, name) = (hooks.clone(), source.to_owned());
     let secret = tokio::task::spawn_blocking(move || known.secret_of(&name)).await;
     let secret = secret.ok().flatten().ok_or_else(nowhere)?;
     let (head, body) = request.into_parts();
@@ -166,13 +190,13 @@ pub(super) async fn hook(
     if !is_right(&secret, &head.headers, &code) {
         return Err(refused());
     }
-    let message = heard(process.fetch(&source).await, hooks.others).ok_or_else(refused)?;
+    let message = said(process.fetch(source).await, hooks.others).ok_or_else(refused)?;
     tracing::debug!(source, "a webhook asks for a look: {message}");
     Ok((StatusCode::ACCEPTED, accepted(message)).into_response())
 }
 
 /// What whoever knows the secret is told; nothing where there is no such source.
-fn heard(fetched: Option<Fetch>, others: Others) -> Option<&'static str> {
+fn said(fetched: Option<Fetch>, others: Others) -> Option<&'static str> {
     match (fetched, others) {
         (Some(Fetch::NoSource), Others::Nobody) => None,
         (Some(Fetch::NoSource), Others::Replicas) => {

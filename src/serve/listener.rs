@@ -12,6 +12,7 @@ use super::connections;
 use super::tls::Tls;
 use super::{Error, bind};
 use crate::config::TlsFiles;
+use crate::report::Doors;
 
 /// How long is waited before a place is tried again, at first and at most.
 const FIRST: Duration = Duration::from_secs(1);
@@ -37,11 +38,11 @@ pub(super) enum Listener {
 
 /// Answers at a place until it is stopped. What keeps the place from opening keeps nothing else from running, and it
 /// is tried again.
-pub async fn listen(place: Place, router: Router, stop: CancellationToken) {
+pub async fn listen(place: Place, router: Router, doors: Doors, stop: CancellationToken) {
     let (mut wait, mut told) = (FIRST, None);
     loop {
         match open(&place).await {
-            Ok(listener) => return connections::serve(listener, router, stop).await,
+            Ok(listener) => return connections::serve(listener, router, doors, stop).await,
             Err(error) => {
                 let why = error.to_string();
                 if told.as_ref() != Some(&why) {

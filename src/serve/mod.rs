@@ -15,6 +15,7 @@ mod kept;
 mod listener;
 mod page;
 mod patient;
+mod peers;
 mod routes;
 mod socket;
 mod tls;

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 
 use super::{Door, Guard, Hooks, Others, Process, router};
 use crate::pulse::Pulses;
-use crate::report::{Metrics, Notifier, Recorder, Service};
+use crate::report::{Doors, Metrics, Notifier, Recorder, Service};
 
 fn document() -> Value {
     serde_json::from_str(include_str!("openapi.json")).unwrap()
@@ -24,6 +24,7 @@ fn process() -> Process {
         metrics: Metrics::default(),
         service: Service::new(Notifier::default()),
         recorder: Recorder::new(jiff::Timestamp::UNIX_EPOCH),
+        doors: Doors::default(),
     }
 }
 

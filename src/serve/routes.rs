@@ -22,7 +22,8 @@ use crate::daemon::{Fetch, Inquiries};
 use crate::object::{GroupKind, ObjectId};
 use crate::pulse::Pulses;
 use crate::report::{
-    self, Compared, Differing, Filter, MEDIA_TYPE, Metrics, ObjectStatus, Recorder, Service, Status, VERSION,
+    self, Compared, Differing, Doors, Filter, MEDIA_TYPE, Metrics, ObjectStatus, Recorder, Service, Status,
+    VERSION,
 };
 
 /// The loop answers within milliseconds: one that takes longer is stuck.
@@ -55,7 +56,9 @@ pub enum Door {
 /// All that is answered at a door.
 pub fn router(process: Process, hooks: Arc<Hooks>, door: Door) -> Router {
     let questions = match door {
-        Door::Guarded(guard) => questions(process.clone()).layer(from_fn_with_state(guard, guarded)),
+        Door::Guarded(guard) => {
+            questions(process.clone()).layer(from_fn_with_state((guard, process.doors.clone()), guarded))
+        }
         Door::Probes => return probes(process).layer(from_fn(described)),
     };
     let heard = Router::new().route("/hook/{source}", any(hook)).with_state((hooks, process));
@@ -117,6 +120,8 @@ pub struct Process {
     pub service: Service,
     /// What happens, over all configurations.
     pub recorder: Recorder,
+    /// What is counted of those who ask.
+    pub doors: Doors,
 }
 
 impl Process {
@@ -128,6 +133,12 @@ impl Process {
     /// Hints that a source has something new; none while no loop answers.
     pub(super) async fn fetch(&self, source: &str) -> Option<Fetch> {
         asked(self.inquiries().ok()?.fetch(source)).await.ok()
+    }
+
+    /// Whether the loop that runs has a source of this name.
+    pub(super) async fn knows(&self, source: &str) -> bool {
+        let Ok(inquiries) = self.inquiries() else { return false };
+        asked(inquiries.knows(source)).await.unwrap_or(false)
     }
 
     async fn status(&self) -> Result<Status, Failed> {
@@ -303,7 +314,7 @@ async fn status(State(process): State<Process>) -> Result<Json<Status>, Failed> 
 async fn counted(State(process): State<Process>) -> Response {
     let running = process.running.borrow().clone();
     let (signs, now, reloads) = (process.pulses.signs(), Instant::now(), process.service.reloads());
-    let beside = report::Process { signs: &signs, now, reloads };
+    let beside = report::Process { signs: &signs, now, reloads, doors: &process.doors };
     let status = match running {
         Some(running) => asked(running.status()).await.ok(),
         None => None,

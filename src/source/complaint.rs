@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::error::Error;
+use crate::fields::blurred;
 
 /// The kinds of failure that a text can be told to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,7 +105,16 @@ pub(super) fn detail(stderr: &str, secrets: &[String]) -> String {
     for secret in secrets.iter().filter(|secret| !secret.is_empty()) {
         text = text.replace(secret.as_str(), "***");
     }
-    text.chars().filter(|c| !c.is_control()).take(300).collect()
+    // A server says what it likes, also of credentials that git found by itself, and curl repeats a proxy's address.
+    let shown: Vec<_> =
+        text.split(' ').map(|word| if is_id(word) { word.into() } else { blurred(word) }).collect();
+    shown.join(" ").chars().filter(|c| !c.is_control()).take(300).collect()
+}
+
+/// Whether a word is the name of an object, which looks like a secret and is none.
+fn is_id(word: &str) -> bool {
+    let word = word.trim_end_matches(|c: char| c.is_ascii_punctuation());
+    word.len() == 40 && word.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// The error of a failed exchange with a remote.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::error::Error;
+use crate::fields::blurred;
 
 /// How often a remote is looked at when the configuration does not say.
 pub const DEFAULT_INTERVAL: Duration = Duration::from_mins(1);
@@ -170,6 +171,13 @@ fn remote_url(text: &str, scheme: &str, rest: &str) -> Result<Place, Error> {
     if host.is_empty() || host.starts_with('-') {
         return Err(refused(text, "it names no host"));
     }
+    // git puts it into the command lines of its helpers, and its own part of the path behind it.
+    if url(text).is_some_and(|url| !url.query.is_empty()) {
+        return Err(refused(
+            text,
+            "a repository's address has no `?` and no `#`; a token goes before the host: https://TOKEN@…",
+        ));
+    }
     Ok(Place::Remote)
 }
 
@@ -287,5 +295,6 @@ pub(super) fn redacted(text: &str) -> String {
 }
 
 fn refused(text: &str, why: &str) -> Error {
-    Error::Location { text: redacted(text), why: why.to_owned() }
+    // What is no source may be anything.
+    Error::Location { text: blurred(&redacted(text)), why: why.to_owned() }
 }

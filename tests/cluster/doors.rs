@@ -83,6 +83,11 @@ fn on_loopback_only_this_host_asks() {
         assert_eq!(code(&answer), expected, "{line} {head}: {answer}");
         assert!(answer.to_ascii_lowercase().contains("x-content-type-options: nosniff"), "{answer}");
     }
+    let counted = ask(port, "GET /metrics", here);
+    for (why, expected) in [("name", 3), ("site", 2), ("token", 0)] {
+        let line = format!("rhumb_http_refused_total{{why=\"{why}\"}} {expected}\n");
+        assert!(counted.contains(&line), "{line} is not in\n{counted}");
+    }
     for (line, expected) in [
         ("GET /livez", 200),
         ("GET /readyz", 200),
@@ -245,5 +250,10 @@ fn a_webhook_has_its_source_looked_at() {
     });
     site.await_data("env", "a", "two");
     assert!(remote.connections() > asked);
+    let counted = ask(port, "GET /metrics", "Host: localhost\r\n");
+    for (source, outcome) in [(&*site.name, "taken"), (&*site.name, "refused"), ("other", "refused")] {
+        let line = format!("rhumb_hooks_total{{source=\"{source}\",outcome=\"{outcome}\"}} ");
+        assert!(counted.contains(&line), "{line} is not in\n{counted}");
+    }
     assert!(!daemon.log().contains(SECRET), "{}", daemon.log());
 }

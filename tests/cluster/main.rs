@@ -9,6 +9,7 @@
 mod adoption;
 mod another;
 mod budget;
+mod canary;
 mod commands;
 mod custom_replicas;
 mod customs;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::cluster::classify::answer;
+use crate::cluster::classify::{answer, credentials};
 use crate::cluster::{Claim, Denial, Error, Fault, On, Retry, Wrong};
 use crate::object::{Class, GroupKind, ObjectId};
 
@@ -265,4 +265,21 @@ fn no_word_about_a_secret_holds_a_value() {
         secret(),
     );
     assert!(wrong.reason().contains("refuses data[a]"), "{wrong}");
+}
+
+#[test]
+fn what_a_credential_plugin_says_is_told_without_what_looks_like_a_token() {
+    use std::os::unix::process::ExitStatusExt as _;
+    let out = std::process::Output {
+        status: std::process::ExitStatus::from_raw(256),
+        stdout: b"{\"token\": \"hunter2hunter2hunter2\"}".to_vec(),
+        stderr: b"https://me:hunter2@idp.example.org says no to hunter2hunter2hunter2: log in again\n"
+            .to_vec(),
+    };
+    let cmd = "plugin --password hunter2hunter2hunter2".to_owned();
+    let error = kube::client::AuthError::AuthExecRun { cmd, out: Box::new(out) };
+    assert_eq!(
+        credentials(&error),
+        "the credential plugin failed (exit status: 1): https://***@idp.example.org says no to ***: log in again"
+    );
 }

@@ -28,6 +28,7 @@ pub(super) enum Question {
     Differing(Option<String>, oneshot::Sender<Vec<(ObjectStatus, Glance)>>),
     Fetch(String, oneshot::Sender<Fetch>),
     Endings(oneshot::Sender<BTreeMap<Arc<str>, Left>>),
+    Knows(String, oneshot::Sender<bool>),
 }
 
 /// What came of a hint from outside.
@@ -101,6 +102,11 @@ impl Inquiries {
         self.ask(Question::Endings).await
     }
 
+    /// Whether there is a source of this name.
+    pub async fn knows(&self, source: &str) -> Option<bool> {
+        self.ask(|answer| Question::Knows(source.to_owned(), answer)).await
+    }
+
     async fn ask<T>(&self, question: impl FnOnce(oneshot::Sender<T>) -> Question) -> Option<T> {
         let (answer, answered) = oneshot::channel();
         self.questions.send(question(answer)).await.ok()?;
@@ -134,6 +140,9 @@ impl Reconciler {
             }
             Question::Fetch(name, answer) => drop(answer.send(self.hint(&name))),
             Question::Endings(answer) => drop(answer.send(self.endings())),
+            Question::Knows(name, answer) => {
+                let _ = answer.send(self.engine.sources().iter().any(|source| *source.name == *name));
+            }
         }
     }
 

@@ -10,7 +10,7 @@ use super::super::guard::Guard;
 use super::super::routes::{Door, router};
 use super::*;
 use crate::pulse::Pulses;
-use crate::report::{Metrics, Notifier, Recorder, Service};
+use crate::report::{Doors, Metrics, Notifier, Recorder, Service};
 
 const SECRET: &str = "It's a Secret to Everybody";
 /// The example of GitHub's documentation: this secret and this body have this signature.
@@ -29,6 +29,7 @@ fn served(secrets: &[(&str, &str)]) -> (TempDir, Router) {
         metrics: Metrics::default(),
         service: Service::new(Notifier::default()),
         recorder: Recorder::new(jiff::Timestamp::UNIX_EPOCH),
+        doors: Doors::default(),
     };
     let hooks = Hooks::new(Some(dir.path().join("webhook-secret")), Others::Nobody);
     (dir, router(process, hooks, Door::Guarded(Guard::of_socket(&[]))))
@@ -54,7 +55,7 @@ async fn tower_answer(router: &mut Router, request: Request<Body>) -> Response {
 #[test]
 fn a_source_of_another_replica_is_no_error_and_one_of_nobody_is() {
     let check = |fetched, others, expected: Option<&str>| {
-        let told = heard(fetched, others);
+        let told = said(fetched, others);
         assert_eq!(told.is_some(), expected.is_some());
         assert!(told.unwrap_or_default().contains(expected.unwrap_or_default()), "{told:?}");
     };
@@ -113,6 +114,41 @@ async fn a_source_may_have_a_secret_of_its_own() {
     fs::write(dir.path().join("webhook-secret.shop"), "another secret of the day\r\n").unwrap();
     let token = [("X-Gitlab-Token", "another secret of the day")];
     assert_eq!(post(&router, "/hook/shop", &token, BODY.into()).await.0, 202);
+}
+
+#[tokio::test]
+async fn who_asks_for_what_is_not_there_makes_no_new_series() {
+    let (_dir, router) = served(&[("webhook-secret", SECRET)]);
+    for name in ["shop", "other", "x%22%0Ay", "1", "2", "3"] {
+        post(&router, &format!("/hook/{name}"), &[("X-Gitlab-Token", "wrong")], BODY.into()).await;
+    }
+    post(&router, "/hook/shop", &[("X-Gitlab-Token", SECRET)], BODY.into()).await;
+    post(&router, "/hook/shop", &[("Content-Length", "2000000")], BODY.into()).await;
+    for head in [("host", "evil.example.org"), ("origin", "http://evil.example.org")] {
+        let asked = Request::get("/v1/status").header(head.0, head.1).body(Body::empty()).unwrap();
+        tower_answer(&mut router.clone(), asked).await;
+    }
+    let asked = Request::get("/metrics").body(Body::empty()).unwrap();
+    let answer = tower_answer(&mut router.clone(), asked).await;
+    let body = axum::body::to_bytes(answer.into_body(), 1 << 20).await.unwrap();
+    let text = String::from_utf8(body.to_vec()).unwrap();
+    let mut counted: Vec<&str> = text
+        .lines()
+        .filter(|line| line.starts_with("rhumb_hooks_total") || line.starts_with("rhumb_http_refused_total"))
+        .collect();
+    counted.sort_unstable();
+    assert_eq!(
+        counted,
+        [
+            "rhumb_hooks_total{source=\"other\",outcome=\"refused\"} 6",
+            "rhumb_hooks_total{source=\"other\",outcome=\"taken\"} 1",
+            "rhumb_hooks_total{source=\"other\",outcome=\"unreadable\"} 1",
+            "rhumb_http_refused_total{why=\"connections\"} 0",
+            "rhumb_http_refused_total{why=\"name\"} 1",
+            "rhumb_http_refused_total{why=\"site\"} 1",
+            "rhumb_http_refused_total{why=\"token\"} 0",
+        ]
+    );
 }
 
 #[tokio::test]

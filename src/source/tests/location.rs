@@ -77,7 +77,7 @@ fn credentials_are_not_shown() {
 }
 
 /// Texts of git 2.39, each with what it is taken for and the line that is shown.
-const COMPLAINTS: [(&str, Kind, Class, &str); 12] = [
+const COMPLAINTS: [(&str, Kind, Class, &str); 15] = [
     (
         "fatal: couldn't find remote ref refs/heads/x\n",
         Kind::Hollow,
@@ -145,6 +145,24 @@ const COMPLAINTS: [(&str, Kind, Class, &str); 12] = [
         Kind::NotWritable,
         Class::Config,
         "unable to create temporary file: Read-only file system",
+    ),
+    (
+        "fatal: remote error: Basic dXNlcjpodW50ZXIyMDAwMA== is hunter2hunter2hunter2\n",
+        Kind::Unknown,
+        Class::Transient,
+        "remote error: Basic *** is ***",
+    ),
+    (
+        "fatal: unable to access 'https://x/': Unsupported proxy syntax in 'http://me:pw@[x'\n",
+        Kind::Unknown,
+        Class::Transient,
+        "unable to access 'https://x/': Unsupported proxy syntax in 'http://***@[x'",
+    ),
+    (
+        "fatal: remote error: upload-pack: not our ref 0123456789012345678901234567890123456789\n",
+        Kind::NoCommit,
+        Class::Transient,
+        "remote error: upload-pack: not our ref 0123456789012345678901234567890123456789",
     ),
     // What the other side says decides nothing.
     ("remote: No space left on device\nfatal: the unknown\n", Kind::Unknown, Class::Transient, "the unknown"),

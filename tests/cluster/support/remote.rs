@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use base64::Engine as _;
 use rustls::pki_types::PrivateKeyDer;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use tempfile::TempDir;
@@ -32,6 +33,8 @@ pub(crate) enum Manners {
     Empty,
     /// It sends a byte a second.
     Slow,
+    /// It refuses in git's own words, and repeats all that it knows of who asks.
+    Repeating,
 }
 
 /// The remote of a repository: what is pushed there is what the server serves.
@@ -148,6 +151,7 @@ impl State {
             Manners::SilentAfterHandshake => return drop(stream.read_to_end(&mut Vec::new())),
             Manners::Page => page("<html><body>Please log in</body></html>"),
             Manners::Empty => page(""),
+            Manners::Repeating => request.repeated(),
             _ => request.answer(&self.root),
         };
         if manners == Manners::Slow {
@@ -201,9 +205,26 @@ impl Request {
         self.headers.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value)
     }
 
-    /// What `git http-backend` makes of it (RFC 3875).
+    /// The credentials that came along, as they are and encoded.
+    fn repeated(&self) -> Vec<u8> {
+        let encoded = self.header("authorization").trim_start_matches("Basic ");
+        let decoded = base64::engine::general_purpose::STANDARD.decode(encoded).unwrap_or_default();
+        let said = format!("ERR {} ({encoded}) may not do that", String::from_utf8_lossy(&decoded));
+        let line = |text: &str| format!("{:04x}{text}", text.len() + 4);
+        let body = line("# service=git-upload-pack\n") + "0000" + &line(&said);
+        let kind = "application/x-git-upload-pack-advertisement";
+        format!("HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nConnection: close\r\n\r\n{body}").into_bytes()
+    }
+
+    /// What `git http-backend` makes of it (RFC 3875). Below `/private` it asks who is there.
     fn answer(&self, root: &Path) -> Vec<u8> {
         let (path, query) = self.target.split_once('?').unwrap_or((&self.target, ""));
+        let private = path.strip_prefix("/private");
+        if private.is_some() && self.header("authorization").is_empty() {
+            let who = "WWW-Authenticate: Basic realm=\"private\"";
+            return format!("HTTP/1.1 401 Unauthorized\r\n{who}\r\nConnection: close\r\n\r\n").into_bytes();
+        }
+        let path = private.unwrap_or(path);
         let mut child = Command::new("git")
             .arg("http-backend")
             .env("GIT_PROJECT_ROOT", root)

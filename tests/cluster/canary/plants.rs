@@ -1,0 +1,167 @@
+//! Where secrets are put: Secrets in every state that they can be in, and answers of the API server about them.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use controlplane::{Answer, Fault, FaultProxy, Requests, Rule};
+use serde_json::json;
+
+use super::search::Canary;
+use crate::support::yaml;
+
+/// A Secret with these further lines.
+pub(super) fn secret(name: &str, lines: &str) -> String {
+    format!("apiVersion: v1\nkind: Secret\nmetadata: {{name: {name}}}\n{lines}\n")
+}
+
+/// Those of the first commit: all of them are good.
+pub(super) fn first() -> Vec<(String, String)> {
+    let text = |name| Canary::of(name).text();
+    let binary = [&[0xff, 0, 0xfe], text("bytes in data").as_bytes(), &[0x80]].concat();
+    let files = [
+        ("data", format!("data: {{a: {}}}", Canary::of("data").base64())),
+        ("string-data", format!("stringData: {{a: '{}'}}", text("stringData"))),
+        ("bytes", format!("data: {{a: {}}}", STANDARD.encode(binary))),
+        ("drifting", "stringData: {a: as it should be}".to_owned()),
+        ("changing", format!("stringData: {{a: '{}'}}", text("a value that is replaced"))),
+        ("fixed", format!("immutable: true\nstringData: {{a: '{}'}}", text("an immutable Secret"))),
+        ("going", format!("stringData: {{a: '{}'}}", text("a Secret that goes"))),
+        ("adopted", format!("stringData: {{a: '{}'}}", text("a Secret of kubectl's"))),
+        ("warned", format!("stringData: {{a: '{}'}}", text("a warning of the server"))),
+        ("used", format!("stringData: {{a: '{}'}}", text("a Secret that restarts pods"))),
+    ];
+    let mut files: Vec<_> =
+        files.into_iter().map(|(name, lines)| (format!("{name}.yaml"), secret(name, &lines))).collect();
+    let used = yaml::deployment("web", 2, "app:1").replace(
+        "metadata:\n  name: web",
+        "metadata:\n  name: web\n  annotations: {rhumb.dev/restart-on-change: 'true'}",
+    ) + "        envFrom: [{secretRef: {name: used}}]\n";
+    files.push(("web.yaml".to_owned(), used));
+    files.push(("env.yaml".to_owned(), yaml::config_map("env", "a", "one")));
+    files
+}
+
+/// Those that follow: some are good.
+pub(super) fn second() -> Vec<(&'static str, String)> {
+    let text = |name| Canary::of(name).text();
+    let good = |name: &str, file: &'static str| {
+        (file, secret(file.trim_end_matches(".yaml"), &format!("stringData: {{a: '{name}'}}")))
+    };
+    vec![
+        good(&text("a value that is new"), "changing.yaml"),
+        good(&text("another value of restarts"), "used.yaml"),
+        (
+            "fixed.yaml",
+            secret(
+                "fixed",
+                &format!("immutable: true\nstringData: {{a: '{}'}}", text("a changed immutable Secret")),
+            ),
+        ),
+        (
+            "tls.yaml",
+            secret(
+                "tls",
+                &format!(
+                    "type: kubernetes.io/tls\nstringData: {{a: '{}'}}",
+                    text("a Secret without its keys")
+                ),
+            ),
+        ),
+        (
+            "dotted.yaml",
+            secret(
+                "dotted",
+                &format!(
+                    "type: kubernetes.io/dockerconfigjson\nstringData: {{.dockerconfigjson: '{}'}}",
+                    text("a Secret that is no JSON")
+                ),
+            ),
+        ),
+        (
+            "number.yaml",
+            secret("number", &format!("immutable: '{}'", text("text where a truth value stands"))),
+        ),
+        ("field.yaml", secret("field", &format!("stringDate: {{a: '{}'}}", text("an unknown field")))),
+        (
+            "nested.yaml",
+            secret("nested", &format!("stringData: {{a: {{b: '{}'}}}}", text("a mapping for a value"))),
+        ),
+        ("raw.yaml", secret("raw", &format!("data: {{a: '{}!'}}", text("data that is no base64")))),
+        ("broken.yaml", secret("broken", &format!("stringData:\n  a: \"{}", text("an open quote")))),
+        ("colons.yaml", secret("colons", &format!("stringData:\n  a: {}: x: y", text("a line with colons")))),
+        (
+            "twice.yaml",
+            secret("twice", &format!("stringData:\n  a: one\n  a: '{}'", text("a key that is there twice"))),
+        ),
+        ("alias.yaml", secret("alias", &format!("stringData:\n  a: *{}", Canary::of("an alias").plain()))),
+        (
+            "denied.yaml",
+            secret("denied", &format!("stringData: {{a: '{}'}}", text("a Secret that a policy denies"))),
+        ),
+        good("x", "text.yaml"),
+        good("x", "invalid.yaml"),
+        good("x", "forbidden.yaml"),
+        good("x", "busy.yaml"),
+        good("x", "webhook.yaml"),
+        good("x", "garbled.yaml"),
+    ]
+}
+
+/// The Secrets of [`second`] that the server, or what stands before it, refuses.
+pub(super) const REFUSED: [&str; 11] = [
+    "fixed",
+    "tls",
+    "dotted",
+    "field",
+    "raw",
+    "denied",
+    "text",
+    "invalid",
+    "forbidden",
+    "webhook",
+    "garbled",
+];
+
+/// What the proxy answers in place of the server, about Secrets: each repeats what was sent, as it is and encoded.
+pub(super) fn spoilt(proxy: &FaultProxy) {
+    let said = |name: &'static str| {
+        format!("it holds {} which is {}", Canary::of(name).text(), Canary::of(name).base64())
+    };
+    let status = |code: u16, name: &'static str, before: &str| {
+        let message = format!("{before}{}", said(name));
+        let cause = json!({"reason": "FieldValueInvalid", "message": format!("Invalid value: {message:?}"), "field": "data[a]"});
+        let body = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": message, "code": code,
+            "reason": "Invalid", "details": {"name": "x", "kind": "secrets", "causes": [cause]}});
+        Answer::new(code, &body.to_string()).header("Content-Type", "application/json")
+    };
+    let webhook = "Internal error occurred: failed calling webhook \"x\": ";
+    for (secret, answer) in [
+        ("text", Answer::new(500, &said("a proxy's page"))),
+        ("invalid", status(422, "an error of validation", "Secret \"x\" is invalid: ")),
+        ("forbidden", status(403, "a denial", "admission webhook \"x\" denied the request: ")),
+        ("busy", status(409, "a conflict", "please try again: ")),
+        ("webhook", status(500, "a webhook that fails", webhook)),
+        (
+            "garbled",
+            Answer::new(200, &json!({"metadata": said("an answer of no sense"), "kind": 3}).to_string()),
+        ),
+    ] {
+        let requests = Requests::any().method("PATCH").path_suffix(&format!("/secrets/{secret}"));
+        proxy.add(Rule::new(requests, Fault::Replace(answer)));
+    }
+    let warned = Requests::any().method("PATCH").path_suffix("/secrets/warned");
+    let warning = format!("299 - \"{}\"", said("a warning of the server"));
+    let body = secret_json("warned");
+    proxy.add(Rule::new(warned, Fault::ReplaceAfter(Answer::new(200, &body).header("Warning", &warning))));
+}
+
+fn secret_json(name: &str) -> String {
+    json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "uid": "none", "resourceVersion": "1"}})
+        .to_string()
+}
+
+/// The first watch of Secrets after this ends in an error that repeats one.
+pub(super) fn spoil_watches(proxy: &FaultProxy) -> controlplane::RuleId {
+    let reason = Canary::of("the error of a watch").text();
+    let watches = Requests::any().watches().path_suffix("/secrets");
+    proxy.add(Rule::new(watches, Fault::Replace(Answer::watch_error(500, &reason))).times(2))
+}
