@@ -47,13 +47,14 @@ impl Table {
     ) -> Self {
         let widths = Widths::of(items, shape, columns, palette);
         let heads: Vec<Cell> = shape.heads.iter().map(|head| Cell::styled(Style::Faint, *head)).collect();
-        let head = (!heads.is_empty() && !items.is_empty()).then(|| widths.line(" ", &heads));
+        let head =
+            (!heads.is_empty() && !items.is_empty()).then(|| widths.line(" ", &heads, Modifier::empty()));
         let row = |(number, item): (usize, &Item)| {
-            let is_chosen = chosen == Some(number);
-            let mut first = widths.line(if is_chosen { MARK } else { " " }, &item.cells);
-            if is_chosen {
-                first = first.patch_style(Modifier::REVERSED);
-            }
+            let first = if chosen == Some(number) {
+                widths.line(MARK, &item.cells, Modifier::REVERSED)
+            } else {
+                widths.line(" ", &item.cells, Modifier::empty())
+            };
             let notes = item.notes.iter().map(|note| widths.note(note, columns));
             std::iter::once(first).chain(notes).collect()
         };
@@ -99,23 +100,24 @@ impl Widths {
         Self { columns: widths, shape, palette }
     }
 
-    fn line(&self, mark: &str, cells: &[Cell]) -> Line<'static> {
+    /// The name alone is shown otherwise where it is chosen: a bar that is reversed says the opposite.
+    fn line(&self, mark: &str, cells: &[Cell], name: Modifier) -> Line<'static> {
         let mut spans: Vec<Span<'static>> = vec![Span::raw(format!("{mark} "))];
         let shown = cells.iter().enumerate().filter_map(|(column, cell)| {
             let width = self.columns.get(column).copied().flatten()?;
             Some((column, cell, width))
         });
         for (number, (column, cell, width)) in shown.enumerate() {
-            let text = if column == self.shape.name {
-                cut_before(&cell.text, width)
+            let (text, modifier) = if column == self.shape.name {
+                (cut_before(&cell.text, width), name)
             } else {
-                cut(&cell.text, width)
+                (cut(&cell.text, width), Modifier::empty())
             };
             let side = if self.shape.numbers.contains(&column) { Side::Right } else { Side::Left };
             if number > 0 {
                 spans.push(Span::raw(" ".repeat(GAP)));
             }
-            spans.push(span(self.palette, cell.style, padded(&text, width, side)));
+            spans.push(span(self.palette, cell.style, padded(&text, width, side)).patch_style(modifier));
         }
         Line::from(spans)
     }

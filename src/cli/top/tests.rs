@@ -9,7 +9,7 @@ use insta::assert_snapshot;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
-use ratatui::style::Color;
+use ratatui::style::{Color, Modifier};
 use unicode_width::UnicodeWidthStr as _;
 
 use super::draw::draw;
@@ -192,6 +192,19 @@ fn without_colours_there_are_none() {
     };
     assert_eq!(colours(Palette::Plain), 0);
     assert!(colours(Palette::Colour) > 0);
+}
+
+#[test]
+fn the_name_of_the_chosen_row_alone_is_reversed() {
+    for (typed, name) in [("", "shop"), ("2", "shop/deployment.apps/web"), ("5", "RolloutStarted")] {
+        let mut model = model(rolling());
+        press(&mut model, typed);
+        let drawn = buffer(&mut model, (100, 30));
+        let is_reversed = |cell: &&ratatui::buffer::Cell| cell.modifier.contains(Modifier::REVERSED);
+        let text: String =
+            drawn.content.iter().filter(is_reversed).map(ratatui::buffer::Cell::symbol).collect();
+        assert_eq!(text.trim_end(), name);
+    }
 }
 
 /// Where somebody is: the pane and its chosen item, or what is looked at alone, and what is left out.
