@@ -2391,7 +2391,7 @@ _rhumb() {
                     return 0
                     ;;
                 --log-format)
-                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "auto text json" -- "${cur}"))
                     return 0
                     ;;
                 --color)

@@ -479,7 +479,8 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand top" -l kubeconfig -d 'Kubec
 complete -c rhumb -n "__fish_rhumb_using_subcommand top" -l context -d 'Context of the kubeconfig [default: its current one]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand top" -l system-namespace -d 'Namespace of the sources\' parent objects [default: rhumb-system]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand top" -l log-level -d 'error, warn, info, debug, trace, or RUST_LOG\'s directives [default: $RUST_LOG]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand top" -l log-format -d 'Form of the log lines: text or json' -r -f -a "text\t'A line of text for each event'
+complete -c rhumb -n "__fish_rhumb_using_subcommand top" -l log-format -d 'Form of the log lines: auto, text or json' -r -f -a "auto\t'The journal\'s own fields where standard error is the journal, else text'
+text\t'A line of text for each event'
 json\t'A JSON object for each event'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand top" -l color -d 'When to colour: auto (not with NO_COLOR), always or never' -r -f -a "auto\t'On a terminal'
 always\t'Always'
