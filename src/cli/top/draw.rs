@@ -9,7 +9,7 @@ use super::bars;
 use super::details;
 use super::ink::{cut, span};
 use super::layout;
-use super::model::{Mode, Model, Opened};
+use super::model::{Mode, Model, Opened, Place};
 use super::panes::{Item, PANES, Pane};
 use super::table::Table;
 use crate::render::Style;
@@ -102,14 +102,12 @@ fn title(
     let is_focused = model.focus == pane;
     let is_filtered = !model.text.is_empty() || model.only.is_some();
     let nothing = match pane {
+        Pane::Events if matches!(model.place, Place::Cluster(_)) => ": the daemon alone tells them here",
         _ if is_filtered => ": nothing of that kind",
         Pane::Sources => ": none",
         Pane::Rollouts => ": nothing rolls",
         Pane::Queue => ": nobody waits",
         Pane::Troubled => ": nothing",
-        Pane::Events if matches!(model.place, super::model::Place::Cluster(_)) => {
-            ": the daemon alone tells them here"
-        }
         Pane::Events => ": none yet",
     };
     let count = match items.len() {
