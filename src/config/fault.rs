@@ -59,7 +59,7 @@ fn found(what: Unexpected<'_>) -> String {
         Unexpected::Unsigned(number) => number.to_string(),
         Unexpected::Signed(number) => number.to_string(),
         Unexpected::Float(number) => number.to_string(),
-        Unexpected::Str(text) => format!("the text `{}`", text),
+        Unexpected::Str(text) => format!("the text `{text}`"),
         Unexpected::Unit | Unexpected::Option => "nothing".to_owned(),
         Unexpected::Seq => "a list".to_owned(),
         Unexpected::Map => "a mapping".to_owned(),

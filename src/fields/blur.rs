@@ -92,7 +92,7 @@ mod tests {
         check("user%3Ahunter2hunter2%40host", "***");
         check(
             "get https://me:pw@idp.example.org/token?code=1: no",
-            "get https://***@idp.example.org/token?***: no",
+            "get https://***@idp.example.org/token?*** no",
         );
         check("/etc/rhumb/webhook-secret: no such file", "/etc/rhumb/webhook-secret: no such file");
         check("/etc/rhumb/0123456789abcdef0: no such file", "/etc/rhumb/***: no such file");
