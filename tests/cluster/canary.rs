@@ -200,7 +200,7 @@ fn ask(estate: &Estate<'_>, daemon: &Daemon, places: &mut Places) {
     let token = Canary::of("the token of the page").text();
     for (place, head) in [
         ("who knows no token", String::new()),
-        ("who knows another token", format!("Authorization: Bearer {}x\r\n", token)),
+        ("who knows another token", format!("Authorization: Bearer {token}x\r\n")),
         ("who knows the token", format!("Authorization: Bearer {token}\r\n")),
     ] {
         places.add(place, exchange_over_tcp(port, "GET /v1/status", &head));
@@ -310,7 +310,7 @@ fn keep(estate: &Estate<'_>, places: &mut Places) {
     assert!(files.iter().any(|(name, ..)| name.contains("objects/pack")), "{files:?}");
     for (name, mode, content) in files {
         let below = name.contains('/');
-        assert!(below || mode & 0o077 == 0, "{name} can be read by others: {mode:o}");
+        assert!(below || mode.trailing_zeros() >= 6, "{name} can be read by others: {mode:o}");
         places.add(format!("{name} in the state directory"), content);
         places.add("a name in the state directory", name);
     }
