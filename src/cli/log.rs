@@ -6,7 +6,6 @@ use std::os::fd::AsFd;
 
 use tracing::Subscriber;
 use tracing::field::{Field, Visit};
-use tracing_journald::{Priority, PriorityMappings};
 use tracing_subscriber::field::{RecordFields, VisitOutput};
 use tracing_subscriber::filter::EnvFilter;
 use tracing_subscriber::fmt::FormatFields;
@@ -18,6 +17,7 @@ use tracing_subscriber::{Layer, Registry};
 
 use super::CommandError;
 use super::args::{Global, LogFormat};
+use super::journal::Journal;
 use super::terminal::Terminal;
 use crate::cluster::NOISY_TARGETS;
 use crate::render::Palette;
@@ -53,7 +53,7 @@ fn layer<S>(format: LogFormat, terminal: &Terminal) -> Box<dyn Layer<S> + Send +
 where
     S: Subscriber + for<'span> LookupSpan<'span>,
 {
-    let journal = (format == LogFormat::Auto && is_journal()).then(journal);
+    let journal = (format == LogFormat::Auto && is_journal()).then(Journal::open);
     if let Some(Ok(journal)) = journal {
         return journal.boxed();
     }
@@ -75,24 +75,8 @@ fn is_journal() -> bool {
     stream == format!("{}:{}", stat.st_dev, stat.st_ino)
 }
 
-/// The names of fields are those of the journal: `REVISION`, `OBJECT_KIND`, `MESSAGE_ID`.
-fn journal() -> io::Result<tracing_journald::Layer> {
-    let levels = PriorityMappings {
-        error: Priority::Error,
-        warn: Priority::Warning,
-        info: Priority::Informational,
-        debug: Priority::Debug,
-        trace: Priority::Debug,
-    };
-    let layer = tracing_journald::layer()?;
-    Ok(layer
-        .with_field_prefix(None)
-        .with_syslog_identifier("rhumb".to_owned())
-        .with_priority_mappings(levels))
-}
-
 /// Fields as text, without those that are for machines.
-struct ForPeople;
+pub(super) struct ForPeople;
 
 impl<'writer> FormatFields<'writer> for ForPeople {
     fn format_fields<R: RecordFields>(&self, writer: Writer<'writer>, fields: R) -> fmt::Result {

@@ -15,6 +15,7 @@ mod facts;
 mod generate;
 mod help;
 mod history;
+mod journal;
 mod log;
 mod object_name;
 mod orders;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use rustix::process::{Resource, Rlimit};
+use rustix::process::{DumpableBehavior, Resource, Rlimit};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
@@ -64,9 +64,7 @@ pub(super) fn carry_out(args: &RunArgs, global: &Global, terminal: &Terminal) ->
     let typed = Typed { args, global, terminal };
     let config = typed.settings()?;
     let (service, interval) = settings::service();
-    // A core dump would hold credentials. Only fails where less is not allowed either.
-    let none = Rlimit { current: Some(0), maximum: Some(0) };
-    let _ = rustix::process::setrlimit(Resource::Core, none);
+    keep_memory_private();
     let runtime = session::runtime()?;
     let ended = runtime.block_on(async {
         let hangup = Hangup::of_a_service_with(args.config.as_deref());
@@ -83,6 +81,14 @@ pub(super) fn carry_out(args: &RunArgs, global: &Global, terminal: &Terminal) ->
     // Ends git's processes. A thread that waits for a dead disk or a credential plugin is not waited for.
     runtime.shutdown_timeout(if matches!(ended, Ok(Exit::Aborted)) { Duration::ZERO } else { SHUTDOWN });
     ended
+}
+
+/// A core dump would hold credentials. The limit holds for those that go to files, the other for those that are handed to
+/// a program, and for whoever would read the memory of this process. Each only fails where it holds already.
+fn keep_memory_private() {
+    let none = Rlimit { current: Some(0), maximum: Some(0) };
+    let _ = rustix::process::setrlimit(Resource::Core, none);
+    let _ = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
 }
 
 /// The daemon from its start to its end, over all its configurations.

@@ -26,6 +26,8 @@ use crate::cluster::{Cluster, Error, Fault, Fence, LeaseRecord, Tenure, Terms, T
 use crate::engine::{BEAT, LASTS, Mark, Shares, TERM};
 use crate::pulse::Pulse;
 
+const LOST: &str = "lost the Lease of the source: another replica holds it";
+
 /// Names of sources.
 pub type Names = BTreeSet<Arc<str>>;
 
@@ -189,7 +191,7 @@ impl Keeper {
         let moves = self.shares.moves(&wanted, Instant::now());
         for source in &moves.lost {
             self.terms.end(source);
-            tracing::warn!(%source, "lost the Lease of the source: another replica holds it");
+            tracing::warn!(%source, "{LOST}");
         }
         for source in &moves.lapsed {
             self.terms.end(source);
@@ -197,9 +199,11 @@ impl Keeper {
         }
         let leaving = &self.leaving;
         self.lapsed.extend(moves.lapsed.into_iter().filter(|source| !leaving.contains(source)));
-        let stays =
-            |source: &Arc<str>| wanted.contains(source) && !self.shares.is_of_another(source, Instant::now());
-        self.lapsed.retain(stays);
+        let is_of_another = |source: &Arc<str>| self.shares.is_of_another(source, Instant::now());
+        for source in self.lapsed.iter().filter(|source| wanted.contains(*source) && is_of_another(source)) {
+            tracing::warn!(%source, "{LOST}");
+        }
+        self.lapsed.retain(|source| wanted.contains(source) && !is_of_another(source));
         self.leaving.extend(moves.leave);
         self.leaving.retain(|source| self.shares.holds(source));
         self.tell();

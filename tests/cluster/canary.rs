@@ -130,7 +130,7 @@ fn grow(estate: &Estate<'_>, daemon: &Daemon) {
     let remembered = json!({"data": {"a": Canary::of("what another tool remembers").base64()}}).to_string();
     let annotations = json!({"metadata": {"annotations": {"kapp.k14s.io/original": remembered}}});
     site.api.merge(&site.at("Secret", "data"), "kapp", &annotations);
-    daemon.says_since(mark, &["configured", "Secret canary/drifting"]);
+    daemon.says_since(mark, &["drift repaired", "Secret canary/drifting"]);
     // What goes waits for a person, who is told.
     estate.repo.remove("going.yaml");
     publish(estate, "Remove one");

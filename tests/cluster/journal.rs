@@ -32,8 +32,10 @@ impl Journal {
         let journal = Self { dir, socket };
         let may = journal.seen_by(&Command::new("true")).status().is_ok_and(|status| status.success());
         if !may {
-            let _ =
-                writeln!(stderr(), "SKIPPED: this user may not mount (`unshare --map-root-user --mount`)");
+            let _ = writeln!(
+                stderr(),
+                "SKIPPED: no namespaces: nothing can be mounted (`unshare --map-root-user --mount`)"
+            );
         }
         may.then_some(journal)
     }
@@ -115,9 +117,14 @@ fn the_journal_gets_fields_and_a_number_for_each_kind_of_event() {
         }
         entry
     };
-    journal.has(&[("MESSAGE", "read"), ("REVISION", &head), ("SOURCE", &site.name)]);
+    journal.has(&[
+        ("MESSAGE_ID", "8b10c66cb2ad40da87258f8a8c2d5cf8"),
+        ("REVISION", &head),
+        ("SOURCE", &site.name),
+    ]);
     let created = of("ACTION", "create");
-    assert_eq!((&*created["MESSAGE"], &*created["REVISION"]), ("created", &*head));
+    let line = format!("created object=Deployment {0}/web source={0} revision={head}", site.name);
+    assert_eq!((&*created["MESSAGE"], &*created["REVISION"]), (&*line, &*head));
     assert_eq!(created["MESSAGE_ID"], "7476e089eaee48099bdc61f6b38e1f4c");
     journal.has(&[("MESSAGE_ID", "aaf8cfd3c9c643cda4b3d554835f5f3e"), ("REVISION", &head)]);
     // A rollout begins, and ends.

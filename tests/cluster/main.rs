@@ -48,6 +48,7 @@ mod state;
 mod status;
 mod steps;
 mod support;
+mod systemd;
 mod thread;
 mod told;
 mod twice;
