@@ -8,21 +8,29 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
+use tokio::sync::Notify;
 
 /// The terms of all sources that a replica holds. Cheap to clone; all clones say the same.
 #[derive(Clone, Debug, Default)]
 pub struct Terms {
-    inner: Arc<Mutex<Known>>,
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    known: Mutex<Known>,
+    /// A write has ended, answered or not.
+    ended: Notify,
 }
 
 #[derive(Debug, Default)]
 struct Known {
     /// When each term ends.
     ends: BTreeMap<Arc<str>, Duration>,
-    /// Writes on their way.
-    underway: usize,
-    /// When the last one was given up without an answer.
-    unanswered: Duration,
+    /// Writes on their way, for each source.
+    underway: BTreeMap<Arc<str>, usize>,
+    /// When the last one for a source was given up without an answer.
+    unanswered: BTreeMap<Arc<str>, Duration>,
 }
 
 /// Whether writes for some sources may be sent.
@@ -36,6 +44,7 @@ pub struct Fence {
 #[derive(Debug)]
 pub(super) struct Underway {
     terms: Terms,
+    sources: Arc<[Arc<str>]>,
     sent: Duration,
     end: Duration,
     is_answered: bool,
@@ -74,15 +83,31 @@ impl Terms {
         Fence { terms: self.clone(), sources: sources.into_iter().collect() }
     }
 
-    /// Whether a write is on its way, or one of the last while was never answered: the server may still do it.
-    pub fn is_write_unanswered(&self, within: Duration) -> bool {
+    /// Whether a write for a source is on its way, or one of the last while was never answered: the server may still do
+    /// it.
+    pub fn is_write_unanswered(&self, source: &str, within: Duration) -> bool {
         let known = self.lock();
-        let recently = || now().saturating_sub(known.unanswered) < within;
-        known.underway > 0 || (!known.unanswered.is_zero() && recently())
+        let recently = |at: &Duration| now().saturating_sub(*at) < within;
+        known.underway.contains_key(source) || known.unanswered.get(source).is_some_and(recently)
+    }
+
+    /// Waits until no write for any of these sources is on its way, or for so long.
+    pub async fn at_rest(&self, sources: &[Arc<str>], patience: Duration) {
+        let rest = async {
+            loop {
+                let ended = self.inner.ended.notified();
+                if !sources.iter().any(|source| self.lock().underway.contains_key(source)) {
+                    return;
+                }
+                ended.await;
+            }
+        };
+        // What is still on its way then counts as not answered.
+        let _ = tokio::time::timeout(patience, rest).await;
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -96,9 +121,12 @@ impl Fence {
         if sent >= end {
             return None;
         }
-        known.underway += 1;
+        for source in self.sources.iter() {
+            *known.underway.entry(source.clone()).or_default() += 1;
+        }
         drop(known);
-        Some(Underway { terms: self.terms.clone(), sent, end, is_answered: false })
+        let (terms, sources) = (self.terms.clone(), self.sources.clone());
+        Some(Underway { terms, sources, sent, end, is_answered: false })
     }
 }
 
@@ -117,10 +145,19 @@ impl Underway {
 impl Drop for Underway {
     fn drop(&mut self) {
         let mut known = self.terms.lock();
-        known.underway = known.underway.saturating_sub(1);
-        if !self.is_answered {
-            known.unanswered = now();
+        for source in self.sources.iter() {
+            if let Some(count) = known.underway.get_mut(source) {
+                *count -= 1;
+                if *count == 0 {
+                    known.underway.remove(source);
+                }
+            }
+            if !self.is_answered {
+                known.unanswered.insert(source.clone(), now());
+            }
         }
+        drop(known);
+        self.terms.inner.ended.notify_waiters();
     }
 }
 
@@ -151,15 +188,34 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sent_and_not_answered_is_remembered() {
-        let terms = Terms::default();
-        let fence = terms.fence([]);
+    fn what_was_sent_and_not_answered_is_remembered_of_its_source() {
+        let (terms, a, b): (_, Arc<str>, Arc<str>) = (Terms::default(), "a".into(), "b".into());
+        terms.extend(&a, Terms::tick(), LONG);
+        let fence = terms.fence([a]);
         let underway = fence.pass().unwrap();
-        assert!(terms.is_write_unanswered(Duration::ZERO));
+        assert!(terms.is_write_unanswered("a", Duration::ZERO) && !terms.is_write_unanswered(&b, LONG));
         underway.answered();
-        assert!(!terms.is_write_unanswered(LONG));
-        drop(fence.pass());
-        assert!(terms.is_write_unanswered(LONG));
-        assert!(!terms.is_write_unanswered(Duration::ZERO));
+        assert!(!terms.is_write_unanswered("a", LONG));
+        drop((fence.pass(), fence.pass()));
+        assert!(terms.is_write_unanswered("a", LONG) && !terms.is_write_unanswered(&b, LONG));
+        assert!(!terms.is_write_unanswered("a", Duration::ZERO));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_releases_a_lease_waits_for_what_is_on_its_way_and_not_for_ever() {
+        let (terms, a, b): (_, Arc<str>, Arc<str>) = (Terms::default(), "a".into(), "b".into());
+        terms.extend(&a, Terms::tick(), LONG);
+        terms.extend(&b, Terms::tick(), LONG);
+        let (of_a, _of_b) =
+            (terms.fence([a.clone()]).pass().unwrap(), terms.fence([b.clone()]).pass().unwrap());
+        let answered = async {
+            tokio::time::sleep(LONG / 2).await;
+            of_a.answered();
+        };
+        let begun = tokio::time::Instant::now();
+        futures::join!(answered, terms.at_rest(std::slice::from_ref(&a), LONG));
+        assert_eq!((begun.elapsed(), terms.is_write_unanswered(&a, LONG)), (LONG / 2, false));
+        terms.at_rest(&[a, b.clone()], LONG).await;
+        assert!(begun.elapsed() >= LONG * 3 / 2 && terms.is_write_unanswered(&b, LONG));
     }
 }

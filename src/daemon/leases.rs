@@ -39,6 +39,8 @@ const OF_REPLICA: &str = "rhumb-replica.";
 const AT_ONCE: usize = 16;
 /// How long the loop may take to say what rolls.
 const ANSWER: Duration = Duration::from_secs(1);
+/// How long a Lease that is given back waits for the answers to what is on its way.
+const ANSWERED: Duration = Duration::from_millis(500);
 /// The longest time that one beat may take.
 const TURN: Duration = Duration::from_mins(1);
 
@@ -356,16 +358,16 @@ impl Keeper {
 
     /// Gives Leases back; those of sources that are not wished at all are removed.
     async fn open(&mut self, sources: Vec<Arc<str>>, wished: &Names) {
-        // What was sent and not answered may still be done: then the Lease runs out, which takes longer.
-        let unsure = self.terms.is_write_unanswered(LASTS);
         for source in &sources {
             self.terms.end(source);
             self.shares.gave_up(source);
             self.leaving.remove(source);
         }
-        if unsure {
-            return;
-        }
+        // An Event may be on its way: the loop has ended, and whoever writes Events has not.
+        self.terms.at_rest(&sources, ANSWERED).await;
+        // What was sent and not answered may still be done: then the Lease runs out, which takes longer.
+        let sure = |source: &Arc<str>| !self.terms.is_write_unanswered(source, LASTS);
+        let sources: Vec<_> = sources.into_iter().filter(sure).collect();
         let (cluster, namespace, records) = (&self.cluster, &self.namespace, &self.records);
         let answers = futures::stream::iter(sources).map(|source| async move {
             let name = format!("{OF_SOURCE}{source}");

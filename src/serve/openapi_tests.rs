@@ -6,12 +6,17 @@ use axum::body::Body;
 use axum::http::Request;
 use hyper::service::Service as _;
 use hyper_util::service::TowerToHyperService;
-use serde_json::Value;
+use jiff::Timestamp;
+use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::{Door, Guard, Hooks, Others, Process, router};
 use crate::pulse::Pulses;
-use crate::report::{Doors, Metrics, Notifier, Recorder, Service};
+use crate::report::{
+    CommitStatus, Compared, Differing, Doors, Happening, Metrics, Named, Notice, Notifier, ObjectStatus,
+    Phase, ProcessStatus, QueueStatus, Recorder, RollStatus, RolloutStatus, Service, Share, SourceStatus,
+    Status,
+};
 
 fn document() -> Value {
     serde_json::from_str(include_str!("openapi.json")).unwrap()
@@ -103,4 +108,108 @@ fn the_form_names_every_phase() {
     let document = document();
     let phases: Vec<String> = crate::report::PHASES.iter().map(ToString::to_string).collect();
     assert_eq!(document["components"]["schemas"]["Phase"]["enum"], serde_json::json!(phases));
+}
+
+/// An object of which everything is known.
+fn named() -> Named {
+    let [group, kind, name] = ["apps", "Deployment", "web"].map(str::to_owned);
+    Named { group, kind, namespace: Some("shop".to_owned()), name }
+}
+
+fn object() -> ObjectStatus {
+    let some = || Some(String::new());
+    ObjectStatus {
+        object: named(),
+        source: String::new(),
+        phase: Phase::Settled,
+        reason: some(),
+        revision: some(),
+        origin: some(),
+        wave: 0,
+    }
+}
+
+fn source(now: Timestamp) -> SourceStatus {
+    let some = || Some(String::new());
+    SourceStatus {
+        revision: some(),
+        author: some(),
+        subject: some(),
+        since: Some(now),
+        looked: Some(now),
+        incomplete: some(),
+        paused: some(),
+        unlisted: some(),
+        ..SourceStatus::default()
+    }
+}
+
+/// A part of an answer that is never sent would be a promise.
+#[test]
+fn the_forms_have_what_is_told_and_nothing_else() {
+    let document = document();
+    let check = |form: &str, told: Value| {
+        let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<BTreeSet<_>>();
+        let described = &document["components"]["schemas"][form]["properties"];
+        assert_eq!(keys(&told), keys(described), "{form}");
+    };
+    let (now, text, some) = (Timestamp::UNIX_EPOCH, String::new, || Some(String::new()));
+    let (share, difference) = (Share { used: 0, of: 0 }, text());
+    check("Named", json!(named()));
+    check("Object", json!(object()));
+    check("Differing", json!(Differing { object: object(), difference: text(), note: some() }));
+    let mut one = json!(object());
+    let compared = json!(Compared { live: some(), wanted: some(), difference, note: some() });
+    one.as_object_mut().unwrap().extend(compared.as_object().unwrap().clone());
+    one["apiVersion"] = json!("");
+    check("OneObject", one);
+    check("Source", json!(source(now)));
+    check("Commit", json!(CommitStatus { revision: text(), author: text(), subject: text() }));
+    check("Share", json!(share));
+    let rolling = RollStatus {
+        object: named(),
+        source: some(),
+        replicas: 0,
+        updated: 0,
+        available: 0,
+        unavailable: 0,
+        step: some(),
+    };
+    check("Rolling", json!(rolling));
+    check("Queued", json!(QueueStatus { object: named(), place: Some(1), reason: text() }));
+    let rollout = RolloutStatus {
+        known: true,
+        workloads: share,
+        unavailable: share,
+        starts: share,
+        window: 0,
+        on_failure: text(),
+        rolling: Vec::new(),
+        queue: Vec::new(),
+    };
+    check("Rollout", json!(rollout));
+    let process = ProcessStatus {
+        version: text(),
+        since: now,
+        next_resync: now,
+        queue: 0,
+        unfinished_seconds: 0.0,
+        longest_seconds: 0.0,
+    };
+    check("Process", json!(process));
+    let (api_version, kind) = (text(), text());
+    check("Status", json!(Status { api_version, kind, at: now, process, sources: Vec::new(), rollout }));
+    let notice = Notice {
+        number: 1,
+        at: now,
+        reason: Happening::Created,
+        source: text(),
+        object: Some(named()),
+        message: text(),
+        revision: some(),
+        author: some(),
+        subject: some(),
+        regarding: None,
+    };
+    check("Notice", json!(notice));
 }

@@ -86,6 +86,12 @@ impl Host {
         fs::read_to_string(path).ok()?.split_whitespace().next()?.parse().ok()
     }
 
+    /// Its files, as this host sees them.
+    fn root(&self) -> PathBuf {
+        let number = self.number().unwrap();
+        [Path::new("/proc"), Path::new(&number.to_string()), Path::new("root")].iter().collect()
+    }
+
     /// What a command in it says.
     fn output(&self, command: &[&str]) -> String {
         let Some(number) = self.number() else { return String::new() };
@@ -174,7 +180,7 @@ fn the_packaged_unit_runs_under_systemd() {
     assert!(journal.iter().all(|entry| entry["_TRANSPORT"] != "stdout"), "lines beside: {journal:#?}");
 
     // A file that is not usable changes nothing.
-    let config = PathBuf::from(format!("/proc/{}/root/run/host/etc/rhumb.yaml", host.number().unwrap()));
+    let config = host.root().join("run/host/etc/rhumb.yaml");
     let good = fs::read_to_string(&config).unwrap();
     fs::write(&config, good.replace("git:", "gti:")).unwrap();
     host.output(&["systemctl", "reload", "rhumb"]);
