@@ -90,14 +90,18 @@ impl Entry {
         self.0.push((name.to_owned(), value));
     }
 
-    /// Each value behind its length, so that it may hold anything; no longer than that.
+    /// `NAME=value` in a line each, and one of several lines behind its length; no longer than that.
     fn bytes(&self, longest: usize) -> Vec<u8> {
         let mut bytes = Vec::new();
         for (name, value) in &self.0 {
             let value = &value[..value.floor_char_boundary(longest)];
             bytes.extend_from_slice(name.as_bytes());
-            bytes.push(b'\n');
-            bytes.extend_from_slice(&(value.len() as u64).to_le_bytes());
+            if value.contains('\n') {
+                bytes.push(b'\n');
+                bytes.extend_from_slice(&(value.len() as u64).to_le_bytes());
+            } else {
+                bytes.push(b'=');
+            }
             bytes.extend_from_slice(value.as_bytes());
             bytes.push(b'\n');
         }
@@ -164,8 +168,8 @@ mod tests {
         tracing::subscriber::with_default(layers, || {
             tracing::warn!(object = "web", action = "refuse", "no: {}", "a\nb");
             let entry = heard();
-            assert!(entry.starts_with("MESSAGE\n\u{11}\0\0\0\0\0\0\0no: a\nb object=\"web\"\n"), "{entry:?}");
-            for field in ["\nPRIORITY\n\u{1}\0\0\0\0\0\0\x004\n", "\nACTION\n\u{6}\0\0\0\0\0\0\0refuse\n"] {
+            assert!(entry.starts_with("MESSAGE\n\u{14}\0\0\0\0\0\0\0no: a\nb object=\"web\"\n"), "{entry:?}");
+            for field in ["\nPRIORITY=4\n", "\nACTION=refuse\n"] {
                 assert!(entry.contains(field), "{entry:?}");
             }
             tracing::info!(long = "é".repeat(1 << 20), "so");

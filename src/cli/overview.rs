@@ -10,7 +10,7 @@ use super::view::{View, id};
 use crate::object::Revision;
 use crate::render::{Palette, Style, harmless};
 use crate::report::{
-    Named, ObjectStatus, Phase, QueueStatus, RollStatus, RolloutStatus, Share, SourceStatus,
+    Named, ObjectStatus, Phase, QueueStatus, RollStatus, RolloutStatus, Share, SourceStatus, deletions_wait,
 };
 
 /// So many objects are listed, unless all are asked for.
@@ -268,7 +268,7 @@ pub(super) fn notes(source: &SourceStatus) -> Vec<(Style, String)> {
         notes.push((Style::Warning, format!("{findings} in its files: `rhumb validate` shows them")));
     }
     if source.prune_waiting > 0 {
-        let deletions = counted(source.prune_waiting, "deletion waits", "deletions wait");
+        let deletions = deletions_wait(source.prune_waiting);
         let name = &source.name;
         let text = format!("{deletions} for a person: `rhumb prune list --name {name}`");
         notes.push((Style::Waiting, text));

@@ -129,8 +129,9 @@ fn waiting(status: &SourceStatus) -> String {
     if let (Some(why), 0) = (unlisted, prune_waiting) {
         return why.clone();
     }
+    let deletions = deletions_wait(*prune_waiting);
     format!(
-        "{prune_waiting} deletions wait for a person: `rhumb prune list --name {name}` shows them, `rhumb prune confirm --name {name} OBJECT...` confirms them"
+        "{deletions} for a person: `rhumb prune list --name {name}` shows them, `rhumb prune confirm --name {name} OBJECT...` confirms them"
     )
 }
 
@@ -138,6 +139,11 @@ fn waiting(status: &SourceStatus) -> String {
 fn counts(objects: &BTreeMap<Phase, usize>) -> String {
     let counts: Vec<String> = objects.iter().map(|(phase, count)| format!("{count} {phase}")).collect();
     counts.join(", ")
+}
+
+/// `1 deletion waits`, `2 deletions wait`.
+pub fn deletions_wait(count: usize) -> String {
+    format!("{count} {}", if count == 1 { "deletion waits" } else { "deletions wait" })
 }
 
 /// The status that an object should have, where it has another now; none where it says all that already. Only the
@@ -316,7 +322,7 @@ mod tests {
         let asks = SourceStatus { prune_waiting: 1, ..going.clone() };
         let (stalled, reason, message) = words(&tell(Some(&asks), Some(Left::Objects)));
         assert_eq!((&*stalled, &*reason), ("True", "PruneWaiting"));
-        assert!(message.starts_with("1 deletions wait for a person: `rhumb prune list --name shop`"));
+        assert!(message.starts_with("1 deletion waits for a person: `rhumb prune list --name shop`"));
         let paused = SourceStatus { paused: Some(String::new()), ..going };
         assert_eq!(words(&tell(Some(&paused), Some(Left::Objects))).1, "Paused");
         // What it had is not forgotten before it is known to be gone.

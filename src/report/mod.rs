@@ -24,7 +24,7 @@ mod watchdog;
 use std::fmt;
 
 pub use compared::{Compared, Differing};
-pub use conditions::{Left, Standing, is_ready, source_conditions};
+pub use conditions::{Left, Standing, deletions_wait, is_ready, source_conditions};
 pub use doors::{Doors, Heard, Unanswered};
 pub use log::{MACHINE_FIELDS, Tale, log, log_notice};
 pub use metrics::{Ended, MEDIA_TYPE, Metrics, Process};

@@ -11,6 +11,7 @@ use crate::engine::{Authored, Course, Judgement, Reason, SourceId, Turn, Writes}
 use crate::object::{Hash, ObjectId, Revision, duration_text};
 use crate::report::{
     Draft, Ended, Happening, Recorder, Regarding, SourceStatus, SourceTimes, Status, Tale, Told,
+    deletions_wait,
 };
 
 /// What was told, and to whom.
@@ -221,8 +222,9 @@ impl Reconciler {
             _ => None,
         });
         let (count, name) = (stand.prune_waiting, &stand.name);
+        let deletions = deletions_wait(count);
         let message = format!(
-            "{count} deletions wait for a person ({}); `rhumb prune list --name {name}` shows them, `rhumb prune confirm --name {name} OBJECT...` confirms them",
+            "{deletions} for a person ({}); `rhumb prune list --name {name}` shows them, `rhumb prune confirm --name {name} OBJECT...` confirms them",
             first.unwrap_or_default()
         );
         let head = self.engine.source(source).head.clone();
