@@ -16,8 +16,18 @@ pub(crate) fn most_rolling<T>(site: &Site<'_>, work: impl FnOnce() -> T) -> (usi
         let observer = scope.spawn(|| {
             let mut most = 0;
             while !over.load(Ordering::Relaxed) {
-                let rolling = api.list(&path).iter().filter(|deployment| is_rolling(deployment)).count();
-                most = most.max(rolling);
+                let all = api.list(&path);
+                let rolling: Vec<_> = all.iter().filter(|deployment| is_rolling(deployment)).collect();
+                if rolling.len() > most {
+                    most = rolling.len();
+                    // For whoever looks for the reason of a failure.
+                    let seen = |one: &&Value| {
+                        let (name, generation) = (&one["metadata"]["name"], &one["metadata"]["generation"]);
+                        format!("{name} in generation {generation}: {}", one["status"])
+                    };
+                    let seen: Vec<String> = rolling.iter().map(seen).collect();
+                    eprintln!("{}: {most} roll: {seen:#?}", jiff::Timestamp::now());
+                }
                 thread::sleep(Duration::from_millis(5));
             }
             most

@@ -66,8 +66,12 @@ fn await_revision(site: &Site<'_>, number: &str) {
 /// Waits until it stands on the workload which data its pods have.
 #[track_caller]
 fn await_word(site: &Site<'_>) {
+    await_word_of(site, "web");
+}
+
+fn await_word_of(site: &Site<'_>, name: &str) {
     let told = "/metadata/annotations/rhumb.dev~1config";
-    until("the workload tells its data", || site.value("Deployment", "web", told).is_string());
+    until(&format!("{name} tells its data"), || site.value("Deployment", name, told).is_string());
 }
 
 fn secret(site: &Site<'_>, value: &str) {
@@ -163,7 +167,11 @@ fn a_secret_of_somebody_else_restarts_within_the_budget_and_is_shown_nowhere() {
         repo.write(&format!("{name}.yaml"), &web(name, "nginx:1", WORD, slow));
     }
     repo.commit("Ask for restarts");
-    await_word(&site);
+    // A new annotation is a new generation, which the observer would take for a rollout.
+    for name in names {
+        await_word_of(&site, name);
+        site.await_rollout(name);
+    }
     at_rest(&site);
     assert_eq!(revision(&site), json!("1"));
     let (most, ()) = most_rolling(&site, || {
