@@ -1,45 +1,13 @@
 //! Two replicas that share sources which stand in the cluster.
 
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::customs::{HEAD, condition, custom, own};
-use crate::support::{Held, Own, Repo, Site, at, eventually, yaml};
+use crate::support::{Held, MOVED, Own, Repo, SHARED, Site, at, await_shares, eventually, shared_name, yaml};
 
 const SOURCES: usize = 6;
-/// How long sources may stay without anybody, after a replica was killed.
-const MOVED: Duration = Duration::from_secs(15);
-/// In this time all has found its place, as newcomers are waited for.
-const SHARED: Duration = Duration::from_mins(1);
-
-fn name(number: usize) -> String {
-    format!("source-{number}")
-}
-
-/// Who holds which sources.
-fn holders(site: &Site<'_>) -> BTreeMap<String, Vec<String>> {
-    let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for lease in site.api.list(&at("Lease", &site.system(), "")) {
-        let text = |pointer: &str| lease.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-        if let Some(source) = text("/metadata/name").strip_prefix("rhumb-source-") {
-            all.entry(text("/spec/holderIdentity").to_owned()).or_default().push(source.to_owned());
-        }
-    }
-    all
-}
-
-#[track_caller]
-fn await_shares(site: &Site<'_>, within: Duration, expected: &[usize]) {
-    eventually(&format!("shares of {expected:?}"), within, || {
-        let holders = holders(site);
-        let mut shares: Vec<usize> =
-            holders.iter().filter(|(id, _)| !id.is_empty()).map(|(_, all)| all.len()).collect();
-        shares.sort_unstable();
-        if shares == expected { Ok(()) } else { Err(format!("{holders:?}")) }
-    });
-}
 
 #[track_caller]
 fn await_all(site: &Site<'_>, within: Duration, repos: &[Repo], content: &str) {
@@ -51,8 +19,9 @@ fn await_all(site: &Site<'_>, within: Duration, repos: &[Repo], content: &str) {
     for (number, repo) in repos.iter().enumerate() {
         // What is well is told so again after some seconds only.
         eventually(&format!("{number} is told to be ready"), left() + Duration::from_secs(10), || {
-            let found = condition(site, &name(number), "Ready");
-            let revision = site.api.value(&at("Source", &site.system(), &name(number)), "/status/revision");
+            let found = condition(site, &shared_name(number), "Ready");
+            let revision =
+                site.api.value(&at("Source", &site.system(), &shared_name(number)), "/status/revision");
             let ready = found.starts_with("\"True\"") && revision == json!(repo.head());
             if ready { Ok(()) } else { Err(format!("{found} at {revision}")) }
         });
@@ -74,7 +43,7 @@ fn each_is_served_and_told_of_by_its_holder_alone_and_moves_on_in_time() {
     for (number, repo) in repos.iter().enumerate() {
         let policy = if number == 0 { "Delete" } else { "Orphan" };
         let spec = json!({"git": {"url": repo.path()}, "namespace": one.name, "deletionPolicy": policy});
-        one.api.create(&at("Source", &one.system(), ""), "people", &custom(&name(number), &spec));
+        one.api.create(&at("Source", &one.system(), ""), "people", &custom(&shared_name(number), &spec));
     }
     await_shares(&one, SHARED, &[SOURCES / 2, SOURCES / 2]);
     await_all(&one, SHARED, &repos, "one");
@@ -88,7 +57,7 @@ fn each_is_served_and_told_of_by_its_holder_alone_and_moves_on_in_time() {
     eprintln!("all is there, and told, after {:.1} s", killed.elapsed().as_secs_f32());
     await_shares(&one, MOVED, &[SOURCES]);
     window.assert_silent();
-    one.api.delete(&at("Source", &one.system(), &name(0)));
+    one.api.delete(&at("Source", &one.system(), &shared_name(0)));
     one.await_absence("ConfigMap", "env-0");
     eventually("nobody has a Lease of what is gone", SHARED, || {
         match one.api.get(&at("Lease", &one.system(), "rhumb-source-0")) {
@@ -98,7 +67,7 @@ fn each_is_served_and_told_of_by_its_holder_alone_and_moves_on_in_time() {
     });
     let counts = Held::by(&cluster, [&one.user, &other.user]).judge(|event| {
         let object = event.name.split('.').next()?;
-        Some(name(object.rsplit_once('-')?.1.parse().ok()?))
+        Some(shared_name(object.rsplit_once('-')?.1.parse().ok()?))
     });
     for what in ["configmaps", "leases", "sources/status", "sources"] {
         assert!(counts.contains_key(what), "{what}: {counts:?}");

@@ -1,6 +1,5 @@
 //! Several replicas share the sources by Leases: one dies, sleeps or ends, and the others go on.
 
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use controlplane::{AuditEvent, Ending, Fault, Requests, Rule};
@@ -8,12 +7,9 @@ use controlplane::{AuditEvent, Ending, Fault, Requests, Rule};
 use crate::failures::{BOUNDS, BUDGET, await_image};
 use crate::manifests::Web;
 use crate::observer::Observer;
-use crate::support::{Daemon, Held, Repo, Site, at, eventually, source};
-
-/// How long sources may stay without anybody, after a replica was killed.
-const MOVED: Duration = Duration::from_secs(15);
-/// In this time all has found its place, as newcomers are waited for.
-const SHARED: Duration = Duration::from_mins(1);
+use crate::support::{
+    Daemon, Held, MOVED, Repo, SHARED, Site, await_shares, eventually, shared_name, source,
+};
 
 const SOURCES: usize = 10;
 
@@ -21,10 +17,6 @@ const SOURCES: usize = 10;
 struct Bed {
     repos: Vec<Repo>,
     text: String,
-}
-
-fn name(number: usize) -> String {
-    format!("source-{number}")
 }
 
 fn web(number: usize) -> String {
@@ -46,7 +38,7 @@ impl Bed {
             format!("apiVersion: rhumb.dev/v1alpha1\nkind: Configuration\nleases: always\n{settings}\n");
         for (number, repo) in repos.iter().enumerate() {
             text.push_str("---\n");
-            text.push_str(&source(&name(number), &site.name, repo.path(), ""));
+            text.push_str(&source(&shared_name(number), &site.name, repo.path(), ""));
         }
         Self { repos, text }
     }
@@ -59,30 +51,6 @@ impl Bed {
             repo.commit("Change all");
         }
     }
-}
-
-/// Who holds which sources.
-fn holders(site: &Site<'_>) -> BTreeMap<String, Vec<String>> {
-    let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for lease in site.api.list(&at("Lease", &site.system(), "")) {
-        let text = |pointer: &str| lease.pointer(pointer).and_then(|text| text.as_str()).unwrap_or_default();
-        if let Some(source) = text("/metadata/name").strip_prefix("rhumb-source-") {
-            all.entry(text("/spec/holderIdentity").to_owned()).or_default().push(source.to_owned());
-        }
-    }
-    all
-}
-
-/// Waits until so many replicas have these numbers of sources, the fewest first.
-#[track_caller]
-fn await_shares(site: &Site<'_>, within: Duration, expected: &[usize]) {
-    eventually(&format!("shares of {expected:?}"), within, || {
-        let holders = holders(site);
-        let mut shares: Vec<usize> =
-            holders.iter().filter(|(id, _)| !id.is_empty()).map(|(_, all)| all.len()).collect();
-        shares.sort_unstable();
-        if shares == expected { Ok(()) } else { Err(format!("{holders:?}")) }
-    });
 }
 
 #[track_caller]
@@ -117,7 +85,7 @@ where
 fn source_of(event: &AuditEvent) -> Option<String> {
     let object = event.name.split('.').next()?;
     let number = object.rsplit_once('-')?.1.parse::<usize>().ok()?;
-    Some(name(number))
+    Some(shared_name(number))
 }
 
 /// Fails if one replica ever wrote for a source of the other, of whatever kind.

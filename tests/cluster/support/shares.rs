@@ -1,0 +1,44 @@
+//! Replicas that share sources by Leases: who holds which.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::api::at;
+use super::site::Site;
+use super::wait::eventually;
+
+/// How long sources may stay without anybody, after a replica was killed.
+pub(crate) const MOVED: Duration = Duration::from_secs(15);
+/// In this time all has found its place, as newcomers are waited for.
+pub(crate) const SHARED: Duration = Duration::from_mins(1);
+
+/// What a source is called whose Lease counts here.
+pub(crate) fn shared_name(number: usize) -> String {
+    format!("source-{number}")
+}
+
+/// Who holds which sources.
+fn holders(site: &Site<'_>) -> BTreeMap<String, Vec<String>> {
+    let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for lease in site.api.list(&at("Lease", &site.system(), "")) {
+        let text = |pointer: &str| lease.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        if let Some(source) = text("/metadata/name").strip_prefix("rhumb-source-") {
+            all.entry(text("/spec/holderIdentity").to_owned()).or_default().push(source.to_owned());
+        }
+    }
+    all
+}
+
+/// Waits until so many replicas have these numbers of sources, the fewest first.
+#[track_caller]
+pub(crate) fn await_shares(site: &Site<'_>, within: Duration, expected: &[usize]) {
+    eventually(&format!("shares of {expected:?}"), within, || {
+        let holders = holders(site);
+        let mut shares: Vec<usize> =
+            holders.iter().filter(|(id, _)| !id.is_empty()).map(|(_, all)| all.len()).collect();
+        shares.sort_unstable();
+        if shares == expected { Ok(()) } else { Err(format!("{holders:?}")) }
+    });
+}
