@@ -19,13 +19,15 @@ pub(crate) fn shared_name(number: usize) -> String {
     format!("source-{number}")
 }
 
-/// Who holds which sources.
-fn holders(site: &Site<'_>) -> BTreeMap<String, Vec<String>> {
+/// Who holds which sources, beside those that nobody holds.
+pub(crate) fn holders(site: &Site<'_>) -> BTreeMap<String, Vec<String>> {
     let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for lease in site.api.list(&at("Lease", &site.system(), "")) {
         let text = |pointer: &str| lease.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-        if let Some(source) = text("/metadata/name").strip_prefix("rhumb-source-") {
-            all.entry(text("/spec/holderIdentity").to_owned()).or_default().push(source.to_owned());
+        let Some(source) = text("/metadata/name").strip_prefix("rhumb-source-") else { continue };
+        let holder = text("/spec/holderIdentity");
+        if !holder.is_empty() {
+            all.entry(holder.to_owned()).or_default().push(source.to_owned());
         }
     }
     all
@@ -36,8 +38,7 @@ fn holders(site: &Site<'_>) -> BTreeMap<String, Vec<String>> {
 pub(crate) fn await_shares(site: &Site<'_>, within: Duration, expected: &[usize]) {
     eventually(&format!("shares of {expected:?}"), within, || {
         let holders = holders(site);
-        let mut shares: Vec<usize> =
-            holders.iter().filter(|(id, _)| !id.is_empty()).map(|(_, all)| all.len()).collect();
+        let mut shares: Vec<usize> = holders.values().map(Vec::len).collect();
         shares.sort_unstable();
         if shares == expected { Ok(()) } else { Err(format!("{holders:?}")) }
     });

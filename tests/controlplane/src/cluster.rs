@@ -70,7 +70,7 @@ impl Cluster {
         let programs = Programs::find(&needed)?;
         for _ in 1..ATTEMPTS {
             match Self::try_start(shape, &programs) {
-                Err(error) if error.is_port_clash() => {}
+                Err(error) if error.is_bad_luck() => {}
                 outcome => return outcome,
             }
         }

@@ -155,10 +155,13 @@ impl<T> Context<T> for Result<T, rustix::io::Errno> {
 }
 
 impl Error {
-    /// Tells whether a part could not take its port because somebody else has it.
-    pub(crate) fn is_port_clash(&self) -> bool {
+    /// Tells whether the same may go well in a moment: somebody else has the part's port, or KWOK died of itself, as its
+    /// controllers write one map side by side when they start (0.8.0, `PatchMetaFromOpenAPI3::specCache`).
+    pub(crate) fn is_bad_luck(&self) -> bool {
         match self {
-            Self::Ended { log, .. } | Self::NotReady { log, .. } => log.contains("address already in use"),
+            Self::Ended { log, .. } | Self::NotReady { log, .. } => {
+                ["address already in use", "fatal error: concurrent map"].iter().any(|text| log.contains(text))
+            }
             _ => false,
         }
     }
