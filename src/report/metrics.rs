@@ -1,10 +1,13 @@
 //! Metrics: counters that the loop keeps, and gauges that are read off the status when somebody asks.
 //!
 //! Labels are names of sources, phases, kinds and codes, and never those of objects: their number does not grow with
-//! what is managed.
+//! what is managed. What is counted of a source is counted from 0 as soon as the source is there, or nobody would see the
+//! first step of it (`increase()` of Prometheus knows nothing before a series' first value), and goes with the source.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use prometheus_client::encoding::{EncodeLabelSet, text};
@@ -82,6 +85,8 @@ pub enum Ended {
 }
 
 impl Ended {
+    const ALL: [Self; 4] = [Self::Succeeded, Self::Failed, Self::RolledBack, Self::Superseded];
+
     const fn word(self) -> &'static str {
         match self {
             Self::Succeeded => "succeeded",
@@ -120,6 +125,8 @@ pub struct Metrics {
     repaired: Family<OfSource, Counter>,
     rollouts: Family<Rolled, Counter>,
     rollout_seconds: Family<Rolled, Lengths, fn() -> Lengths>,
+    /// The sources that something is counted of.
+    sources: Arc<Mutex<BTreeSet<String>>>,
     calls: cluster::Measures,
     queue: queue::Measures,
 }
@@ -139,6 +146,7 @@ impl Metrics {
             repaired: Family::default(),
             rollouts: Family::default(),
             rollout_seconds: Family::new_with_constructor(|| Histogram::new(LENGTHS)),
+            sources: Arc::default(),
             calls,
             queue,
         }
@@ -174,11 +182,37 @@ impl Metrics {
         self.repaired.get_or_create(&OfSource { source: source.to_owned() }).get()
     }
 
+    /// Counts of these sources, from 0, and no longer of those that are gone.
+    fn keep(&self, now: BTreeSet<String>) {
+        let mut known = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
+        for source in now.difference(&known) {
+            drop(self.repaired.get_or_create(&OfSource { source: source.clone() }));
+            for ended in Ended::ALL {
+                let labels = Rolled { source: source.clone(), outcome: ended.word() };
+                drop(self.rollouts.get_or_create(&labels));
+            }
+        }
+        for source in known.difference(&now) {
+            self.repaired.remove(&OfSource { source: source.clone() });
+            for ended in Ended::ALL {
+                let labels = Rolled { source: source.clone(), outcome: ended.word() };
+                self.rollouts.remove(&labels);
+                self.rollout_seconds.remove(&labels);
+            }
+        }
+        *known = now;
+    }
+
     /// All metrics as a text of [`MEDIA_TYPE`].
     ///
     /// Without a status there is no loop yet, and nothing of what it would tell.
     pub fn text(&self, status: Option<&Status>, process: &Process<'_>) -> String {
+        if let Some(status) = status {
+            self.keep(status.sources.iter().map(|source| source.name.clone()).collect());
+        }
         let mut registry = Registry::default();
+        let version = vec![("version".to_owned(), env!("CARGO_PKG_VERSION").to_owned())];
+        registry.register("rhumb_build", "The program", Info::new(version));
         registry.register("rhumb_apply", "Writes by what came of them", self.writes.clone());
         let repaired = "Objects that somebody else had changed, and that were repaired";
         registry.register("rhumb_drift_repaired", repaired, self.repaired.clone());
@@ -240,8 +274,6 @@ fn watches(registry: &mut Registry, signs: &[Sign], now: Instant) {
 }
 
 fn gauges(registry: &mut Registry, status: &Status) {
-    let version = vec![("version".to_owned(), status.process.version.clone())];
-    registry.register("rhumb_build", "The program", Info::new(version));
     let mut gauge = |name: &str, help: &str, value: u64| {
         let gauge = Count::default();
         gauge.set(value);
@@ -317,4 +349,42 @@ fn sources(registry: &mut Registry, sources: &[SourceStatus]) {
     registry.register("rhumb_source_findings", "Findings in the files of each source", findings);
     let pending = of(&|source| source.prune_waiting as u64);
     registry.register("rhumb_prune_pending", "Deletions that wait for a person", pending);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(metrics: &Metrics) -> String {
+        let (reloads, doors) = (Reloads::default(), Doors::default());
+        metrics.text(None, &Process { signs: &[], now: Instant::now(), reloads, doors: &doors })
+    }
+
+    #[test]
+    fn that_the_program_runs_is_told_before_its_loop_does() {
+        assert!(text(&Metrics::default()).contains("\nrhumb_build_info{version="));
+    }
+
+    #[test]
+    fn a_source_is_counted_from_nothing_and_as_long_as_it_is_there() {
+        let metrics = Metrics::default();
+        metrics.keep(["shop".to_owned(), "ops".to_owned()].into());
+        for outcome in ["succeeded", "failed", "rolled-back", "superseded"] {
+            let line = format!("rhumb_rollouts_total{{source=\"shop\",outcome=\"{outcome}\"}} 0\n");
+            assert!(text(&metrics).contains(&line), "{}", text(&metrics));
+        }
+        metrics.rolled("shop", Ended::Failed, Some(Duration::from_secs(9)));
+        metrics.repaired("shop");
+        metrics.keep(["shop".to_owned()].into());
+        let kept = text(&metrics);
+        assert!(kept.contains("rhumb_rollouts_total{source=\"shop\",outcome=\"failed\"} 1\n"), "{kept}");
+        assert!(kept.contains("rhumb_drift_repaired_total{source=\"shop\"} 1\n"), "{kept}");
+        assert!(
+            kept.contains("rhumb_rollout_seconds_count{source=\"shop\",outcome=\"failed\"} 1\n"),
+            "{kept}"
+        );
+        assert!(!kept.contains("ops"), "{kept}");
+        metrics.keep(BTreeSet::new());
+        assert!(!text(&metrics).contains("shop"), "{}", text(&metrics));
+    }
 }

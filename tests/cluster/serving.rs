@@ -237,6 +237,9 @@ fn tell_metrics(served: &Served, name: &str, head: &str) {
         format!("rhumb_source_complete{{source=\"{name}\"}} 0"),
         "rhumb_apply_total{action=\"create\",class=\"none\"} 4".to_owned(),
         format!("rhumb_drift_repaired_total{{source=\"{name}\"}} 1"),
+        // From 0: who looks for an increase would not see the first one otherwise.
+        format!("rhumb_rollouts_total{{source=\"{name}\",outcome=\"failed\"}} 0"),
+        format!("rhumb_build_info{{version=\"{}\"}} 1", env!("CARGO_PKG_VERSION")),
         "rhumb_rollout_in_flight 1".to_owned(),
         "rhumb_rollout_queue 1".to_owned(),
     ] {

@@ -7,8 +7,9 @@ use controlplane::{AuditEvent, Ending, Fault, Requests, Rule};
 use crate::failures::{BOUNDS, BUDGET, await_image};
 use crate::manifests::Web;
 use crate::observer::Observer;
+use crate::support::shares::holders;
 use crate::support::{
-    Daemon, Held, MOVED, Repo, SHARED, Site, await_shares, eventually, holders, shared_name, source,
+    Daemon, Held, MOVED, Repo, SHARED, Site, await_shares, eventually, shared_name, source,
 };
 
 const SOURCES: usize = 10;

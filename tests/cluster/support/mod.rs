@@ -9,7 +9,7 @@ mod own;
 mod remote;
 mod repo;
 mod schema;
-mod shares;
+pub(crate) mod shares;
 mod site;
 mod wait;
 pub(crate) mod yaml;
@@ -27,7 +27,7 @@ pub(crate) use own::Own;
 pub(crate) use remote::{Manners, Remote};
 pub(crate) use repo::{Folder, Repo};
 pub(crate) use schema::Schema;
-pub(crate) use shares::{MOVED, SHARED, await_shares, holders, shared_name};
+pub(crate) use shares::{MOVED, SHARED, await_shares, shared_name};
 pub(crate) use site::{Run, Site, run, source};
 pub(crate) use wait::{SOON, eventually, in_time, until};
 

@@ -160,7 +160,9 @@ impl Error {
     pub(crate) fn is_bad_luck(&self) -> bool {
         match self {
             Self::Ended { log, .. } | Self::NotReady { log, .. } => {
-                ["address already in use", "fatal error: concurrent map"].iter().any(|text| log.contains(text))
+                ["address already in use", "fatal error: concurrent map"]
+                    .iter()
+                    .any(|text| log.contains(text))
             }
             _ => false,
         }
