@@ -92,7 +92,7 @@ fn own_lines(stderr: &str) -> impl Iterator<Item = &str> {
     stderr.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("remote:"))
 }
 
-/// The line that says it best, without secrets and control characters, of a bearable length.
+/// The line that says it best, without secrets and control characters, of a bearable length, to stand in a sentence.
 pub(super) fn detail(stderr: &str, secrets: &[String]) -> String {
     let said = |line: &&str| SIGNS.iter().any(|(sign, _)| line.contains(sign));
     let fatal = |line: &&str| line.starts_with("fatal:") || line.starts_with("error:");
@@ -101,6 +101,8 @@ pub(super) fn detail(stderr: &str, secrets: &[String]) -> String {
         .or_else(|| own_lines(stderr).find(fatal))
         .or_else(|| own_lines(stderr).next())
         .unwrap_or("it ended without a word");
+    // ssh frames its loudest warnings.
+    let line = line.trim_matches(['@', ' ']).trim_end_matches('.');
     let mut text = line.trim_start_matches("fatal: ").trim_start_matches("error: ").to_owned();
     for secret in secrets.iter().filter(|secret| !secret.is_empty()) {
         text = text.replace(secret.as_str(), "***");

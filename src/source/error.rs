@@ -109,8 +109,8 @@ pub enum Error {
     },
     /// The server wants credentials, or does not accept those that it got.
     #[error(
-        "{place}: access denied: {detail}; for ssh, load a key into the agent or put it at its default place; \
-         for https, give the URL a token that may read"
+        "{place}: access denied: {detail}; for ssh, load a key into the agent, or put it at its default place or \
+         into the credential ssh-key; for https, put a token that may read into git-credentials or the URL"
     )]
     Denied {
         /// The source.

@@ -77,7 +77,7 @@ fn credentials_are_not_shown() {
 }
 
 /// Texts of git 2.39, each with what it is taken for and the line that is shown.
-const COMPLAINTS: [(&str, Kind, Class, &str); 15] = [
+const COMPLAINTS: [(&str, Kind, Class, &str); 16] = [
     (
         "fatal: couldn't find remote ref refs/heads/x\n",
         Kind::Hollow,
@@ -89,13 +89,22 @@ const COMPLAINTS: [(&str, Kind, Class, &str); 15] = [
          Please make sure you have the correct access rights\nand the repository exists.\n",
         Kind::Denied,
         Class::Forbidden,
-        "git@example.com: Permission denied (publickey).",
+        "git@example.com: Permission denied (publickey)",
     ),
     (
         "Host key verification failed.\nfatal: Could not read from remote repository.\n",
         Kind::HostKey,
         Class::Config,
-        "Host key verification failed.",
+        "Host key verification failed",
+    ),
+    (
+        "@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@\n\
+         @    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @\n\
+         @@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@\n\
+         Host key verification failed.\nfatal: Could not read from remote repository.\n",
+        Kind::HostKey,
+        Class::Config,
+        "WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!",
     ),
     (
         "ssh: Could not resolve hostname nowhere: Name or service not known\nfatal: Could not read from remote \
@@ -108,7 +117,7 @@ const COMPLAINTS: [(&str, Kind, Class, &str); 15] = [
         "something new\nfatal: Could not read from remote repository.\n",
         Kind::Unreachable,
         Class::Transient,
-        "Could not read from remote repository.",
+        "Could not read from remote repository",
     ),
     (
         "remote: Repository not found.\nfatal: repository 'https://example.com/x/' not found\n",
