@@ -415,17 +415,21 @@ pub fn objects(engine: &Engine, beside: &Beside<'_>, filter: &Filter) -> Vec<Obj
     told.into_iter().map(|(_, told)| told).collect()
 }
 
-/// The first so many objects of a source that are not as wanted and healthy, in their order.
-pub fn unwell(engine: &Engine, beside: &Beside<'_>, source: SourceId, most: usize) -> Vec<ObjectStatus> {
-    let is_unwell = |id: &ObjectId, entry: &Entry| {
-        source_of(engine, id, entry) == Some(source)
-            && !Phase::of(engine, id, entry, beside.open.get(id)).is_well()
-    };
-    let mut unwell: Vec<(&ObjectId, &Entry)> =
-        engine.entries().filter(|(id, entry)| is_unwell(id, entry)).collect();
-    unwell.sort_by_key(|(id, _)| *id);
+/// The objects of each source that are not as wanted and healthy: the first so many, in their order.
+pub fn unwell(engine: &Engine, beside: &Beside<'_>, most: usize) -> Vec<Vec<ObjectStatus>> {
+    let mut found: Vec<Vec<(&ObjectId, &Entry)>> = engine.sources().iter().map(|_| Vec::new()).collect();
+    for (id, entry) in engine.entries() {
+        let of = source_of(engine, id, entry).and_then(|source| found.get_mut(source));
+        if let Some(of) = of.filter(|_| !Phase::of(engine, id, entry, beside.open.get(id)).is_well()) {
+            of.push((id, entry));
+        }
+    }
     let queued = queued(engine);
-    unwell.into_iter().take(most).filter_map(|found| object(engine, beside, &queued, found)).collect()
+    let told = found.into_iter().map(|mut of| {
+        of.sort_by_key(|(id, _)| *id);
+        of.into_iter().take(most).filter_map(|found| object(engine, beside, &queued, found)).collect()
+    });
+    told.collect()
 }
 
 /// One object; none where no source of this process knows it.

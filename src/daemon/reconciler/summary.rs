@@ -6,8 +6,8 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::sync::watch;
 
 use super::{Reconciler, Until};
-use crate::engine::{Engine, SourceId};
-use crate::report::{self, Beside, NAMED, Stand, Summary};
+use crate::engine::SourceId;
+use crate::report::{self, NAMED, Stand, Summary};
 
 /// It is made anew at most this often.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -61,10 +61,14 @@ impl Reconciler {
             return;
         }
         self.telling.written = Some(now);
+        let unwell = if status.sources.iter().all(|told| told.healthy) {
+            Vec::new()
+        } else {
+            self.with_beside(now, |engine, beside| report::unwell(engine, beside, NAMED))
+        };
         let stands = status.sources.iter().enumerate().map(|(source, told)| {
-            let unwell = |engine: &Engine, beside: &Beside<'_>| report::unwell(engine, beside, source, NAMED);
-            let unwell = if told.healthy { Vec::new() } else { self.with_beside(now, unwell) };
-            Stand::of(told, &unwell)
+            let unwell = unwell.get(source).filter(|_| !told.healthy);
+            Stand::of(told, unwell.map_or(&[], Vec::as_slice))
         });
         self.telling.stands = stands.collect();
     }
