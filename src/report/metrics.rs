@@ -221,7 +221,7 @@ impl Metrics {
         let lengths = "Seconds from the first write of a rollout to its end";
         registry.register("rhumb_rollout_seconds", lengths, self.rollout_seconds.clone());
         self.calls.register(&mut registry);
-        self.queue.register(&mut registry);
+        self.queue.register(of_the_workqueue(&mut registry));
         progress(&mut registry, process.signs, process.now);
         let reloads = Family::<Outcome, Counter>::default();
         for (outcome, count) in [("taken", process.reloads.taken), ("refused", process.reloads.refused)] {
@@ -241,6 +241,11 @@ impl Metrics {
         }
         text
     }
+}
+
+/// What is said of the workqueue carries its name, as every queue of client-go does.
+fn of_the_workqueue(registry: &mut Registry) -> &mut Registry {
+    registry.sub_registry_with_label(("name".into(), "objects".into()))
 }
 
 /// How long ago each part gave its last sign of life.
@@ -280,7 +285,6 @@ fn gauges(registry: &mut Registry, status: &Status) {
         registry.register(name, help, gauge);
     };
     let (rollout, process) = (&status.rollout, &status.process);
-    gauge("workqueue_depth", "Keys that wait to be taken, or are being processed", process.queue as u64);
     gauge(
         "rhumb_rollout_in_flight",
         "Workloads whose pods are being replaced",
@@ -295,10 +299,14 @@ fn gauges(registry: &mut Registry, status: &Status) {
     gauge("rhumb_budget_pods_unavailable_max", may, rollout.unavailable.of.into());
     gauge("rhumb_budget_starts", "Rollouts that began in the last minute", rollout.starts.used.into());
     gauge("rhumb_budget_starts_max", "Rollouts that may begin in a minute", rollout.starts.of.into());
+    let queue = of_the_workqueue(registry);
+    let depth = Count::default();
+    depth.set(process.queue as u64);
+    queue.register("workqueue_depth", "Keys that wait to be taken, or are being processed", depth);
     let mut seconds = |name: &str, help: &str, value: f64| {
         let gauge: Gauge<f64, AtomicU64> = Gauge::default();
         gauge.set(value);
-        registry.register(name, help, gauge);
+        queue.register(name, help, gauge);
     };
     let unfinished = "Seconds that what is being processed has been, in sum";
     seconds("workqueue_unfinished_work_seconds", unfinished, process.unfinished_seconds);

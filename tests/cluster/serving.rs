@@ -247,7 +247,8 @@ fn tell_metrics(served: &Served, name: &str, head: &str) {
     }
     for begin in [
         "rhumb_api_requests_total{verb=\"PATCH\",code=\"201\"} ",
-        "workqueue_adds_total ",
+        "workqueue_adds_total{name=\"objects\"} ",
+        "workqueue_depth{name=\"objects\"} ",
         "rhumb_last_progress_seconds{part=\"the loop\"} ",
         "rhumb_watch_age_seconds{kind=\"ConfigMap\"} ",
         "rhumb_progress_late{part=\"the loop\"} 0",
