@@ -146,7 +146,8 @@ impl Share {
                 None => cluster.clone(),
             };
             let meaning = if config.names(name) { Meaning::TheFiles } else { Meaning::Itself };
-            (name.clone(), Duty { generation: custom.generation, unusable, meaning, cluster })
+            let (uid, generation) = (custom.uid.clone(), custom.generation);
+            (name.clone(), Duty { uid, generation, unusable, meaning, cluster })
         })
         .collect()
     }
@@ -155,7 +156,7 @@ impl Share {
     pub(super) fn unusable(&self, source: &str, error: &CommandError) {
         tracing::warn!(%source, "it cannot be followed: {error}");
         if let Some(customs) = &self.customs {
-            customs.unusable(source, "Failed", error.to_string());
+            customs.unusable(source, error.to_string());
         }
     }
 
