@@ -104,6 +104,11 @@ impl Share {
             if let Some(looks) = self.customs.as_ref().filter(|_| customs.iter().any(new)) {
                 if looks.look().await {
                     customs = known();
+                    // Nothing else says what has come and gone meanwhile: the next look shows the same.
+                    let all = all_names(config, &customs);
+                    names.retain(|name| all.contains(name));
+                    leases.wish(all);
+                    leases.serving(names.clone());
                 } else {
                     let new = customs.iter().filter(|custom| new(custom) && !config.names(&custom.name));
                     doubtful = new.map(|custom| custom.name.as_str().into()).collect();
