@@ -340,21 +340,3 @@ fn what_keeps_a_source_from_going_stands_in_its_status() {
     let policy = format!("/apis/networking.k8s.io/v1/namespaces/{}/networkpolicies/p", site.name);
     assert!(!site.has("ConfigMap", "a") && site.api.get(&policy).is_none());
 }
-
-#[test]
-fn one_that_is_made_anew_is_told_nothing_of_the_one_before() {
-    let cluster = Own::bare();
-    let site = own(&cluster);
-    let repo = Repo::new(&[("a.yaml", yaml::config_map("a", "a", "1"))]);
-    let _daemon = daemon(&site);
-    create(&site, "shop", repo.path(), "Orphan");
-    await_ready(&site, "shop");
-    site.api.delete(&path(&site, "shop"));
-    create(&site, "shop", Path::new("/nowhere/at/all"), "Orphan");
-    let ready = eventually("something is told", SOON, || match condition(&site, "shop", "Ready") {
-        nothing if nothing.is_empty() => Err("nothing is"),
-        ready => Ok(ready),
-    });
-    assert!(ready.starts_with("\"False\""), "{ready}");
-    await_condition(&site, "shop", "Reconciling", &["True", "/nowhere/at/all"]);
-}
