@@ -104,6 +104,11 @@ impl Share {
             if let Some(looks) = self.customs.as_ref().filter(|_| customs.iter().any(new)) {
                 if looks.look().await {
                     customs = known();
+                    // Nothing else says what has come and gone meanwhile: the next look shows the same.
+                    let all = all_names(config, &customs);
+                    names.retain(|name| all.contains(name));
+                    leases.wish(all);
+                    leases.serving(names.clone());
                 } else {
                     let new = customs.iter().filter(|custom| new(custom) && !config.names(&custom.name));
                     doubtful = new.map(|custom| custom.name.as_str().into()).collect();
@@ -146,7 +151,8 @@ impl Share {
                 None => cluster.clone(),
             };
             let meaning = if config.names(name) { Meaning::TheFiles } else { Meaning::Itself };
-            (name.clone(), Duty { generation: custom.generation, unusable, meaning, cluster })
+            let (uid, generation) = (custom.uid.clone(), custom.generation);
+            (name.clone(), Duty { uid, generation, unusable, meaning, cluster })
         })
         .collect()
     }
@@ -155,7 +161,7 @@ impl Share {
     pub(super) fn unusable(&self, source: &str, error: &CommandError) {
         tracing::warn!(%source, "it cannot be followed: {error}");
         if let Some(customs) = &self.customs {
-            customs.unusable(source, "Failed", error.to_string());
+            customs.unusable(source, error.to_string());
         }
     }
 

@@ -122,16 +122,16 @@ impl CustomSource {
         self.finalizers.iter().any(|one| one == FINALIZER)
     }
 
-    /// What is to be done with its finalizer. One that only observes has nothing that it could delete.
+    /// What is to be done with its finalizer. One that only observes has nothing that it could delete, nor has one whose
+    /// name no source can have.
     pub fn tie(&self) -> Tie {
         let observes = self.config.as_ref().is_ok_and(|config| config.mode == Mode::Observe);
+        let owns = !observes && self.name.parse::<Name>().is_ok();
         match (self.policy, self.is_tied()) {
-            (DeletionPolicy::Delete, true) if self.deleted && !observes => Tie::UntilEmpty,
-            (DeletionPolicy::Delete, true) if !observes => Tie::Right,
+            (DeletionPolicy::Delete, true) if self.deleted && owns => Tie::UntilEmpty,
+            (DeletionPolicy::Delete, true) if owns => Tie::Right,
             // The API server takes none for what is deleted.
-            (DeletionPolicy::Delete, false) if !self.deleted && !observes && self.config.is_ok() => {
-                Tie::Missing
-            }
+            (DeletionPolicy::Delete, false) if !self.deleted && owns && self.config.is_ok() => Tie::Missing,
             (_, true) => Tie::Needless,
             (_, false) => Tie::Right,
         }
@@ -349,6 +349,11 @@ mod tests {
     fn what_cannot_be_understood_is_not_begun_and_can_be_deleted() {
         let going = json!({ "finalizers": [FINALIZER], "deletionTimestamp": "2030-01-01T00:00:00Z" });
         let unknown = json!({ "colour": "red" });
+        // It came with its finalizer, and was never followed.
+        let mut named = going.clone();
+        named["name"] = json!("a.b");
+        let spec = json!({ "directory": "/shop" });
+        assert_eq!(object(named, "Delete", spec).tie(), Tie::Needless);
         assert_eq!(object(json!({}), "Delete", unknown.clone()).tie(), Tie::Right);
         let custom = object(going.clone(), "Delete", unknown);
         let config = custom.followed().unwrap();

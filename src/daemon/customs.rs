@@ -28,6 +28,9 @@ const YOUNG: SignedDuration = SignedDuration::from_secs(10);
 /// How long a look that somebody waits for may take.
 const LOOK: Duration = Duration::from_secs(2);
 
+/// Why one is not followed that could not be opened.
+const FAILED: &str = "Failed";
+
 /// A finalizer that may not be written is tried again after so long.
 const REFUSED: Duration = Duration::from_secs(15);
 
@@ -43,6 +46,8 @@ pub enum Meaning {
 /// What this process has to tell one of them.
 #[derive(Clone, Debug)]
 pub struct Duty {
+    /// The incarnation that it is about: another one of the same name is begun with a loop of its own.
+    pub uid: String,
     /// The generation of the spec that is followed.
     pub generation: i64,
     /// Why it is not followed, in a word and in a sentence.
@@ -131,10 +136,10 @@ impl Customs {
     }
 
     /// One cannot be followed after all.
-    pub fn unusable(&self, source: &str, reason: &'static str, why: String) {
+    pub fn unusable(&self, source: &str, why: String) {
         self.duties.send_modify(|duties| {
             if let Some(duty) = duties.get_mut(source) {
-                duty.unusable = Some((reason, why));
+                duty.unusable = Some((FAILED, why));
             }
         });
     }
@@ -234,7 +239,7 @@ impl Follower {
         let known = Known { status, endings };
         self.refused.retain(|name, _| duties.contains_key(&**name));
         for custom in customs {
-            if let Some(duty) = duties.get(&*custom.name) {
+            if let Some(duty) = duties.get(&*custom.name).filter(|duty| duty.uid == custom.uid) {
                 let tie = duty.tie(custom);
                 if self.tie(custom, duty, (tie, &known)).await {
                     self.tell(custom, duty, (tie, &known)).await;
@@ -282,11 +287,13 @@ impl Follower {
         let Known { status, endings } = known;
         let followed = status.sources.iter().find(|source| source.name == custom.name);
         let refused = self.refused.get(&custom.name);
-        let left = endings.get(&*custom.name).copied();
+        let left = endings.get(&*custom.name);
         let standing = match (&duty.unusable, tie, followed) {
             (_, Tie::Missing | Tie::UntilEmpty | Tie::Needless, _) if let Some((_, why)) = refused => {
                 Standing::Unusable("FinalizerRefused", why)
             }
+            // Its words are of no matter any more, that nobody looks after it is.
+            (Some((reason @ FAILED, why)), Tie::UntilEmpty, None) => Standing::Unusable(reason, why),
             (_, Tie::UntilEmpty, followed) => Standing::Ending(followed.filter(|_| left.is_some()), left),
             (Some((reason, why)), ..) => Standing::Unusable(reason, why),
             (None, Tie::Missing, _) | (None, _, None) => Standing::Begun,
@@ -316,6 +323,6 @@ fn is_empty(custom: &CustomSource, known: &Known) -> bool {
     match known.endings.get(&*custom.name) {
         Some(Left::Nothing) => true,
         Some(Left::Unknown) => custom.status["objects"].as_u64().unwrap_or_default() == 0,
-        Some(Left::Objects) | None => false,
+        Some(Left::Objects(_) | Left::Unread(_)) | None => false,
     }
 }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cluster::Parent;
 use crate::engine::{
-    Acknowledged, Engine, Inventory, Judgement, PAUSED, Paused, Rejection, Rv, Sealing, Seals, SourceId, Uid,
-    parse_rejections, rejections_sealing, rejections_text,
+    Acknowledged, Engine, Inventory, Judgement, Life, PAUSED, Paused, Rejection, Rv, Sealing, Seals,
+    SourceId, Uid, parse_rejections, rejections_sealing, rejections_text,
 };
 use crate::object::{GroupKind, Hash, ObjectId};
 
@@ -232,7 +232,8 @@ pub(super) fn wanted(
     let inventory = read(known, place, engine.seals());
     // The present place is written down only when nothing of the other one is left to be confirmed.
     let here = state.inventory.as_ref().is_some_and(|inventory| inventory.other_place.is_none());
-    if here || (tidy == Tidy::Exact && engine.judge(source).is_empty()) {
+    let all_wanted = || state.life == Life::Lives && engine.judge(source).is_empty();
+    if here || (tidy == Tidy::Exact && all_wanted()) {
         parent.annotations.insert(PLACE.to_owned(), place.to_owned());
     }
     if tidy == Tidy::Exact && parent.annotations.contains_key(CONFIRMED) {
@@ -332,6 +333,8 @@ pub(super) struct Ledger {
     pub(super) seen: Rv,
     /// Why nothing is pruned, as the log told it last.
     pub(super) told: Option<String>,
+    /// Why the last read or write of it failed.
+    pub(super) trouble: Option<String>,
     /// Whether this process knows that all of it was made from the source's place.
     pub(super) origin: Provenance,
 }
@@ -396,6 +399,7 @@ impl Default for Ledger {
             sealing: Sealing::Fine,
             seen: Rv(0),
             told: None,
+            trouble: None,
             origin: Provenance::Unknown,
         }
     }

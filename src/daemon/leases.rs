@@ -9,6 +9,9 @@
 //! Lease anew, which only one can. What others hold, or held when they died, is never removed: nobody can tell whether
 //! it is wanted.
 //!
+//! **Invariant:** a loop serves a source only under one unbroken tenure. Where the Lease was anybody else's in between, or
+//! nobody's, what the loop knows may be long out of date: the Lease is taken again only when that loop has ended.
+//!
 //! **Invariant:** the term of a source is never longer than what its last answered renewal gives it, counted from
 //! before that was sent.
 
@@ -26,7 +29,7 @@ use crate::cluster::{Cluster, Error, Fault, Fence, LeaseRecord, Tenure, Terms, T
 use crate::engine::{BEAT, LASTS, Mark, Shares, TERM};
 use crate::pulse::Pulse;
 
-const LOST: &str = "lost the Lease of the source: another replica holds it";
+const LOST: &str = "lost the Lease of the source: another replica holds it, or has held it";
 
 /// Names of sources.
 pub type Names = BTreeSet<Arc<str>>;
@@ -201,15 +204,16 @@ impl Keeper {
         }
         let leaving = &self.leaving;
         self.lapsed.extend(moves.lapsed.into_iter().filter(|source| !leaving.contains(source)));
-        let is_of_another = |source: &Arc<str>| self.shares.is_of_another(source, Instant::now());
-        for source in self.lapsed.iter().filter(|source| wanted.contains(*source) && is_of_another(source)) {
+        let is_own = |source: &Arc<str>| self.is_last_holder(source);
+        for source in self.lapsed.iter().filter(|source| wanted.contains(*source) && !is_own(source)) {
             tracing::warn!(%source, "{LOST}");
         }
-        self.lapsed.retain(|source| wanted.contains(source) && !is_of_another(source));
+        let lapsed = self.lapsed.iter().filter(|source| wanted.contains(*source) && is_own(source));
+        self.lapsed = lapsed.cloned().collect();
         self.leaving.extend(moves.leave);
         self.leaving.retain(|source| self.shares.holds(source));
         self.tell();
-        let taken = self.save(moves.take).await;
+        let taken = self.save(self.free(moves.take)).await;
         self.saved(taken);
         if moves.surplus > 0 {
             self.let_go(moves.surplus).await;
@@ -222,6 +226,19 @@ impl Keeper {
                 tracing::debug!(replica = %id, "is long gone: {removed:?}");
             }
         }
+    }
+
+    /// Whether the Lease of a source, as it was last read or written, names this replica.
+    fn is_last_holder(&self, source: &str) -> bool {
+        let record = self.records.get(&format!("{OF_SOURCE}{source}"));
+        record.is_some_and(|record| record.holder.as_ref() == Some(&self.own))
+    }
+
+    /// Those that no loop of this process serves, but for what it goes on with.
+    fn free(&self, sources: Vec<Arc<str>>) -> Vec<Arc<str>> {
+        let run = self.run.borrow();
+        let is_free = |source: &Arc<str>| self.lapsed.contains(source) || !run.contains(source);
+        sources.into_iter().filter(is_free).collect()
     }
 
     /// Publishes what the loop may serve.

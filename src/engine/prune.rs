@@ -91,17 +91,19 @@ fn used_by_kept<'a>(pending: &'a [Pending], guard: &Guard<'_>) -> BTreeMap<&'a O
     if guard.life == Life::Lives {
         return bound;
     }
-    let asked = pending.iter().filter(|p| p.keep == Keep::Asked).map(|p| &p.id);
-    let mut kept: BTreeSet<&ObjectId> = asked.collect();
-    loop {
-        let next = pending.iter().find_map(|p| {
-            let user = p.needed_by.as_ref().filter(|user| kept.contains(user))?;
-            (!kept.contains(&p.id)).then_some((&p.id, user))
-        });
-        let Some((id, user)) = next else { return bound };
-        kept.insert(id);
-        bound.insert(id, user);
+    let (asked, others): (Vec<_>, Vec<_>) = pending.iter().partition(|p| p.keep == Keep::Asked);
+    let mut used: BTreeMap<&ObjectId, Vec<&ObjectId>> = BTreeMap::new();
+    for (id, user) in others.iter().filter_map(|p| Some((&p.id, p.needed_by.as_ref()?))) {
+        used.entry(user).or_default().push(id);
     }
+    let mut kept: Vec<&ObjectId> = asked.iter().map(|p| &p.id).collect();
+    while let Some(user) = kept.pop() {
+        for id in used.remove(user).unwrap_or_default() {
+            bound.insert(id, user);
+            kept.push(id);
+        }
+    }
+    bound
 }
 
 fn one(pending: &Pending, guard: &Guard<'_>, beyond: Option<&Arc<str>>) -> Judgement {

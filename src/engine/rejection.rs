@@ -13,7 +13,7 @@ use super::budget::OnFailure;
 use super::entry::SourceId;
 use super::seal::{Sealing, Seals};
 use super::state::Engine;
-use super::{Reason, Release, Shared, Want};
+use super::{Life, Reason, Release, Shared, Want};
 use crate::object::ObjectId;
 
 /// What is done about contents that are not wanted here though the newest revision asks for them.
@@ -201,6 +201,10 @@ impl Engine {
         let state = &self.sources[source];
         if state.head.is_none() {
             return false;
+        }
+        // What a person took back was a removal, too, and now all goes.
+        if state.life == Life::Ends {
+            return true;
         }
         let foreign = |(id, member): (&ObjectId, &Member)| {
             let (Some(Want::Object(newest)), Some(restarted)) = (state.catalog.want(id), member.restarted)

@@ -74,12 +74,14 @@ pub struct Shares {
     unwanted: BTreeSet<Arc<str>>,
     /// What was let go and not seen in other hands yet.
     offered: BTreeSet<Arc<str>>,
+    /// What is held, and was seen not to be this replica's: somebody else may have had it meanwhile.
+    broken: BTreeSet<Arc<str>>,
 }
 
 /// What one replica should do now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Moves {
-    /// Sources that another replica holds now.
+    /// Sources that another replica holds now, or may have held since this one wrote for them last.
     pub lost: Vec<Arc<str>>,
     /// Sources whose term has ended without a renewal: nothing may be written for them, and nobody is known to have
     /// taken them.
@@ -105,6 +107,7 @@ impl Shares {
             free: BTreeMap::new(),
             unwanted: BTreeSet::new(),
             offered: BTreeSet::new(),
+            broken: BTreeSet::new(),
         }
     }
 
@@ -118,7 +121,10 @@ impl Shares {
         self.held.contains_key(source)
     }
 
-    /// Takes a look at all Leases.
+    /// Takes a look at all Leases, which began after all that this replica wrote was answered.
+    ///
+    /// A Lease that is gone without having been released counts as it was until it would have run out: somebody may
+    /// have removed it by hand, under its holder.
     pub fn seen(
         &mut self,
         sources: BTreeMap<Arc<str>, Mark>,
@@ -126,7 +132,18 @@ impl Shares {
         now: Instant,
     ) {
         let before: BTreeSet<Arc<str>> = self.living(now).into_iter().cloned().collect();
+        let is_own = |source: &Arc<str>| {
+            sources.get(source).is_some_and(|mark| mark.holder.as_ref() == Some(&self.own))
+        };
+        self.broken = self.held.keys().filter(|source| !is_own(source)).cloned().collect();
+        let vanished: BTreeMap<_, _> = self
+            .sources
+            .iter()
+            .filter(|(source, _)| !sources.contains_key(*source) && self.is_of_another(source, now))
+            .map(|(source, seen)| (source.clone(), seen.clone()))
+            .collect();
         look(&mut self.sources, sources, now);
+        self.sources.extend(vanished);
         look(&mut self.replicas, replicas, now);
         let after: BTreeSet<Arc<str>> = self.living(now).into_iter().cloned().collect();
         if before != after {
@@ -176,7 +193,8 @@ impl Shares {
 
     /// What is to be done, for a replica that is to serve these sources. Notes what is nobody's.
     pub fn moves(&mut self, wanted: &BTreeSet<Arc<str>>, now: Instant) -> Moves {
-        let gone = |source: &Arc<str>| self.is_of_another(source, now);
+        let broken = std::mem::take(&mut self.broken);
+        let gone = |source: &Arc<str>| broken.contains(source) || self.is_of_another(source, now);
         let lost: Vec<Arc<str>> = self.held.keys().filter(|source| gone(source)).cloned().collect();
         let ended = self.held.iter().filter(|(_, sent)| now.duration_since(**sent) >= TERM);
         let lapsed = ended.map(|(source, _)| source).filter(|source| !gone(source));

@@ -20,14 +20,16 @@ pub enum Standing<'a> {
     /// It is followed.
     Followed(&'a SourceStatus),
     /// A person has deleted it, with all that it has; with what is left, once that is known.
-    Ending(Option<&'a SourceStatus>, Option<Left>),
+    Ending(Option<&'a SourceStatus>, Option<&'a Left>),
 }
 
 /// What is left of a source that a person has deleted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Left {
-    /// Objects that go, or wait for a person.
-    Objects,
+    /// Nobody can tell before a person does something: why.
+    Unread(String),
+    /// Objects that go, or wait for something: one of them, with what it waits for.
+    Objects(Option<String>),
     /// Nothing but what is kept.
     Nothing,
     /// Its inventory is gone, and with it the list of the kinds that it had objects of.
@@ -104,21 +106,30 @@ fn kept_words(status: &SourceStatus, kept: &BTreeMap<Phase, usize>) -> String {
     }
 }
 
-fn ending(status: Option<&SourceStatus>, left: Option<Left>) -> Words {
+fn ending(status: Option<&SourceStatus>, left: Option<&Left>) -> Words {
     let of = |stalled, reason, message| Words { ready: "False", stalled, reason, message };
-    let begun = || "what it has is to be deleted".to_owned();
+    let begun = || "what it has is to be deleted, once all of that has been seen".to_owned();
     match (status, left) {
         (_, Some(Left::Unknown)) => {
-            let why = "its ConfigMap is gone, which named the kinds of its objects: what is left of them is not \
-                       known; with `deletionPolicy: Orphan` they stay, and it goes";
+            let why = "its ConfigMap, which named the kinds of its objects, is gone or was made anew: what is left \
+                       of them is not known; with `deletionPolicy: Orphan` they stay, and it goes";
             of(true, "InventoryLost", why.to_owned())
         }
+        (_, Some(Left::Unread(why))) => of(
+            true,
+            "InventoryUnread",
+            format!("{why}; with `deletionPolicy: Orphan` what it has stays, and it goes"),
+        ),
         (Some(status), _) if status.prune_waiting > 0 => of(true, "PruneWaiting", waiting(status)),
         (Some(status), _) if status.paused.is_some() => {
             let why = format!("paused; `rhumb rollout resume {}` ends that", status.name);
             of(true, "Paused", why)
         }
-        (Some(status), Some(_)) => of(false, "Deleting", format!("{} are left", counts(&status.objects))),
+        (_, Some(Left::Nothing)) => of(false, "Deleting", "nothing is left but what is kept".to_owned()),
+        (Some(status), Some(Left::Objects(waits))) => {
+            let left = format!("{} are left", counts(&status.objects));
+            of(false, "Deleting", waits.iter().fold(left, |left, one| format!("{left}: {one}")))
+        }
         _ => of(false, "Deleting", begun()),
     }
 }
@@ -175,8 +186,12 @@ pub fn source_conditions(
     });
     let mut status = json!({ "observedGeneration": generation, "conditions": conditions });
     match standing {
-        Standing::Followed(followed) | Standing::Ending(Some(followed), Some(Left::Objects)) => {
-            status["objects"] = json!(followed.objects.values().sum::<usize>());
+        Standing::Followed(followed) | Standing::Ending(Some(followed), Some(Left::Objects(_))) => {
+            status["objects"] = match known.get("objects") {
+                // What is not read yet is not none.
+                Some(objects) if followed.revision.is_none() => objects.clone(),
+                _ => json!(followed.objects.values().sum::<usize>()),
+            };
             status["phases"] = json!(followed.objects);
             let revision = match standing {
                 Standing::Followed(_) => followed.revision.as_ref().map(|revision| json!(revision)),
@@ -186,15 +201,14 @@ pub fn source_conditions(
                 status["revision"] = revision;
             }
         }
-        // That it had any tells whether something can be lost.
-        Standing::Ending(..) => {
+        // That it had any tells whether something can be lost, when it is deleted later.
+        Standing::Ending(..) | Standing::Unusable(..) | Standing::Begun => {
             for key in ["objects", "phases", "revision"] {
                 if let Some(value) = known.get(key) {
                     status[key] = value.clone();
                 }
             }
         }
-        Standing::Unusable(..) | Standing::Begun => {}
     }
     (status != *known).then_some(status)
 }
@@ -307,27 +321,39 @@ mod tests {
     #[test]
     fn what_is_left_of_one_that_was_deleted_is_told_until_it_is_gone() {
         let known = json!({ "objects": 7, "phases": { "Settled": 7 }, "revision": "abc" });
-        let tell = |status: Option<&SourceStatus>, left| {
-            source_conditions(&known, 3, Standing::Ending(status, left), Timestamp::UNIX_EPOCH).unwrap()
+        let tell = |status: Option<&SourceStatus>, left: Option<Left>| {
+            let standing = Standing::Ending(status, left.as_ref());
+            source_conditions(&known, 3, standing, Timestamp::UNIX_EPOCH).unwrap()
         };
         let words = |told: &Value| {
             let text = |key: &str| told["conditions"][0][key].as_str().unwrap().to_owned();
             (states(told)[2].1.to_owned(), text("reason"), text("message"))
         };
         let going = followed(&[(Phase::PruneWaiting, 3)], Some("deleted"), None);
-        let told = tell(Some(&going), Some(Left::Objects));
-        let expected = ("False".to_owned(), "Deleting".to_owned(), "3 PruneWaiting are left".to_owned());
-        assert_eq!(words(&told), expected);
+        let why = || Some(Left::Objects(Some("ConfigMap a/b: it is being deleted".to_owned())));
+        let told = tell(Some(&going), why());
+        let message = "3 PruneWaiting are left: ConfigMap a/b: it is being deleted".to_owned();
+        assert_eq!(words(&told), ("False".to_owned(), "Deleting".to_owned(), message));
         assert_eq!((&told["objects"], &told["revision"]), (&json!(3), &json!("abc")));
         let asks = SourceStatus { prune_waiting: 1, ..going.clone() };
-        let (stalled, reason, message) = words(&tell(Some(&asks), Some(Left::Objects)));
+        let (stalled, reason, message) = words(&tell(Some(&asks), why()));
         assert_eq!((&*stalled, &*reason), ("True", "PruneWaiting"));
         assert!(message.starts_with("1 deletion waits for a person: `rhumb prune list --name shop`"));
         let paused = SourceStatus { paused: Some(String::new()), ..going };
-        assert_eq!(words(&tell(Some(&paused), Some(Left::Objects))).1, "Paused");
+        assert_eq!(words(&tell(Some(&paused), why())).1, "Paused");
+        let (stalled, reason, message) = words(&tell(None, Some(Left::Unread("no Widgets".to_owned()))));
+        assert_eq!((&*stalled, &*reason), ("True", "InventoryUnread"));
+        assert!(message.starts_with("no Widgets; with `deletionPolicy: Orphan`"), "{message}");
+        let empty = followed(&[], Some("deleted"), None);
+        assert_eq!(words(&tell(Some(&empty), Some(Left::Nothing))).2, "nothing is left but what is kept");
         // What it had is not forgotten before it is known to be gone.
-        for left in [None, Some(Left::Unknown)] {
+        for left in [None, Some(Left::Unknown), Some(Left::Unread(String::new()))] {
             assert_eq!(tell(None, left)["objects"], 7);
+        }
+        let unread = followed(&[], None, Some("not yet"));
+        for standing in [Standing::Begun, Standing::Unusable("Invalid", "no"), Standing::Followed(&unread)] {
+            let told = source_conditions(&known, 3, standing, Timestamp::UNIX_EPOCH).unwrap();
+            assert_eq!(told["objects"], 7, "{standing:?}");
         }
         assert_eq!(words(&tell(None, Some(Left::Unknown))).1, "InventoryLost");
     }

@@ -2,10 +2,13 @@
 
 use std::time::{Duration, Instant};
 
+use controlplane::{Ending, Fault, Requests, Rule};
 use serde_json::json;
 
 use crate::customs::{HEAD, condition, custom, own};
-use crate::support::{Held, MOVED, Own, Repo, SHARED, Site, at, await_shares, eventually, shared_name, yaml};
+use crate::support::{
+    Daemon, Held, MOVED, Own, Repo, SHARED, Site, at, await_shares, eventually, shared_name, yaml,
+};
 
 const SOURCES: usize = 6;
 
@@ -72,4 +75,128 @@ fn each_is_served_and_told_of_by_its_holder_alone_and_moves_on_in_time() {
     for what in ["configmaps", "leases", "sources/status", "sources"] {
         assert!(counts.contains_key(what), "{what}: {counts:?}");
     }
+}
+
+/// A place with two sources in the cluster that go with all they have, and two replicas: the first one has the first
+/// source, the second one the other. One of them sees the cluster through a proxy.
+struct Pair<'a> {
+    site: Site<'a>,
+    repos: Vec<Repo>,
+    daemons: [Daemon; 2],
+}
+
+fn env(number: usize) -> String {
+    format!("env-{number}")
+}
+
+impl<'a> Pair<'a> {
+    fn new([one, other]: [&Site<'a>; 2]) -> Self {
+        let content = |number| yaml::config_map(&env(number), "key", "one");
+        let repos: Vec<Repo> = (0..2).map(|number| Repo::new(&[("a.yaml", content(number))])).collect();
+        let configuration = format!("{HEAD}leases: always\n");
+        let first = one.configured(&configuration);
+        for (number, repo) in repos.iter().enumerate() {
+            let spec =
+                json!({"git": {"url": repo.path()}, "namespace": one.name, "deletionPolicy": "Delete"});
+            one.api.create(&at("Source", &one.system(), ""), "people", &custom(&shared_name(number), &spec));
+            one.await_data(&env(number), "key", "one");
+        }
+        await_shares(one, SHARED, &[2]);
+        let second = other.configured(&configuration);
+        await_shares(one, SHARED, &[1, 1]);
+        Self { site: one.with_empty_state(), repos, daemons: [first, second] }
+    }
+
+    /// Deletes the first source, and waits until nothing is left of it, nor of its Lease.
+    fn delete_first(&self) {
+        let site = &self.site;
+        site.api.delete(&at("Source", &site.system(), &shared_name(0)));
+        site.await_absence("ConfigMap", &env(0));
+        self.await_no_lease();
+    }
+
+    fn lease(&self) -> Option<serde_json::Value> {
+        self.site.api.get(&at("Lease", &self.site.system(), "rhumb-source-0"))
+    }
+
+    fn await_no_lease(&self) {
+        eventually("nobody has a Lease of what is gone", SHARED, || match self.lease() {
+            None => Ok(()),
+            Some(lease) => Err(lease["spec"].to_string()),
+        });
+    }
+
+    /// Waits until a replica that does not know yet that the source is gone has its Lease.
+    fn await_lease(&self) {
+        eventually("somebody takes the Lease of what is gone", SHARED, || {
+            self.lease().map(drop).ok_or("none")
+        });
+    }
+
+    /// A loop serves that began after the Lease was taken.
+    fn await_change(&self, content: &str) {
+        self.repos[1].change("a.yaml", &yaml::config_map(&env(1), "key", content));
+        self.site.await_data_within(SHARED, &env(1), "key", content);
+    }
+}
+
+/// Whoever is so cut off does not hear which sources stand in the cluster, and of all else it does.
+fn lists() -> Requests {
+    Requests::any().method("GET").path_suffix("/sources")
+}
+
+fn refused() -> Rule {
+    Rule::new(lists(), Fault::Refuse(Ending::Reset))
+}
+
+#[test]
+fn whoever_takes_a_source_over_and_cannot_look_at_it_makes_nothing_anew() {
+    let cluster = Own::bare();
+    let mut one = own(&cluster);
+    let mut other = one.with_empty_state();
+    one.known_as("one");
+    other.known_as("other");
+    let proxy = cluster.fault_proxy(17).unwrap();
+    other.through(&proxy);
+    let pair = Pair::new([&one, &other]);
+    let window = other.window();
+    proxy.add(refused());
+    pair.delete_first();
+    // What it knows is that this source is to be served, and that nobody serves it.
+    pair.await_lease();
+    pair.await_change("two");
+    assert!(pair.lease().is_some(), "it has heard that the source is gone");
+    proxy.clear();
+    pair.await_no_lease();
+    let made = window.to("configmaps", &env(0));
+    assert!(made.is_empty() && !one.has("ConfigMap", &env(0)), "{made:#?}");
+}
+
+#[test]
+fn whoever_slept_while_a_source_was_served_to_its_end_makes_nothing_anew() {
+    let cluster = Own::bare();
+    let mut one = own(&cluster);
+    let mut other = one.with_empty_state();
+    one.known_as("one");
+    other.known_as("other");
+    let proxy = cluster.fault_proxy(17).unwrap();
+    one.through(&proxy);
+    let pair = Pair::new([&one, &other]);
+    let window = one.window();
+    let [first, _] = &pair.daemons;
+    first.signal("STOP");
+    await_shares(&one, MOVED, &[2]);
+    pair.delete_first();
+    proxy.add(refused());
+    proxy.end_open(&lists(), Ending::Reset);
+    let mark = first.mark();
+    first.signal("CONT");
+    // Nobody holds it: the Lease is free, and yet not what it was.
+    first.says_since(mark, &["lost the Lease of the source", "source-0"]);
+    pair.await_lease();
+    pair.await_change("two");
+    proxy.clear();
+    pair.await_no_lease();
+    let made = window.to("configmaps", &env(0));
+    assert!(made.is_empty() && !one.has("ConfigMap", &env(0)), "{made:#?}");
 }

@@ -193,7 +193,7 @@ fn a_name_that_the_file_has_takes_nothing_of_the_files_along() {
     window.assert_no_deletes();
 }
 
-/// All that rhumb needs here, but not the right to write Sources.
+/// All that rhumb needs here, but not the right to write Sources, and none for the rest of the kinds.
 fn all_but_sources() -> Value {
     json!([
         {"apiGroups": ["", "apps", "autoscaling", "coordination.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io"], "resources": ["*"], "verbs": ["*"]},
@@ -203,13 +203,11 @@ fn all_but_sources() -> Value {
     ])
 }
 
-#[test]
-fn a_finalizer_that_may_not_be_written_is_said_and_nothing_is_begun() {
-    let cluster = Own::bare();
-    let mut site = own(&cluster);
-    site.limited();
+const LIMITED: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles/limited";
+
+/// Gives the user of a place, which can do nothing, these rights.
+fn grant(site: &Site<'_>, rules: &Value) {
     let group = "/apis/rbac.authorization.k8s.io/v1";
-    let mut rules = all_but_sources();
     let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "limited"}, "rules": rules});
     site.api.create(&format!("{group}/clusterroles"), "setup", &role);
     let binding = json!({
@@ -218,6 +216,15 @@ fn a_finalizer_that_may_not_be_written_is_said_and_nothing_is_begun() {
         "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": site.user}],
     });
     site.api.create(&format!("{group}/clusterrolebindings"), "setup", &binding);
+}
+
+#[test]
+fn a_finalizer_that_may_not_be_written_is_said_and_nothing_is_begun() {
+    let cluster = Own::bare();
+    let mut site = own(&cluster);
+    site.limited();
+    let mut rules = all_but_sources();
+    grant(&site, &rules);
     let repo = Repo::new(&[("a.yaml", yaml::config_map("a", "a", "1"))]);
     let orphan = Repo::new(&[("b.yaml", yaml::config_map("b", "a", "1"))]);
     let daemon = daemon(&site);
@@ -233,7 +240,7 @@ fn a_finalizer_that_may_not_be_written_is_said_and_nothing_is_begun() {
     assert!(!site.has("ConfigMap", "a"));
     daemon.says(&["rhumb.dev/prune cannot be written"]);
     rules[1]["verbs"] = json!(["list", "patch"]);
-    site.api.merge(&format!("{group}/clusterroles/limited"), "setup", &json!({"rules": rules}));
+    site.api.merge(LIMITED, "setup", &json!({"rules": rules}));
     site.await_data("a", "a", "1");
     assert_eq!(finalizers(&site, "shop"), json!([FINALIZER]));
 }
@@ -254,4 +261,82 @@ fn where_the_inventory_is_lost_the_source_stays_until_a_person_lets_it_go() {
     site.api.merge(&path(&site, "shop"), "people", &json!({"spec": {"deletionPolicy": "Orphan"}}));
     await_gone(&site, "shop");
     assert!(site.has("ConfigMap", "a"));
+}
+
+#[test]
+fn an_inventory_that_is_not_the_one_it_wrote_is_never_taken_for_all_that_it_has() {
+    let cluster = Own::bare();
+    let site = own(&cluster);
+    let account = |name: &str| format!("apiVersion: v1\nkind: ServiceAccount\nmetadata: {{name: {name}}}\n");
+    let taken = Repo::new(&[("a.yaml", yaml::config_map("taken", "a", "1"))]);
+    // Nothing else has objects of these kinds, so that nobody looks at them any more.
+    let anew = Repo::new(&[("a.yaml", yaml::service("anew", "web"))]);
+    let lost = Repo::new(&[("a.yaml", yaml::config_map("lost", "a", "1")), ("b.yaml", account("lost"))]);
+    let first = daemon(&site);
+    for (name, repo) in [("taken", &taken), ("anew", &anew), ("lost", &lost)] {
+        create(&site, name, repo.path(), "Delete");
+        await_ready(&site, name);
+    }
+    drop(first);
+    let parent = |name: &str| at("ConfigMap", &site.system(), name);
+    let tooling = |tool: &str| json!({"metadata": {"annotations": {"applyset.kubernetes.io/tooling": tool}}});
+    site.api.merge(&parent("taken"), "people", &tooling("other/v1"));
+    for name in ["anew", "lost"] {
+        site.api.delete(&parent(name));
+    }
+    let empty = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "anew"}});
+    site.api.create(&parent(""), "people", &empty);
+    for name in ["taken", "anew", "lost"] {
+        site.api.delete(&path(&site, name));
+    }
+    let _second = daemon(&site);
+    await_condition(&site, "taken", "Stalled", &["True InventoryUnread", "other/v1", "Orphan"]);
+    for name in ["anew", "lost"] {
+        await_condition(&site, name, "Stalled", &["True InventoryLost", "deletionPolicy: Orphan"]);
+    }
+    site.api.merge(&parent("taken"), "people", &tooling("rhumb/v1"));
+    await_gone(&site, "taken");
+    assert!(!site.has("ConfigMap", "taken"));
+    assert_eq!(site.parent_of("lost"), None);
+    for name in ["anew", "lost"] {
+        assert_eq!(finalizers(&site, name), json!([FINALIZER]));
+        site.api.merge(&path(&site, name), "people", &json!({"spec": {"deletionPolicy": "Orphan"}}));
+        await_gone(&site, name);
+    }
+    assert!(
+        site.has("Service", "anew") && site.has("ServiceAccount", "lost") && site.has("ConfigMap", "lost")
+    );
+}
+
+#[test]
+fn what_keeps_a_source_from_going_stands_in_its_status() {
+    let cluster = Own::bare();
+    let mut site = own(&cluster);
+    site.limited();
+    let mut rules = all_but_sources();
+    rules[1]["verbs"] = json!(["list", "patch"]);
+    let fewer = rules.clone();
+    rules[0]["apiGroups"].as_array_mut().unwrap().push(json!("networking.k8s.io"));
+    grant(&site, &rules);
+    let policy = "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: p}\nspec: {podSelector: {}}\n";
+    let repo = Repo::new(&[("a.yaml", yaml::config_map("a", "a", "1")), ("b.yaml", policy.to_owned())]);
+    let first = daemon(&site);
+    create(&site, "shop", repo.path(), "Delete");
+    await_ready(&site, "shop");
+    drop(first);
+    site.api.merge(LIMITED, "setup", &json!({"rules": fewer}));
+    create(&site, "elsewhere", Path::new("/nowhere/at/all"), "Orphan");
+    site.api.delete(&path(&site, "shop"));
+    let _second = daemon(&site);
+    let unread = "NetworkPolicy.networking.k8s.io cannot be listed";
+    await_condition(&site, "shop", "Stalled", &["True InventoryUnread", unread, "let the user list"]);
+    assert!(site.has("ConfigMap", "a"));
+    site.api.merge(LIMITED, "setup", &json!({"rules": rules}));
+    let waits = "ConfigMap customs/a: pruned when source elsewhere, which may want it, was looked at again";
+    await_condition(&site, "shop", "Reconciling", &["True Deleting", waits]);
+    assert!(site.has("ConfigMap", "a"));
+    site.api.delete(&path(&site, "elsewhere"));
+    await_gone(&site, "shop");
+    let policy = format!("/apis/networking.k8s.io/v1/namespaces/{}/networkpolicies/p", site.name);
+    assert!(!site.has("ConfigMap", "a") && site.api.get(&policy).is_none());
 }

@@ -41,6 +41,9 @@ impl Reconciler {
     ) {
         let ledger = &mut self.ledgers[source];
         ledger.call = Call::None;
+        let passes = |error: &&cluster::Error| matches!(error.class(), Class::Transient | Class::Conflict);
+        let trouble = parent.as_ref().err().filter(|error| !passes(error));
+        ledger.trouble = trouble.map(ToString::to_string);
         match parent {
             Ok(parent) => {
                 let inventory = inventory::read(parent.as_ref(), &self.places[source], self.engine.seals());
@@ -87,7 +90,9 @@ impl Reconciler {
         for source in 0..self.ledgers.len() {
             let inventory = self.engine.source(source).inventory.as_ref();
             let lost = inventory.is_some_and(|told| told.other_place.as_deref() == Some(inventory::NOWHERE));
-            if lost && self.is_seen(source) && self.engine.judge(source).is_empty() {
+            // Where nothing is wanted, that nothing else is seen tells nothing.
+            let lives = self.engine.source(source).life == Life::Lives;
+            if lost && lives && self.is_seen(source) && self.engine.judge(source).is_empty() {
                 // Written at once, not when all is done: a process that ends before that leaves nothing in doubt.
                 self.ledgers[source].need = Need::Growth;
                 self.ledgers[source].origin = Provenance::Here;
@@ -118,6 +123,8 @@ impl Reconciler {
             }
             match inventory.other_place.as_deref() {
                 None => ledger.origin = Provenance::Here,
+                // What it named is gone with it, and nobody declares that any more.
+                Some(inventory::NOWHERE) if self.engine.source(source).life == Life::Ends => {}
                 Some(inventory::NOWHERE) if ledger.origin == Provenance::Here => inventory.other_place = None,
                 Some(_) => {}
             }
@@ -143,6 +150,8 @@ impl Reconciler {
                 || self.ledgers[source].sealing == Sealing::Locked
                 || state.head.is_none()
                 || state.writes == Writes::Observed
+                // Made anew it would look as if it told all.
+                || (state.life == Life::Ends && self.ledgers[source].parent == Known::Absent)
             {
                 continue;
             }

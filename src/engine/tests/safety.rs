@@ -257,3 +257,29 @@ fn what_a_source_that_ends_has_goes_in_the_order_of_its_contents_whether_it_is_k
     assert_eq!(judged(&mut engine, 0, &user), "delete");
     assert_eq!(judged(&mut engine, 0, &config_map), "pruned after Deployment shop/web, which uses it");
 }
+
+#[test]
+fn what_a_person_once_brought_back_goes_with_the_source_too() {
+    let gone = config("brought-back");
+    let good = desired(&gone, 1, "brought-back");
+    let release = Release { hash: good.hash, revision: Revision::new("r1") };
+    // The newest revision had removed it, and that was undone.
+    let member = Member { content: None, good: Good::Release(release.clone()), restarted: None };
+    let unit = Unit {
+        applyset: SET.into(),
+        revision: Revision::new("r2"),
+        members: [(gone.clone(), member)].into(),
+    };
+    let rejection = Rejection { unit, way: Way::Back, cause: "undone by hand".into() };
+    for life in [Life::Lives, Life::Ends] {
+        let mut engine = engine(&[SET], &[gone.group_kind()]);
+        engine.sources[0].life = life;
+        let (kinds, rejections) = ([gone.group_kind()].into(), vec![rejection.clone()]);
+        engine.inventory(0, Inventory { kinds, rejections, ..Inventory::default() });
+        engine.read(0, reading("r3", &[]));
+        engine.seen(&gone, World::live(&gone, &thing(1, &good)));
+        engine.resolved(&gone, &release, Some(good.clone()));
+        let expected = if life == Life::Lives { "wanted" } else { "delete" };
+        assert_eq!(judged(&mut engine, 0, &gone), expected);
+    }
+}

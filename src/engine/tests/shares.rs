@@ -126,6 +126,47 @@ fn nothing_is_held_beyond_the_term_or_against_another_holder() {
 }
 
 #[test]
+fn what_others_may_have_had_meanwhile_is_lost() {
+    #[track_caller]
+    fn check(shown: &str, lost: &str) {
+        let start = Instant::now();
+        let mut shares = Shares::new("me");
+        shares.seen(marks("a=me", 1), replicas("me", 1), start);
+        for source in names("a") {
+            shares.renewed(&source, start);
+        }
+        // It slept, shorter than its term as far as its own clock knows.
+        let now = start + TERM / 2;
+        shares.seen(marks(shown, 2), replicas("me", 2), now);
+        let moves = shares.moves(&names("a"), now);
+        assert_eq!((moves.lost, shares.holds("a")), (names(lost).into_iter().collect(), lost.is_empty()));
+        // A look that fails shows nothing new.
+        assert_eq!(shares.moves(&names("a"), now).lost, []);
+    }
+    check("a=me", "");
+    check("a=you", "a");
+    // Somebody took it, and let it go, or removed it, as its source was deleted.
+    check("a=", "a");
+    check("", "a");
+}
+
+#[test]
+fn a_lease_that_was_removed_under_its_holder_is_waited_for() {
+    let start = Instant::now();
+    let mut shares = Shares::new("me");
+    let mut look = |seconds: u32, sources: &str| {
+        let now = start + BEAT * seconds;
+        shares.seen(marks(sources, 1), replicas("me", u64::from(seconds)), now);
+        taken(&shares.moves(&names("a b"), now))
+    };
+    assert_eq!(look(0, "a=you b=you"), "");
+    // What was released is free at once.
+    assert_eq!(look(1, "b="), "b");
+    assert_eq!(look(9, "b="), "b");
+    assert_eq!(look(10, "b="), "a b");
+}
+
+#[test]
 fn what_is_too_much_is_let_go_for_those_who_came_to_stay() {
     let held = "a b c d";
     let sources = "a=me b=me c=me d=me";

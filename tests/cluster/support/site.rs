@@ -294,7 +294,12 @@ impl<'a> Site<'a> {
 
     /// The source's parent object.
     pub(crate) fn parent(&self) -> Option<Value> {
-        self.api.get(&at("ConfigMap", &self.system(), &self.name))
+        self.parent_of(&self.name)
+    }
+
+    /// The parent object of a source.
+    pub(crate) fn parent_of(&self, source: &str) -> Option<Value> {
+        self.api.get(&at("ConfigMap", &self.system(), source))
     }
 }
 
