@@ -111,6 +111,8 @@ pub struct Reconciler {
     /// Orders whose way back is being looked up.
     undoing: BTreeSet<Arc<str>>,
     writes: usize,
+    /// Held by each other write that is on its way.
+    underway: Arc<()>,
     /// Writes in flight that failed before, and objects whose turn comes when one of them is answered.
     retries: BTreeSet<ObjectId>,
     parked: BTreeSet<ObjectId>,
@@ -199,6 +201,7 @@ impl Reconciler {
             resolving: BTreeSet::new(),
             undoing: BTreeSet::new(),
             writes: 0,
+            underway: Arc::default(),
             retries: BTreeSet::new(),
             parked: BTreeSet::new(),
             window: 1,
@@ -296,7 +299,8 @@ impl Reconciler {
     fn ending(&mut self, stop: &CancellationToken) -> Option<Ending> {
         if stop.is_cancelled() {
             let over = self.timers.stop.is_some_and(|stop| stop <= Instant::now());
-            return (self.writes == 0 || over).then_some(Ending::Stopped);
+            let answered = self.writes == 0 && Arc::strong_count(&self.underway) == 1;
+            return (answered || over).then_some(Ending::Stopped);
         }
         let (Until::Settled(deadline) | Until::Healthy(deadline)) = self.until else { return None };
         if Instant::now() >= deadline {

@@ -152,6 +152,27 @@ fn a_replica_that_was_stopped_releases_at_once() {
 }
 
 #[test]
+fn a_replica_that_is_stopped_while_it_writes_inventories_releases_its_sources_too() {
+    let mut site = Site::new("replica-writes");
+    let proxy = site.cluster.fault_proxy(23).unwrap();
+    site.through(&proxy);
+    let bed = Bed::new(&site, BUDGET);
+    let mut daemon = site.configured(&bed.text);
+    await_shares(&site, SHARED, &[10]);
+    await_all(&site, SHARED, "one");
+    let slowly = Fault::Delay(Duration::from_secs(1), Duration::from_secs(1));
+    let inventories = format!("/namespaces/{}/configmaps/source-", site.system());
+    let rule = proxy.add(Rule::new(Requests::any().method("PATCH").path_contains(&inventories), slowly));
+    bed.push("app:1", "two");
+    eventually("an inventory is being written", SHARED, || {
+        if proxy.hits(rule).fired > 0 { Ok(()) } else { Err("none is") }
+    });
+    assert_eq!(daemon.stop().code(), Some(0));
+    let left = holders(&site);
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
 fn a_replica_that_slept_longer_than_its_leases_writes_nothing() {
     let (one, other, bed, first, _second) = two("replica-sleeps");
     first.signal("STOP");

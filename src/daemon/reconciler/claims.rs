@@ -100,7 +100,7 @@ impl Reconciler {
             self.keeper.call = Call::Busy;
             self.engine.saving_book();
             let known = self.keeper.object.clone();
-            self.spawn(async move {
+            self.spawn_write(async move {
                 let saved = cluster.save_budget(&namespace, known.as_ref(), &text).await;
                 Event::Budget(saved.map(Some))
             });

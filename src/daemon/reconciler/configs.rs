@@ -128,9 +128,9 @@ impl Reconciler {
         let Some(key) = key else { return self.no_config_key("the system gives no random bytes") };
         self.configs.call = Call::Busy;
         let (cluster, namespace) = (self.hands.cluster.clone(), self.namespace.clone());
-        self.spawn(
-            async move { Event::ConfigKey(cluster.make_config_key(&namespace, &key).await.map(Some)) },
-        );
+        self.spawn_write(async move {
+            Event::ConfigKey(cluster.make_config_key(&namespace, &key).await.map(Some))
+        });
     }
 
     /// Nothing is restarted for data that changed until there is a key, and nothing waits for that; what is released

@@ -173,6 +173,17 @@ impl Reconciler {
         });
     }
 
+    /// As [`Self::spawn`], for what may be written: a stop waits for its answer.
+    pub(super) fn spawn_write(&mut self, task: impl Future<Output = Event> + Send + 'static) {
+        let underway = self.underway.clone();
+        self.spawn(async move {
+            let event = task.await;
+            // Before the loop hears of it and looks what is left.
+            drop(underway);
+            event
+        });
+    }
+
     pub(super) fn ask(&mut self, batch: Batch) {
         if !batch.compares.is_empty() {
             self.spawn(self.hands.clone().compare(batch.compares));

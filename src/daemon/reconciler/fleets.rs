@@ -36,7 +36,7 @@ impl Reconciler {
     pub(super) fn evict_due(&mut self, now: Instant) {
         for pod in self.engine.to_evict(now) {
             let cluster = self.hands.cluster.clone();
-            self.spawn(async move {
+            self.spawn_write(async move {
                 let namespace = pod.of.namespace().unwrap_or_default().to_owned();
                 let answer = match cluster.evict(&namespace, &pod.name, &pod.uid).await {
                     Ok(Evicted::Accepted | Evicted::Gone) => Eviction::Going,

@@ -190,7 +190,7 @@ impl Reconciler {
             self.ledgers[source].call = Call::Busy;
             let cluster = self.hands.cluster.clone();
             let (namespace, name) = (self.namespace.clone(), self.engine.source(source).name.clone());
-            self.spawn(async move {
+            self.spawn_write(async move {
                 let saved = cluster.save_parent(&namespace, &name, known.as_ref(), &wanted).await;
                 Event::Parent(source, saved.map(Some))
             });

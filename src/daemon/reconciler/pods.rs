@@ -73,7 +73,7 @@ impl Reconciler {
         for pod in self.engine.to_free(now) {
             tracing::info!(object = %pod.of, pod = %pod.name, "deleted, as the rollout would wait for it for ever");
             let cluster = self.hands.cluster.clone();
-            self.spawn(async move {
+            self.spawn_write(async move {
                 let namespace = pod.of.namespace().unwrap_or_default().to_owned();
                 if let Err(error) = cluster.delete_pod(&namespace, &pod.name, &pod.uid, pod.rv).await {
                     tracing::warn!(object = %pod.of, "the pod that holds it up: {error}");
