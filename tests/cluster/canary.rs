@@ -176,7 +176,7 @@ fn grow(estate: &Estate<'_>, daemon: &Daemon) {
         if status.contains("Reconciling") { Ok(()) } else { Err(status) }
     });
     plants::spoilt(&estate.proxy);
-    for (file, text) in plants::second() {
+    for (file, text) in plants::second().into_iter().chain(plants::within()) {
         estate.repo.write(file, &text);
     }
     let mark = daemon.mark();

@@ -116,6 +116,19 @@ pub(super) fn second() -> Vec<(&'static str, String)> {
             secret("denied", &format!("stringData: {{a: '{}'}}", text("a Secret that a policy denies"))),
         ),
         ("copied.yaml", secret("copied", "stringData: {a: y}")),
+        good("x", "text.yaml"),
+        good("x", "invalid.yaml"),
+        good("x", "forbidden.yaml"),
+        good("x", "busy.yaml"),
+        good("x", "webhook.yaml"),
+        good("x", "garbled.yaml"),
+    ]
+}
+
+/// Those of the second commit that stand in other objects than their own.
+pub(super) fn within() -> Vec<(&'static str, String)> {
+    let text = |name| Canary::of(name).text();
+    vec![
         (
             "list-broken.yaml",
             format!(
@@ -148,12 +161,6 @@ pub(super) fn second() -> Vec<(&'static str, String)> {
                 text("the URL of a submodule")
             ),
         ),
-        good("x", "text.yaml"),
-        good("x", "invalid.yaml"),
-        good("x", "forbidden.yaml"),
-        good("x", "busy.yaml"),
-        good("x", "webhook.yaml"),
-        good("x", "garbled.yaml"),
     ]
 }
 
