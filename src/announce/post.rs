@@ -49,7 +49,8 @@ impl Post {
         let letter = letter.clone();
         // A disk that hangs holds up nobody else.
         let request = tokio::task::spawn_blocking(move || request(&letter)).await;
-        let request = request.map_err(|error| Failed::ForNow(error.to_string()))??;
+        // What a panic says may hold what was read.
+        let request = request.map_err(|_| Failed::ForNow("its files could not be read".to_owned()))??;
         match tokio::time::timeout(PATIENCE, client.request(request)).await {
             Ok(Ok(response)) => judged(response.status()),
             // Its words may hold the URL, which may be a secret.

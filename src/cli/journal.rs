@@ -7,6 +7,8 @@ use std::fmt;
 use std::io;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use rustix::io::Errno;
 use tracing::field::{Field, Visit};
@@ -24,12 +26,29 @@ const SOCKET: &str = "/run/systemd/journal/socket";
 /// A value of an entry that is too long for one datagram is cut to so many bytes: four of them fit in any.
 const LONGEST: usize = 16 << 10;
 
-/// Writes to the journal.
+/// A journal that hangs holds up whoever writes to it for so long.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// It is not waited for again before it has taken so many lines at once.
+const CALM: u32 = 100;
+
+/// Writes to the journal. Where it takes nothing any more, lines are lost and counted: the loop does not stand still for
+/// them.
 #[derive(Debug)]
 pub(super) struct Journal {
+    /// Waits for room, as long as nothing is lost. There is one for both: each has room of its own on its way.
     socket: UnixDatagram,
     /// Whoever listens there may be another one tomorrow.
     path: PathBuf,
+    trouble: Mutex<Trouble>,
+}
+
+#[derive(Debug, Default)]
+struct Trouble {
+    /// How many lines it has not taken since it took one.
+    lost: u64,
+    /// How many it has to take before it is waited for again.
+    hasty: u32,
 }
 
 impl Journal {
@@ -40,16 +59,48 @@ impl Journal {
 
     fn at(path: &Path) -> io::Result<Self> {
         let socket = UnixDatagram::unbound()?;
+        socket.set_write_timeout(Some(PATIENCE))?;
         // The journal takes no notice of an entry without any field.
         socket.send_to(&[], path)?;
-        Ok(Self { socket, path: path.to_owned() })
+        Ok(Self { socket, path: path.to_owned(), trouble: Mutex::default() })
     }
 
-    /// There is nobody who could be told that the journal is away.
+    /// There is nobody who could be told that the journal is away; it is told itself, once it is back.
     fn send(&self, entry: &Entry) {
+        let lost = std::mem::take(&mut self.trouble().lost);
+        if lost > 0 && !self.takes(&Entry::of_loss(lost)) {
+            return self.missed(lost.saturating_add(1));
+        }
+        if !self.takes(entry) {
+            return self.missed(1);
+        }
+        let mut trouble = self.trouble();
+        if trouble.hasty > 0 {
+            trouble.hasty -= 1;
+            if trouble.hasty == 0 {
+                let _ = self.socket.set_nonblocking(false);
+            }
+        }
+    }
+
+    fn missed(&self, count: u64) {
+        let mut trouble = self.trouble();
+        trouble.lost = trouble.lost.saturating_add(count);
+        trouble.hasty = CALM;
+        let _ = self.socket.set_nonblocking(true);
+    }
+
+    fn trouble(&self) -> MutexGuard<'_, Trouble> {
+        self.trouble.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn takes(&self, entry: &Entry) -> bool {
         let sent = self.socket.send_to(&entry.bytes(usize::MAX), &self.path);
-        if sent.is_err_and(|error| error.raw_os_error() == Some(Errno::MSGSIZE.raw_os_error())) {
-            let _ = self.socket.send_to(&entry.bytes(LONGEST), &self.path);
+        match sent.map_err(|error| error.raw_os_error()) {
+            Err(Some(code)) if code == Errno::MSGSIZE.raw_os_error() => {
+                self.socket.send_to(&entry.bytes(LONGEST), &self.path).is_ok()
+            }
+            sent => sent.is_ok(),
         }
     }
 }
@@ -61,11 +112,7 @@ impl<S: Subscriber> Layer<S> for Journal {
             return;
         }
         let metadata = event.metadata();
-        let mut entry = Entry::default();
-        entry.add("MESSAGE", line);
-        entry.add("PRIORITY", priority(*metadata.level()).to_owned());
-        entry.add("SYSLOG_IDENTIFIER", "rhumb".to_owned());
-        entry.add("TARGET", metadata.target().to_owned());
+        let mut entry = Entry::new(line, *metadata.level(), metadata.target());
         event.record(&mut entry);
         self.send(&entry);
     }
@@ -86,6 +133,20 @@ fn priority(level: Level) -> &'static str {
 struct Entry(Vec<(String, String)>);
 
 impl Entry {
+    fn new(message: String, level: Level, target: &str) -> Self {
+        let mut entry = Self::default();
+        entry.add("MESSAGE", message);
+        entry.add("PRIORITY", priority(level).to_owned());
+        entry.add("SYSLOG_IDENTIFIER", "rhumb".to_owned());
+        entry.add("TARGET", target.to_owned());
+        entry
+    }
+
+    fn of_loss(lost: u64) -> Self {
+        let message = format!("lines before this one are lost, as the journal did not take them: {lost}");
+        Self::new(message, Level::WARN, module_path!())
+    }
+
     fn add(&mut self, name: &str, value: String) {
         self.0.push((name.to_owned(), value));
     }
@@ -153,6 +214,48 @@ mod tests {
         check(&"a".repeat(65), None);
     }
 
+    /// Were each of them waited for, this would take half an hour.
+    #[test]
+    fn a_journal_that_hangs_is_waited_for_once_and_told_what_it_missed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("socket");
+        let listener = UnixDatagram::bind(&path).unwrap();
+        let journal = Journal::at(&path).unwrap();
+        let lost = || journal.trouble().lost;
+        let send = |text: &str| journal.send(&Entry::new(text.to_owned(), Level::INFO, "rhumb"));
+        while lost() == 0 {
+            send("before");
+        }
+        (0..2000).for_each(|_| send("lost"));
+        assert_eq!(lost(), 2001);
+        listener.set_nonblocking(true).unwrap();
+        let mut buffer = [0; 4096];
+        let mut heard = || {
+            let length = listener.recv(&mut buffer).ok()?;
+            Some(String::from_utf8_lossy(&buffer[..length]).into_owned())
+        };
+        assert_eq!(heard().unwrap(), "");
+        while let Some(entry) = heard() {
+            assert!(entry.starts_with("MESSAGE=before\n"), "{entry:?}");
+        }
+        send("after");
+        let (first, second) = (heard().unwrap(), heard().unwrap());
+        assert!(first.starts_with("MESSAGE=lines before this one are lost"), "{first:?}");
+        assert!(first.contains(" them: 2001\nPRIORITY=4\n"), "{first:?}");
+        assert!(second.starts_with("MESSAGE=after\n"), "{second:?}");
+        assert_eq!((lost(), heard()), (0, None));
+        // One that is away is not waited for at all, and told the same when it is back.
+        drop(listener);
+        std::fs::remove_file(&path).unwrap();
+        send("away");
+        assert_eq!(lost(), 1);
+        let listener = UnixDatagram::bind(&path).unwrap();
+        send("back");
+        let length = listener.recv(&mut buffer).unwrap();
+        assert!(String::from_utf8_lossy(&buffer[..length]).contains(" them: 1\n"));
+        assert_eq!(lost(), 0);
+    }
+
     #[test]
     fn a_message_is_the_whole_line_and_one_that_is_too_long_is_cut() {
         let dir = tempfile::tempdir().unwrap();
@@ -166,10 +269,11 @@ mod tests {
         };
         assert_eq!(heard(), "");
         tracing::subscriber::with_default(layers, || {
-            tracing::warn!(object = "web", action = "refuse", "no: {}", "a\nb");
+            tracing::warn!(object = "web", action = "refuse", author = "a\nACTION=b", "no: {}", "a\nb");
             let entry = heard();
-            assert!(entry.starts_with("MESSAGE\n\u{14}\0\0\0\0\0\0\0no: a\nb object=\"web\"\n"), "{entry:?}");
-            for field in ["\nPRIORITY=4\n", "\nACTION=refuse\n"] {
+            assert!(entry.starts_with("MESSAGE=no: a b object=\"web\"\n"), "{entry:?}");
+            let framed = "\nAUTHOR\n\u{a}\0\0\0\0\0\0\0a\nACTION=b\n";
+            for field in ["\nPRIORITY=4\n", "\nACTION=refuse\n", framed] {
                 assert!(entry.contains(field), "{entry:?}");
             }
             tracing::info!(long = "é".repeat(1 << 20), "so");

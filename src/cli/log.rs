@@ -1,5 +1,6 @@
 //! Log lines: on standard error, or as fields in the journal.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io;
 use std::os::fd::AsFd;
@@ -18,9 +19,10 @@ use tracing_subscriber::{Layer, Registry};
 use super::CommandError;
 use super::args::{Global, LogFormat};
 use super::journal::Journal;
+use super::overview::clean;
 use super::terminal::Terminal;
 use crate::cluster::NOISY_TARGETS;
-use crate::render::Palette;
+use crate::render::{Palette, harmless};
 use crate::report::MACHINE_FIELDS;
 
 /// How much a command says by itself.
@@ -75,7 +77,8 @@ fn is_journal() -> bool {
     stream == format!("{}:{}", stat.st_dev, stat.st_ino)
 }
 
-/// Fields as text, without those that are for machines.
+/// Fields as text, without those that are for machines, in one line: what others wrote neither begins another one nor
+/// steers a terminal.
 pub(super) struct ForPeople;
 
 impl<'writer> FormatFields<'writer> for ForPeople {
@@ -91,18 +94,26 @@ struct People<'a>(DefaultVisitor<'a>);
 impl Visit for People<'_> {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         if !MACHINE_FIELDS.contains(&field.name()) {
-            self.0.record_debug(field, value);
+            let text = format!("{value:?}");
+            // What is fit to be shown stays as it is, blanks and all.
+            let text = if matches!(harmless(&text), Cow::Borrowed(_)) { text } else { clean(&text) };
+            self.0.record_debug(field, &format_args!("{text}"));
         }
     }
 
     fn record_str(&mut self, field: &Field, value: &str) {
-        if !MACHINE_FIELDS.contains(&field.name()) {
-            self.0.record_str(field, value);
+        // In quotes, but for the message.
+        if field.name() == "message" {
+            self.record_debug(field, &format_args!("{value}"));
+        } else {
+            self.record_debug(field, &value);
         }
     }
 
     fn record_error(&mut self, field: &Field, value: &(dyn std::error::Error + 'static)) {
-        self.0.record_error(field, value);
+        let causes = std::iter::successors(value.source(), |error| error.source());
+        let text = causes.fold(value.to_string(), |text, cause| format!("{text}: {cause}"));
+        self.record_debug(field, &format_args!("{text}"));
     }
 }
 
@@ -145,17 +156,39 @@ mod tests {
         }
     }
 
+    /// What is written for people while this is done.
+    fn written(done: impl FnOnce()) -> String {
+        let page = Page::default();
+        let to = page.clone();
+        let lines = tracing_subscriber::fmt::layer().with_writer(move || to.clone());
+        let lines = lines.with_ansi(false).without_time().with_target(false).fmt_fields(ForPeople);
+        tracing::subscriber::with_default(Registry::default().with(lines), done);
+        let written = page.0.lock().unwrap().clone();
+        String::from_utf8(written).unwrap()
+    }
+
+    /// Names of roles may hold anything, and so may what a webhook answers.
+    #[test]
+    fn nobody_else_begins_a_line() {
+        let forged = "x\n2030-01-02T03:04:05Z  INFO all is well\r\u{9b}2J\u{1b}[2J\u{202e}";
+        let shown = "x 2030-01-02T03:04:05Z INFO all is well \u{fffd}2J\u{fffd}[2J\u{fffd}";
+        let id = ObjectId::new(&GroupKind::new("rbac.authorization.k8s.io", "Role"), Some("shop"), forged);
+        let told = Told::Refused(Reason::Refused(forged.into(), None));
+        let tale = Tale { id, told, happening: None, source: Some(forged.into()), revision: None };
+        let line = written(|| report::log(&tale));
+        assert_eq!(line, format!(" WARN refused: {shown} object=Role shop/{shown} source={shown}\n"));
+        let error = io::Error::other(forged);
+        let error: &(dyn std::error::Error + 'static) = &error;
+        let line = written(|| tracing::warn!(error, text = forged, "a  b"));
+        assert_eq!(line.lines().count(), 1, "{line:?}");
+        assert!(line.starts_with(&format!(" WARN a  b error={shown} text=\"x\\n")), "{line:?}");
+    }
+
     #[test]
     fn a_line_is_for_people() {
         #[track_caller]
         fn check(tale: Tale, expected: &str) {
-            let page = Page::default();
-            let to = page.clone();
-            let lines = tracing_subscriber::fmt::layer().with_writer(move || to.clone());
-            let lines = lines.with_ansi(false).without_time().with_target(false).fmt_fields(ForPeople);
-            tracing::subscriber::with_default(Registry::default().with(lines), || report::log(&tale));
-            let written = page.0.lock().unwrap().clone();
-            assert_eq!(String::from_utf8(written).unwrap().trim(), expected);
+            assert_eq!(written(|| report::log(&tale)).trim(), expected);
         }
         let id = ObjectId::new(&GroupKind::new("apps", "Deployment"), Some("shop"), "web");
         let tale = Tale {

@@ -8,6 +8,7 @@
 mod apply;
 mod args;
 mod check;
+mod crash;
 mod diff;
 mod events;
 mod exit;
@@ -57,6 +58,7 @@ use log::Talk;
 
 /// Runs one command line, its first word being the program's name, and tells how it ended.
 pub fn main(words: impl IntoIterator<Item = OsString>) -> ExitCode {
+    crash::keep_panics_quiet();
     let line = match args::parse(words) {
         Ok(line) => line,
         Err(error) => return explain(&error).into(),

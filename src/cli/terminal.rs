@@ -8,7 +8,7 @@ use unicode_width::UnicodeWidthChar as _;
 
 use super::CommandError;
 use super::args::Color;
-use crate::render::{Palette, Style};
+use crate::render::{Palette, Style, harmless, tamed};
 
 /// The two outputs of a command, each with its palette.
 #[derive(Debug)]
@@ -76,12 +76,17 @@ impl Terminal {
         Some(if yes { Answer::Yes } else { Answer::No })
     }
 
-    /// Writes results to standard output, as they are.
+    /// Writes results to standard output: as they are, but for what would steer a terminal that shows them.
     ///
     /// # Errors
     ///
     /// Standard output is closed or full.
     pub fn print(&self, text: &str) -> Result<(), CommandError> {
+        Self::draw(&if io::stdout().is_terminal() { tamed(text) } else { text.into() })
+    }
+
+    /// Writes to standard output, escapes and all.
+    fn draw(text: &str) -> Result<(), CommandError> {
         let mut out = io::stdout().lock();
         out.write_all(text.as_bytes())?;
         out.flush()?;
@@ -107,7 +112,7 @@ impl Terminal {
     pub fn redraw(&self, text: &str) -> Result<(), CommandError> {
         let size = rustix::termios::tcgetwinsize(io::stdout()).ok().filter(|size| size.ws_col > 0);
         let (rows, columns) = size.map_or((24, 80), |size| (size.ws_row.into(), size.ws_col.into()));
-        self.print(&screen(text, rows, columns))
+        Self::draw(&screen(&tamed(text), rows, columns))
     }
 
     /// Shows one line of progress in place of the last one, on a terminal only. An empty text takes it away.
@@ -120,12 +125,18 @@ impl Terminal {
             };
             let shown: String = text.chars().take(width.saturating_sub(1)).collect();
             // Back to the first column, and clear to the end of the line (ECMA-48 EL).
-            self.tell(&format!("\r\u{1b}[K{shown}"));
+            Self::mark(&format!("\r\u{1b}[K{}", harmless(&shown)));
         }
     }
 
-    /// Writes to standard error, as it is. Whoever closed it wants to hear nothing.
+    /// Writes to standard error: as it is, but for what would steer a terminal that shows it. Whoever closed it wants to
+    /// hear nothing.
     pub fn tell(&self, text: &str) {
+        Self::mark(&if self.shows_errors() { tamed(text) } else { text.into() });
+    }
+
+    /// Writes to standard error, escapes and all.
+    fn mark(text: &str) {
         let _ = io::stderr().lock().write_all(text.as_bytes());
     }
 

@@ -38,7 +38,8 @@ impl<T: Send + Sync + 'static> Kept<T> {
     pub(super) async fn now(self: &Arc<Self>) -> Result<Arc<T>, String> {
         let kept = self.clone();
         let read = tokio::task::spawn_blocking(move || kept.read()).await;
-        read.unwrap_or_else(|error| Err(error.to_string()))
+        // What a panic says may hold what was read.
+        read.unwrap_or_else(|_| Err("its files could not be read".to_owned()))
     }
 
     fn read(&self) -> Result<Arc<T>, String> {

@@ -14,7 +14,24 @@ pub(super) async fn bounded<T: Send + 'static>(
     let place = place.to_owned();
     match tokio::time::timeout(deadline, tokio::task::spawn_blocking(work)).await {
         Ok(Ok(done)) => Ok(done),
-        Ok(Err(error)) => Err(Error::Worker { place, detail: error.to_string() }),
+        // What a panic says may hold what was read.
+        Ok(Err(error)) => {
+            let detail =
+                if error.is_panic() { "it panicked, which is a bug of rhumb" } else { "it was stopped" };
+            Err(Error::Worker { place, detail: detail.to_owned() })
+        }
         Err(_) => Err(Error::Silent { place, after: deadline }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_a_panic_says_is_not_repeated() {
+        let read = bounded::<()>("shop", Duration::from_mins(1), || panic!("{}", "hunter2"));
+        let said = read.await.unwrap_err().to_string();
+        assert!(said.contains("shop") && said.contains("panicked") && !said.contains("hunter2"), "{said}");
     }
 }

@@ -15,7 +15,7 @@ use self::search::{Canary, Places};
 use crate::support::{Daemon, Manners, Own, at, eventually, until};
 
 /// Each secret by where it is put.
-const PUT: [&str; 45] = [
+const PUT: [&str; 54] = [
     // In manifests.
     "data",
     "stringData",
@@ -38,6 +38,14 @@ const PUT: [&str; 45] = [
     "a line with colons",
     "a key that is there twice",
     "an alias",
+    "a Secret in a List",
+    "a Secret of a List of them",
+    "kubectl's copy in a manifest",
+    "an open quote in a List",
+    "a mapping for a value in a List",
+    "a generator of kustomize",
+    "a patch of kustomize",
+    "the URL of a submodule",
     // By others, in the cluster.
     "drift",
     "what another tool remembers",
@@ -57,6 +65,7 @@ const PUT: [&str; 45] = [
     "the stored password of git",
     "the SSH key",
     "another token of the kubeconfig",
+    "a token in a query",
     "the environment of a credential plugin",
     "an argument of a credential plugin",
     "the words of a credential plugin",
@@ -94,11 +103,15 @@ fn no_output_of_a_service_has_a_secret() {
     // However it ends.
     daemon.signal("ABRT");
     daemon.ended(crate::support::SOON);
-    places.add("the log", daemon.log());
+    places.add("the log", daemon.whole_log());
+    // What git of the one before still waits for is given up by git alone. A server that went on saying nothing would
+    // be waited for once more on top of that, before what is remembered counts.
+    estate.remote.set(Manners::Repeating);
     let mut daemon = estate.start(&["--log-level", "trace", "--log-format", "json"]);
-    daemon.says(&["garbled"]);
+    daemon.says(&["remote error"]);
+    daemon.says(&["not carried out", "garbled"]);
     daemon.stop();
-    places.add("the log as JSON", daemon.log());
+    places.add("the log as JSON", daemon.whole_log());
     places.add("what the service manager heard", estate.heard.lock().unwrap().clone());
     // Each of them was really there.
     for secret in plants::REFUSED {
@@ -106,6 +119,9 @@ fn no_output_of_a_service_has_a_secret() {
     }
     for (place, word) in [
         ("the log", "remote error"),
+        ("the log", "list-broken.yaml"),
+        ("the log", "list-nested.yaml"),
+        ("the log", "kustomize/kustomization.yaml"),
         ("what the service manager heard", "STATUS="),
         ("a notification", "prune-waiting"),
         ("the status of a Source", "Reconciling"),
@@ -114,15 +130,20 @@ fn no_output_of_a_service_has_a_secret() {
         assert!(places.text(place).contains(word), "{place}: {}", places.text(place));
     }
     places.show_none_of(&canaries());
+    // The one that it is let in by.
+    places.show_none_of(&[Canary::that_is("the token of the kubeconfig", &estate.token)]);
 }
 
 /// Everything good, then everything bad.
 fn grow(estate: &Estate<'_>, daemon: &Daemon) {
     let site = &estate.site;
     site.await_data("env", "a", "one");
-    until("all Secrets are there", || {
-        ["used", "warned", "fixed"].iter().all(|name| site.has("Secret", name))
-    });
+    // They are written side by side, in no order.
+    for (file, _) in plants::first() {
+        if let Some(name) = file.strip_suffix(".yaml").filter(|name| !["web", "env"].contains(name)) {
+            site.await_object("Secret", name);
+        }
+    }
     let mark = daemon.mark();
     let drift = json!({"data": {"a": Canary::of("drift").base64()}});
     site.api.merge(&site.at("Secret", "drifting"), "somebody", &drift);
@@ -145,13 +166,23 @@ fn grow(estate: &Estate<'_>, daemon: &Daemon) {
     let source = json!({"apiVersion": "rhumb.dev/v1alpha1", "kind": "Source", "metadata": {"name": "there"},
         "spec": {"git": {"url": url}, "namespace": "there"}});
     site.api.create(&at("Source", &site.system(), ""), "people", &source);
+    // Another source is another loop: what follows is about the one that runs from now on, to the end.
+    eventually("the loop follows the Source", crate::support::SOON, || {
+        let status = estate.ask("GET /v1/status", "");
+        if status.contains("\"name\":\"there\"") { Ok(()) } else { Err(status) }
+    });
+    eventually("the Source says how it stands", crate::support::SOON, || {
+        let status = site.api.value(&at("Source", &site.system(), "there"), "/status").to_string();
+        if status.contains("Reconciling") { Ok(()) } else { Err(status) }
+    });
     plants::spoilt(&estate.proxy);
-    for (file, text) in plants::second() {
+    for (file, text) in plants::second().into_iter().chain(plants::within()) {
         estate.repo.write(file, &text);
     }
+    let mark = daemon.mark();
     publish(estate, "Spoil all");
     for secret in plants::REFUSED {
-        daemon.says(&["not carried out", &format!("Secret canary/{secret}")]);
+        daemon.says_since(mark, &["not carried out", &format!("Secret canary/{secret}")]);
     }
 }
 
@@ -179,6 +210,11 @@ fn ask(estate: &Estate<'_>, daemon: &Daemon, places: &mut Places) {
     .map(str::to_owned)
     .into();
     paths.push(format!("/v1/diff?source={name}"));
+    // As those do who know it from elsewhere.
+    let token = Canary::of("a token in a query").plain();
+    paths.extend(
+        ["status", "objects", "diff", "events"].map(|page| format!("/v1/{page}?token={token}&follow=no")),
+    );
     for file in estate.repo.path().read_dir().unwrap().flatten() {
         let file = file.file_name().into_string().unwrap();
         if let Some(object) = file.strip_suffix(".yaml") {
@@ -191,7 +227,7 @@ fn ask(estate: &Estate<'_>, daemon: &Daemon, places: &mut Places) {
     paths.push(format!("/v1/objects/Deployment.apps/{name}/web?view=yaml"));
     for path in paths {
         let answer = estate.ask(&format!("GET {path}"), "");
-        places.add(format!("GET {path}"), answer);
+        places.add(format!("GET {}", path.replace(&token, "...")), answer);
     }
     let shown = |object: &str| places.text(&format!("GET /v1/objects/Secret/{name}/{object}?view=yaml"));
     assert!(shown("data").contains("<masked>") && shown("going").contains("<masked>"), "{}", shown("data"));
@@ -281,11 +317,12 @@ fn annoy(estate: &Estate<'_>, daemon: &Daemon, places: &mut Places) {
     estate.remote.set(Manners::Repeating);
     daemon.says(&["remote error"]);
     estate.remote.set(Manners::SilentAfterHandshake);
-    eventually("git waits for its server", crate::support::SOON, || {
+    // Those that were seen: a second look may come when a git that was answered has ended.
+    let lines = eventually("git waits for its server", crate::support::SOON, || {
         let lines = command_lines(daemon.pid());
-        if lines.contains("remote-https") { Ok(()) } else { Err(lines) }
+        if lines.contains("remote-https") { Ok(lines) } else { Err(lines) }
     });
-    places.add("the processes", command_lines(daemon.pid()));
+    places.add("the processes", lines);
     let good = estate.configuration();
     let file = estate.path("rhumb.yaml");
     let password = Canary::of("the password in a URL").text();

@@ -1,7 +1,7 @@
 //! A service with everything that it can have, and a secret in each of them.
 
 use std::fs;
-use std::io::Read as _;
+use std::io::{self, Read as _};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::{UnixDatagram, UnixStream};
@@ -28,6 +28,8 @@ pub(super) struct Estate<'a> {
     pub(super) letters: Letters,
     /// All that the service manager heard.
     pub(super) heard: Arc<Mutex<String>>,
+    /// What the API server knows rhumb by.
+    pub(super) token: String,
     /// Files, credentials, the socket.
     pub(super) dir: TempDir,
 }
@@ -45,7 +47,8 @@ impl<'a> Estate<'a> {
         let repo = Repo::new(&plants::first());
         let remote = Remote::of(&repo);
         let dir = TempDir::new().unwrap();
-        let estate = Self {
+        let mut estate = Self {
+            token: String::new(),
             proxy: cluster.fault_proxy(7).unwrap(),
             letters: Letters::new(),
             heard: Arc::default(),
@@ -55,7 +58,7 @@ impl<'a> Estate<'a> {
             dir,
         };
         estate.write_credentials();
-        estate.write_kubeconfig();
+        estate.token = estate.write_kubeconfig();
         estate.write_policy();
         estate.listen();
         // A folder that was applied by kubectl has its whole manifest in an annotation.
@@ -93,7 +96,7 @@ impl<'a> Estate<'a> {
     }
 
     /// Whoever may use it asks a plugin for the token, which says too much.
-    fn write_kubeconfig(&self) {
+    fn write_kubeconfig(&self) -> String {
         let kubeconfig = fs::read_to_string(self.proxy.kubeconfig(&self.site.user).unwrap()).unwrap();
         let mut kubeconfig: Value = serde_json::from_str(&kubeconfig).unwrap();
         let token = kubeconfig["users"][0]["user"]["token"].take();
@@ -113,6 +116,7 @@ impl<'a> Estate<'a> {
             json!({"name": "other", "user": {"token": Canary::of("another token of the kubeconfig").text()}});
         kubeconfig["users"].as_array_mut().unwrap().push(other);
         self.write("credentials/kubeconfig", &kubeconfig.to_string());
+        token.as_str().unwrap().to_owned()
     }
 
     /// What an administrator may well write: it says what it does not like.
@@ -249,7 +253,7 @@ impl<'a> Estate<'a> {
 }
 
 /// A request and its whole answer.
-pub(super) fn exchange(mut stream: impl std::io::Read + std::io::Write, line: &str, head: &str) -> String {
+pub(super) fn exchange(mut stream: impl io::Read + io::Write, line: &str, head: &str) -> String {
     let request =
         format!("{line} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 0\r\n{head}\r\n");
     stream.write_all(request.as_bytes()).unwrap();
@@ -280,14 +284,16 @@ pub(super) fn command_lines(pid: u32) -> String {
 }
 
 /// The files of the state directory with their contents and modes. Objects of git are what is cached: whoever may read
-/// the folder may read all manifests.
+/// the folder may read all manifests. Somebody works there: what goes between two looks is passed over.
 pub(super) fn state(root: &Path) -> Vec<(String, u32, String)> {
     let (mut found, mut open) = (Vec::new(), vec![root.to_owned()]);
     while let Some(folder) = open.pop() {
-        for entry in fs::read_dir(&folder).unwrap().flatten() {
-            let (path, metadata) = (entry.path(), entry.metadata().unwrap());
+        for entry in still_there(fs::read_dir(&folder)).into_iter().flatten().filter_map(still_there) {
+            let path = entry.path();
+            let Some(metadata) = still_there(entry.metadata()) else { continue };
             let name = path.strip_prefix(root).unwrap().display().to_string();
-            let content = if metadata.is_file() { fs::read(&path).unwrap() } else { Vec::new() };
+            let content = if metadata.is_file() { still_there(fs::read(&path)) } else { Some(Vec::new()) };
+            let Some(content) = content else { continue };
             found.push((
                 name,
                 metadata.permissions().mode() & 0o777,
@@ -299,4 +305,10 @@ pub(super) fn state(root: &Path) -> Vec<(String, u32, String)> {
         }
     }
     found
+}
+
+#[track_caller]
+fn still_there<T>(looked: io::Result<T>) -> Option<T> {
+    let gone = looked.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+    (!gone).then(|| looked.unwrap())
 }

@@ -36,6 +36,24 @@ pub(super) fn first() -> Vec<(String, String)> {
         "metadata:\n  name: web\n  annotations: {rhumb.dev/restart-on-change: 'true'}",
     ) + "        envFrom: [{secretRef: {name: used}}]\n";
     files.push(("web.yaml".to_owned(), used));
+    let listed = format!(
+        "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Secret\n  metadata: {{name: listed}}\n  \
+         stringData: {{a: '{}'}}\n",
+        text("a Secret in a List")
+    );
+    files.push(("listed.yaml".to_owned(), listed));
+    let items = format!(
+        "apiVersion: v1\nkind: SecretList\nitems:\n- metadata: {{name: item}}\n  stringData: {{a: '{}'}}\n",
+        text("a Secret of a List of them")
+    );
+    files.push(("item.yaml".to_owned(), items));
+    // As `kubectl get -o yaml` gives it.
+    let copy = json!({"stringData": {"a": text("kubectl's copy in a manifest")}}).to_string();
+    let copied = format!(
+        "apiVersion: v1\nkind: Secret\nmetadata:\n  name: copied\n  annotations:\n    \
+         kubectl.kubernetes.io/last-applied-configuration: '{copy}'\nstringData: {{a: x}}\n"
+    );
+    files.push(("copied.yaml".to_owned(), copied));
     files.push(("env.yaml".to_owned(), yaml::config_map("env", "a", "one")));
     files
 }
@@ -97,12 +115,52 @@ pub(super) fn second() -> Vec<(&'static str, String)> {
             "denied.yaml",
             secret("denied", &format!("stringData: {{a: '{}'}}", text("a Secret that a policy denies"))),
         ),
+        ("copied.yaml", secret("copied", "stringData: {a: y}")),
         good("x", "text.yaml"),
         good("x", "invalid.yaml"),
         good("x", "forbidden.yaml"),
         good("x", "busy.yaml"),
         good("x", "webhook.yaml"),
         good("x", "garbled.yaml"),
+    ]
+}
+
+/// Those of the second commit that stand in other objects than their own.
+pub(super) fn within() -> Vec<(&'static str, String)> {
+    let text = |name| Canary::of(name).text();
+    vec![
+        (
+            "list-broken.yaml",
+            format!(
+                "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Secret\n  metadata: {{name: open}}\n  \
+                 stringData: {{a: \"{}}}\n",
+                text("an open quote in a List")
+            ),
+        ),
+        (
+            "list-nested.yaml",
+            format!(
+                "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Secret\n  metadata: {{name: deep}}\n  \
+                 stringData: {{a: {{b: '{}'}}}}\n",
+                text("a mapping for a value in a List")
+            ),
+        ),
+        (
+            "kustomize/kustomization.yaml",
+            format!(
+                "secretGenerator:\n- name: generated\n  literals: ['a={}']\npatches:\n- patch: |\n    \
+                 {{kind: Secret, metadata: {{name: data}}, stringData: {{a: '{}'}}}}\n",
+                text("a generator of kustomize"),
+                text("a patch of kustomize")
+            ),
+        ),
+        (
+            ".gitmodules",
+            format!(
+                "[submodule \"x\"]\n\tpath = x\n\turl = https://user:{}@127.0.0.1:1/x.git\n",
+                text("the URL of a submodule")
+            ),
+        ),
     ]
 }
 

@@ -22,6 +22,12 @@ impl Canary {
         Self { name, core: hex(&digest)[..20].to_owned() }
     }
 
+    /// One that others have made.
+    pub(crate) fn that_is(name: &'static str, text: &str) -> Self {
+        assert!(text.len() >= 16, "{text} is no secret that could be told from other texts");
+        Self { name, core: text.to_owned() }
+    }
+
     /// The secret: a single word, of which percent signs, JSON as Go writes it and HTML all make something else.
     pub(crate) fn text(&self) -> String {
         format!("canary+{}&{}", self.slug(), self.core)
@@ -109,11 +115,13 @@ impl Places {
         self.0.push((place.into(), text.into()));
     }
 
-    /// The text of a place.
+    /// All texts of a place: several may have one name, as notifications do, which come in any order.
     #[track_caller]
-    pub(crate) fn text(&self, place: &str) -> &str {
-        let found = self.0.iter().find(|(name, _)| name == place);
-        &found.unwrap_or_else(|| panic!("nobody has looked at {place}")).1
+    pub(crate) fn text(&self, place: &str) -> String {
+        let found = self.0.iter().filter(|(name, _)| name == place).map(|(_, text)| text.as_str());
+        let found: Vec<&str> = found.collect();
+        assert!(!found.is_empty(), "nobody has looked at {place}");
+        found.join("\n")
     }
 
     /// Which canary stands where, and in which form.
@@ -175,4 +183,14 @@ fn the_search_finds_each_form() {
     let mut clean = Places::default();
     clean.add("a place", format!("<masked> {} canary", other.text()));
     assert_eq!(clean.leaks(&[canary]), [""; 0]);
+}
+
+/// What comes in any order is looked at as a whole.
+#[test]
+fn a_place_is_all_texts_of_its_name() {
+    let mut places = Places::default();
+    for (place, text) in [("a letter", "one"), ("another place", "two"), ("a letter", "three")] {
+        places.add(place, text);
+    }
+    assert_eq!(places.text("a letter"), "one\nthree");
 }

@@ -231,6 +231,10 @@ fn what_git_needs_is_not_repeated() {
         let command = diff(&wrong.site, &format!("{scheme}://{before}{text}{behind}{rest}"));
         wrong.complains(name, command);
     }
+    let canary = wrong.canary("a password in a redirect");
+    remote.set(Manners::Elsewhere(format!("user:{}", canary.plain()).leak()));
+    let command = diff(&wrong.site, &url);
+    wrong.complains("a password in a redirect", command);
     // git goes through the proxy for hosts that are not this one alone.
     for (name, variable, proxy) in [
         ("a proxy of git's", "https_proxy", "http://user:%@127.0.0.1:1"),

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -21,6 +22,8 @@ pub(crate) struct Daemon {
 struct Said {
     lines: Mutex<Vec<String>>,
     more: Condvar,
+    /// Set once there is nothing more to read.
+    is_all: AtomicBool,
 }
 
 impl Daemon {
@@ -35,6 +38,7 @@ impl Daemon {
                 lines.lines.lock().unwrap().push(line);
                 lines.more.notify_all();
             }
+            lines.is_all.store(true, Ordering::SeqCst);
         });
         let mut watchdog = Command::new("/bin/sh")
             .args(["-c", "read -r never; kill -9 \"$1\"", "watchdog", &child.id().to_string()])
@@ -55,6 +59,15 @@ impl Daemon {
     /// All that it logged.
     pub(crate) fn log(&self) -> String {
         self.said.lines.lock().unwrap().join("\n")
+    }
+
+    /// All that it logged to its last word, once it has ended: what it wrote may be read later than its end is seen.
+    #[allow(dead_code, reason = "only the search for secrets reads all of it")]
+    #[track_caller]
+    pub(crate) fn whole_log(&self) -> String {
+        let all = || self.said.is_all.load(Ordering::SeqCst).then_some(()).ok_or("there may be more");
+        eventually("the log is read to its end", SOON, all);
+        self.log()
     }
 
     /// How many lines it has logged.

@@ -35,6 +35,9 @@ pub(crate) enum Manners {
     Slow,
     /// It refuses in git's own words, and repeats all that it knows of who asks.
     Repeating,
+    /// It sends whoever asks to an address with these credentials, where nobody is.
+    #[allow(dead_code, reason = "only the search for secrets is sent elsewhere")]
+    Elsewhere(&'static str),
 }
 
 /// The remote of a repository: what is pushed there is what the server serves.
@@ -152,6 +155,10 @@ impl State {
             Manners::Page => page("<html><body>Please log in</body></html>"),
             Manners::Empty => page(""),
             Manners::Repeating => request.repeated(),
+            Manners::Elsewhere(user) => {
+                let to = format!("https://{user}@127.0.0.1:1{}", request.target);
+                format!("HTTP/1.1 302 Found\r\nLocation: {to}\r\nConnection: close\r\n\r\n").into_bytes()
+            }
             _ => request.answer(&self.root),
         };
         if manners == Manners::Slow {

@@ -1,0 +1,121 @@
+//! What a panic says: where it was, and never what was in memory there.
+//!
+//! The standard library repeats the text that could not be cut, and libraries the error that nobody expected. Either may
+//! be a Secret's.
+
+use std::any::Any;
+use std::backtrace::{Backtrace, BacktraceStatus};
+use std::fmt::Write as _;
+use std::panic::{self, PanicHookInfo};
+
+use super::args::Color;
+use super::terminal::Terminal;
+use crate::render::harmless;
+
+/// How those complaints of the standard library begin that have only numbers in them, up to the first quote.
+const OF_NUMBERS: [&str; 8] = [
+    "index out of bounds: ",
+    "range start index ",
+    "range end index ",
+    "slice index starts at ",
+    "byte index ",
+    "start byte index ",
+    "end byte index ",
+    "begin <= end ",
+];
+
+/// Lets every panic from now on say what may be shown of it.
+pub(super) fn keep_panics_quiet() {
+    let terminal = Terminal::new(Color::Never);
+    panic::set_hook(Box::new(move |panic| terminal.tell(&told(panic, &Backtrace::capture()))));
+}
+
+fn told(panic: &PanicHookInfo<'_>, backtrace: &Backtrace) -> String {
+    let thread = std::thread::current();
+    let mut text = format!("thread '{}' panicked", harmless(thread.name().unwrap_or("<unnamed>")));
+    if let Some(place) = panic.location() {
+        let _ = write!(text, " at {place}");
+    }
+    let words = words(panic.payload());
+    let words = words.as_deref().unwrap_or("(what it says is not shown: it may hold values)");
+    let _ = write!(text, ":\n{words}\n");
+    let _ = match backtrace.status() {
+        // Names of functions, files and lines.
+        BacktraceStatus::Captured => write!(text, "stack backtrace:\n{backtrace}"),
+        _ => writeln!(text, "note: run with RUST_BACKTRACE=1 in the environment to see a backtrace"),
+    };
+    text
+}
+
+/// A message that has nothing put into it, or numbers alone.
+fn words(payload: &(dyn Any + Send)) -> Option<String> {
+    if let Some(text) = payload.downcast_ref::<&'static str>() {
+        return Some((*text).to_owned());
+    }
+    let text = payload.downcast_ref::<String>()?;
+    OF_NUMBERS.iter().find(|begin| text.starts_with(**begin))?;
+    let end = text.find(['`', '\'', '"']).unwrap_or(text.len());
+    Some(harmless(text[..end].trim_end()).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    /// Tells the process how to panic.
+    const ROLE: &str = "RHUMB_TEST_CRASH";
+
+    const NAME: &str = "cli::crash::tests::a_panic_shows_no_value";
+
+    /// Behind what cannot be cut.
+    const SECRET: &str = "\u{e9}hunter2-hunter2-hunter2";
+
+    fn panic_by(role: &str) {
+        keep_panics_quiet();
+        let secret = std::hint::black_box(SECRET);
+        let number = std::hint::black_box(7);
+        let end = std::hint::black_box(1);
+        match role {
+            "a text that is cut" => drop(secret[..end].to_owned()),
+            "an error" => {
+                let failed: Result<u8, String> = std::hint::black_box(Err(secret.to_owned()));
+                assert_eq!(failed.unwrap(), 0);
+            }
+            "words" => panic!("{secret} is not good"),
+            "an index" => drop([1, 2, 3][..number].to_vec()),
+            "a task" => {
+                let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+                let ended = runtime.block_on(async { tokio::spawn(async move { panic!("{secret}") }).await });
+                ended.unwrap();
+            }
+            _ => panic!("no words at all"),
+        }
+    }
+
+    #[test]
+    fn a_panic_shows_no_value() {
+        if let Ok(role) = std::env::var(ROLE) {
+            return panic_by(&role);
+        }
+        for (role, expected) in [
+            ("a text that is cut", "byte index 1 is not a char boundary; it is inside\n"),
+            ("an error", "(what it says is not shown"),
+            ("words", "(what it says is not shown"),
+            ("an index", "range end index 7 out of range for slice of length 3\n"),
+            ("a task", "(what it says is not shown"),
+            ("literal", "no words at all\n"),
+        ] {
+            let mut command = Command::new(std::env::current_exe().unwrap());
+            command.args([NAME, "--exact", "--nocapture"]).env(ROLE, role).env("RUST_BACKTRACE", "full");
+            let output = command.output().unwrap();
+            let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+            assert!(!output.status.success(), "{role}: {said}");
+            assert!(!said.contains("hunter2"), "{role}: {said}");
+            for text in [expected, "crash.rs:", "stack backtrace:\n", "panic_by"] {
+                assert!(said.contains(text), "{role} does not say {text:?}: {said}");
+            }
+        }
+    }
+}
