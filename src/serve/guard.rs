@@ -270,7 +270,15 @@ mod tests {
         std::fs::write(&file, "another-token-of-the-day").unwrap();
         assert_eq!(judged(&guard, "/", &with("Bearer 0123456789abcdef")).await, 401);
         assert_eq!(judged(&guard, "/", &with("Bearer another-token-of-the-day")).await, 200);
-        // An empty file lets nobody in.
+        std::fs::write(&file, " 0123456789abcdef \t\r\n").unwrap();
+        assert_eq!(
+            judged(&guard, "/", &with("Bearer 0123456789abcdef")).await,
+            200,
+            "blanks come in no header"
+        );
+        // A file of blanks lets nobody in, and an empty one neither.
+        std::fs::write(&file, " ".repeat(32)).unwrap();
+        assert_eq!(judged(&guard, "/", &with("Bearer                                 ")).await, 401);
         std::fs::write(&file, "\n").unwrap();
         assert_eq!(judged(&guard, "/", &with("Bearer ")).await, 401);
         assert_eq!(judged(&guard, "/", &with("Bearer another-token-of-the-day")).await, 401);
