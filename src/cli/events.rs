@@ -60,12 +60,17 @@ pub(super) async fn after(socket: &Socket, number: u64) -> Result<Vec<Notice>, U
 async fn tell(body: Body, output: EventsOutput, terminal: &Terminal) -> Result<(), CommandError> {
     let mut coming = body.into_data_stream();
     let mut lines = Lines::default();
-    while let Some(bytes) = coming.next().await {
+    loop {
+        let bytes = tokio::select! {
+            bytes = coming.next() => bytes,
+            () = terminal.unread() => return Err(CommandError::unread()),
+        };
+        let Some(bytes) = bytes else { return Ok(()) };
         // The daemon ended in the middle of something.
         let Ok(bytes) = bytes else { return Ok(()) };
         for data in lines.take(&bytes) {
             match (output, serde_json::from_str::<Notice>(&data)) {
-                (EventsOutput::Json, _) => terminal.print(&format!("{data}\n"))?,
+                (EventsOutput::Json, _) => terminal.hand_over(&format!("{data}\n"))?,
                 (EventsOutput::Text, Ok(notice)) => terminal.print(&line(&notice, terminal.palette()))?,
                 (EventsOutput::Text, Err(error)) => {
                     tracing::debug!("a notice in no form that this version knows: {error}");
@@ -73,7 +78,6 @@ async fn tell(body: Body, output: EventsOutput, terminal: &Terminal) -> Result<(
             }
         }
     }
-    Ok(())
 }
 
 /// One line: when, what, on what, and by whom.

@@ -20,7 +20,7 @@ use super::args::{Global, LogFormat};
 use super::journal::Journal;
 use super::terminal::Terminal;
 use crate::cluster::NOISY_TARGETS;
-use crate::render::Palette;
+use crate::render::{Palette, harmless};
 use crate::report::MACHINE_FIELDS;
 
 /// How much a command says by itself.
@@ -75,7 +75,8 @@ fn is_journal() -> bool {
     stream == format!("{}:{}", stat.st_dev, stat.st_ino)
 }
 
-/// Fields as text, without those that are for machines.
+/// Fields as text, without those that are for machines, and without anything that steers the terminal of whoever reads
+/// them.
 pub(super) struct ForPeople;
 
 impl<'writer> FormatFields<'writer> for ForPeople {
@@ -91,13 +92,16 @@ struct People<'a>(DefaultVisitor<'a>);
 impl Visit for People<'_> {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         if !MACHINE_FIELDS.contains(&field.name()) {
-            self.0.record_debug(field, value);
+            let text = format!("{value:?}");
+            // A message may have several lines, as that of git.
+            let text = if field.name() == "message" { Palette::Plain.tame(&text) } else { harmless(&text) };
+            self.0.record_debug(field, &format_args!("{text}"));
         }
     }
 
     fn record_str(&mut self, field: &Field, value: &str) {
         if !MACHINE_FIELDS.contains(&field.name()) {
-            self.0.record_str(field, value);
+            self.0.record_str(field, &harmless(value));
         }
     }
 
@@ -158,6 +162,9 @@ mod tests {
             assert_eq!(String::from_utf8(written).unwrap().trim(), expected);
         }
         let id = ObjectId::new(&GroupKind::new("apps", "Deployment"), Some("shop"), "web");
+        let hostile = ObjectId::new(&GroupKind::new("", "Role"), Some("shop"), "a\u{1b}[2J\nINFO b");
+        let tale = Tale { id: hostile, told: Told::Pruned, happening: None, source: None, revision: None };
+        check(tale, "INFO pruned object=Role shop/a\u{fffd}[2J\u{fffd}INFO b");
         let tale = Tale {
             id,
             told: Told::Configured,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use super::palette::harmless;
 use super::text::impact;
 use super::{Palette, Style};
 use crate::engine::{Plan, Planned, PlannedUnit, Verdict};
@@ -22,7 +23,7 @@ pub(super) fn order(plan: &Plan, palette: Palette) -> String {
     let _ = writeln!(out, "{}", palette.paint(Style::Strong, "restarts, in order of release:"));
     for (number, unit) in plan.units.iter().enumerate() {
         let members = unit.members.iter().filter_map(|id| objects.get(id).copied());
-        let _ = writeln!(out, "{:>3}. {}", number + 1, line(unit, &members.collect::<Vec<_>>()));
+        let _ = writeln!(out, "{:>3}. {}", number + 1, harmless(&line(unit, &members.collect::<Vec<_>>())));
     }
     let restarting = plan.objects.iter().filter(|planned| planned.restarts() > 0);
     let (workloads, pods) = restarting.fold((0, 0), |(count, pods), one| (count + 1, pods + one.restarts()));

@@ -38,6 +38,7 @@ pub fn progress(id: &ObjectId, outcome: Outcome<'_>, palette: Palette) -> String
         Outcome::Refused(_) => ("refused", Style::Error),
     };
     let name = id.resource_name();
+    let name = harmless(&name);
     let word = palette.paint(style, word);
     let place = id.namespace().map(|namespace| format!(" ({namespace})")).unwrap_or_default();
     match outcome {

@@ -175,7 +175,7 @@ fn object(out: &mut String, planned: &Planned, reason: Option<&str>, palette: Pa
         out,
         "{} {}",
         palette.paint(style, sign),
-        palette.paint(Style::Strong, &planned.id.to_string())
+        palette.paint(Style::Strong, &harmless(&planned.id.to_string()))
     );
     if let Some(impact) = impact(planned) {
         let _ = write!(out, "  {impact}");
