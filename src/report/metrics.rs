@@ -3,8 +3,10 @@
 //! Labels are names of sources, phases, kinds and codes, and never those of objects: their number does not grow with
 //! what is managed.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use prometheus_client::encoding::{EncodeLabelSet, text};
@@ -81,6 +83,9 @@ pub enum Ended {
     Superseded,
 }
 
+/// All of them.
+const ENDINGS: [Ended; 4] = [Ended::Succeeded, Ended::Failed, Ended::RolledBack, Ended::Superseded];
+
 impl Ended {
     const fn word(self) -> &'static str {
         match self {
@@ -120,6 +125,8 @@ pub struct Metrics {
     repaired: Family<OfSource, Counter>,
     rollouts: Family<Rolled, Counter>,
     rollout_seconds: Family<Rolled, Lengths, fn() -> Lengths>,
+    /// Of which sources something is counted.
+    sources: Arc<Mutex<BTreeSet<String>>>,
     calls: cluster::Measures,
     queue: queue::Measures,
 }
@@ -139,6 +146,7 @@ impl Metrics {
             repaired: Family::default(),
             rollouts: Family::default(),
             rollout_seconds: Family::new_with_constructor(|| Histogram::new(LENGTHS)),
+            sources: Arc::default(),
             calls,
             queue,
         }
@@ -151,7 +159,7 @@ impl Metrics {
 
     /// A rollout of a source has ended, so long after its beginning; none where an earlier process began it.
     pub fn rolled(&self, source: &str, ended: Ended, took: Option<Duration>) {
-        let labels = Rolled { source: source.to_owned(), outcome: ended.word() };
+        let labels = Rolled { source: self.counted(source), outcome: ended.word() };
         self.rollouts.get_or_create(&labels).inc();
         if let Some(took) = took {
             self.rollout_seconds.get_or_create(&labels).observe(took.as_secs_f64());
@@ -166,18 +174,45 @@ impl Metrics {
 
     /// An object of a source had been changed by somebody else, and is as wanted again.
     pub fn repaired(&self, source: &str) {
-        self.repaired.get_or_create(&OfSource { source: source.to_owned() }).inc();
+        self.repaired.get_or_create(&OfSource { source: self.counted(source) }).inc();
     }
 
     /// How many objects of a source were repaired.
     pub fn repaired_of(&self, source: &str) -> u64 {
-        self.repaired.get_or_create(&OfSource { source: source.to_owned() }).get()
+        self.repaired.get_or_create(&OfSource { source: self.counted(source) }).get()
+    }
+
+    fn counted(&self, source: &str) -> String {
+        self.sources.lock().unwrap_or_else(PoisonError::into_inner).insert(source.to_owned());
+        source.to_owned()
+    }
+
+    /// Forgets what was counted of sources that are gone: where they come and go, as one for each branch does, their
+    /// series would be more and more.
+    fn forget_all_but(&self, sources: &[SourceStatus]) {
+        let mut counted = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
+        counted.retain(|name| {
+            if sources.iter().any(|source| source.name == *name) {
+                return true;
+            }
+            self.repaired.remove(&OfSource { source: name.clone() });
+            for ended in ENDINGS {
+                let labels = Rolled { source: name.clone(), outcome: ended.word() };
+                self.rollouts.remove(&labels);
+                self.rollout_seconds.remove(&labels);
+            }
+            false
+        });
     }
 
     /// All metrics as a text of [`MEDIA_TYPE`].
     ///
     /// Without a status there is no loop yet, and nothing of what it would tell.
     pub fn text(&self, status: Option<&Status>, process: &Process<'_>) -> String {
+        if let Some(status) = status {
+            self.forget_all_but(&status.sources);
+            process.doors.forget_all_but(&status.sources);
+        }
         let mut registry = Registry::default();
         registry.register("rhumb_apply", "Writes by what came of them", self.writes.clone());
         let repaired = "Objects that somebody else had changed, and that were repaired";
@@ -317,4 +352,63 @@ fn sources(registry: &mut Registry, sources: &[SourceStatus]) {
     registry.register("rhumb_source_findings", "Findings in the files of each source", findings);
     let pending = of(&|source| source.prune_waiting as u64);
     registry.register("rhumb_prune_pending", "Deletions that wait for a person", pending);
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::report::Heard;
+
+    fn status(sources: &[&str]) -> Status {
+        let source = |name: &&str| {
+            json!({
+                "name": name, "place": "", "complete": true, "observed": false, "healthy": true, "objects": {},
+                "findings": 0, "pruneWaiting": 0,
+            })
+        };
+        let share = json!({"used": 0, "of": 0});
+        serde_json::from_value(json!({
+            "apiVersion": "", "kind": "Status", "at": "2030-01-02T03:04:05Z",
+            "process": {
+                "version": "", "since": "2030-01-02T03:04:05Z", "nextResync": "2030-01-02T03:04:05Z", "queue": 0,
+                "unfinishedSeconds": 0, "longestSeconds": 0,
+            },
+            "sources": sources.iter().map(source).collect::<Vec<_>>(),
+            "rollout": {
+                "known": true, "workloads": share, "unavailable": share, "starts": share, "window": 0,
+                "onFailure": "", "rolling": [], "queue": [],
+            },
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn sources_that_come_and_go_leave_no_series() {
+        let (metrics, doors) = (Metrics::default(), Doors::default());
+        let text = |sources: Option<&[&str]>| {
+            let process =
+                Process { signs: &[], now: Instant::now(), reloads: Reloads::default(), doors: &doors };
+            metrics.text(sources.map(status).as_ref(), &process)
+        };
+        let of = |name: &str, text: &str| text.lines().filter(|line| line.contains(name)).count();
+        for source in ["shop", "branch-1"] {
+            metrics.repaired(source);
+            metrics.rolled(source, Ended::Failed, Some(Duration::from_secs(7)));
+            doors.hook(Some(source), Heard::Taken);
+        }
+        doors.hook(None, Heard::Refused);
+        // While no loop runs nobody knows which sources there are.
+        let before = text(None);
+        let counted = of("source=\"shop\"", &before);
+        assert!(counted > 3 && counted == of("source=\"branch-1\"", &before), "{before}");
+        let after = text(Some(&["shop"]));
+        assert_eq!(of("branch-1", &after), 0, "{after}");
+        for line in
+            before.lines().filter(|line| line.contains("source=\"shop\"") || line.contains("\"other\""))
+        {
+            assert!(after.lines().any(|found| found == line), "{line} is not in\n{after}");
+        }
+    }
 }
