@@ -10,7 +10,7 @@ use super::socket::{Socket, Unanswered};
 use super::{CommandError, Exit, Terminal, session};
 use crate::object::Class;
 use crate::render::{Palette, Style};
-use crate::report::Notice;
+use crate::report::{Notice, Status};
 
 /// The longest line that is taken, in bytes: a notice has some 2000.
 const LONGEST: usize = 1 << 20;
@@ -38,6 +38,11 @@ pub(super) fn carry_out(
         if let Some(source) = &args.source {
             page.push_str("&source=");
             page.push_str(source.as_str());
+            // A source that is gone may have left something to tell, and one that comes will.
+            let status = socket.read::<Status>("/v1/status").await;
+            if status.is_ok_and(|status| status.sources.iter().all(|known| known.name != source.as_str())) {
+                terminal.tell(&format!("the daemon has no source {source} now; `rhumb status` lists them\n"));
+            }
         }
         let body = socket.open(&page).await.map_err(|why| CommandError::from(why).hint(LEFT))?;
         tell(body, args.output, terminal).await?;

@@ -1,4 +1,4 @@
-//! Commands that go on for ever, behind a pipe that somebody closes.
+//! Commands that ask a daemon: what they say, and that they end behind a pipe that somebody closes.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -24,7 +24,7 @@ fn answer_on(socket: &Path) {
                     break;
                 }
             }
-            let follows = first.contains("/v1/events");
+            let follows = first.contains("follow=yes");
             let text = match first.split(' ').nth(1).unwrap() {
                 "/v1/status" => STATUS,
                 page if page.starts_with("/v1/events") => NOTICE,
@@ -57,5 +57,17 @@ fn who_reads_no_more_is_not_told_more() {
         let ended = child.wait_with_output().unwrap();
         let said = String::from_utf8_lossy(&ended.stderr);
         assert_eq!((ended.status.code(), &*said), (Some(0), ""), "{line}");
+    }
+}
+
+#[test]
+fn a_source_that_is_not_there_is_told_of() {
+    let bed = Bed::new(&[]);
+    answer_on(&bed.path().join("rhumb.sock"));
+    let told = "2030-01-02 03:04:00 Refused shop: ConfigMap env\n";
+    let said = "--- standard error\nthe daemon has no source shpo now; `rhumb status` lists them\n";
+    for (source, said) in [("shop", ""), ("shpo", said)] {
+        let line = format!("events {source} --socket rhumb.sock");
+        assert_eq!(bed.run(&line), format!("$ rhumb {line}\n{told}{said}--- exit code 0"));
     }
 }
