@@ -37,7 +37,7 @@ pub(super) async fn print(desk: &Desk, name: &ObjectName, terminal: &Terminal) -
         let authored = authored.unwrap_or_else(|| Authored::of("-", "-"));
         let commit = line.revision.as_ref().map_or("-", |revision| revision.short());
         let cells = [&line.number.to_string(), commit, &authored.author, &authored.subject, &line.when];
-        let [number, commit, author, subject, when] = cells.map(|cell| clean(cell));
+        let [number, commit, author, subject, when] = cells.map(clean);
         [number, commit, author, subject, when, clean(&outcome(&target, line))]
     });
     let rows: Vec<[String; 6]> = std::iter::once(heads).chain(told).collect();
