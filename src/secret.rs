@@ -43,7 +43,8 @@ impl Secret {
         while bytes.last().is_some_and(|byte| matches!(byte, b'\n' | b'\r')) {
             bytes.pop();
         }
-        if bytes.len() < SHORTEST {
+        // Blanks are guessed, and whoever left them there meant no secret.
+        if bytes.trim_ascii().len() < SHORTEST {
             return Err(format!("{shown}: shorter than {SHORTEST} characters"));
         }
         Ok(Self(bytes))
@@ -64,11 +65,12 @@ impl Secret {
         std::str::from_utf8(&self.0).ok()
     }
 
-    /// Whether it is this text; takes the same time whatever of it is right.
+    /// Whether it is this text, as it came in a header, where no text has blanks at its ends; takes the same time
+    /// whatever of it is right.
     pub fn is(&self, text: &[u8]) -> bool {
         // The codes of both are compared: how long the secret is does not show either.
         let code = |text: &[u8]| Self(b"comparison".to_vec()).code().chain_update(text);
-        code(&self.0).verify_slice(&code(text).finalize().into_bytes()).is_ok()
+        code(self.0.trim_ascii()).verify_slice(&code(text.trim_ascii()).finalize().into_bytes()).is_ok()
     }
 
     /// Begins to compute the message authentication code of a text under it.

@@ -6,6 +6,8 @@
 mod bed;
 #[path = "cli/dist.rs"]
 mod dist;
+#[path = "cli/pipes.rs"]
+mod pipes;
 #[path = "cli/screen.rs"]
 mod screen;
 #[path = "cli/wrong.rs"]

@@ -170,7 +170,7 @@ fn line(id: &ObjectId, told: &Told, palette: Palette) -> String {
 /// What is still open, and what reading found.
 fn conclude(args: &ApplyArgs, pass: &Pass, plan: &Plan, terminal: &Terminal) -> Result<(), CommandError> {
     match args.output {
-        ApplyOutput::Json => terminal.print(&render::json(plan))?,
+        ApplyOutput::Json => terminal.hand_over(&render::json(plan))?,
         ApplyOutput::Text => {
             for (id, told) in pass.told.iter().filter(|(_, told)| matches!(told, Told::Waiting(_))) {
                 terminal.print(&line(id, told, terminal.palette()))?;

@@ -116,7 +116,7 @@ pub(super) fn carry_out(
                 terminal.print(&format!("# Grants what is missing:\n{}", report.roles))?;
             }
         }
-        CheckOutput::Json => terminal.print(&format!("{}\n", form(&report)))?,
+        CheckOutput::Json => terminal.hand_over(&format!("{}\n", form(&report)))?,
     }
     Ok(if report.is_whole() { Exit::Done } else { Exit::Differs })
 }

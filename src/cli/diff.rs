@@ -17,7 +17,10 @@ pub(super) fn carry_out(args: &DiffArgs, config: Config, terminal: &Terminal) ->
         DiffOutput::Json => render::json(&plan),
         DiffOutput::Name => render::names(&plan),
     };
-    terminal.print(&text)?;
+    match args.output {
+        DiffOutput::Text => terminal.print(&text)?,
+        DiffOutput::Unified | DiffOutput::Json | DiffOutput::Name => terminal.hand_over(&text)?,
+    }
     if args.output == DiffOutput::Unified {
         terminal.tell(&render::held_back(&plan, terminal.error_palette()));
     }

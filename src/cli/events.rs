@@ -10,7 +10,7 @@ use super::socket::{Socket, Unanswered};
 use super::{CommandError, Exit, Terminal, session};
 use crate::object::Class;
 use crate::render::{Palette, Style};
-use crate::report::Notice;
+use crate::report::{Notice, Status};
 
 /// The longest line that is taken, in bytes: a notice has some 2000.
 const LONGEST: usize = 1 << 20;
@@ -38,6 +38,11 @@ pub(super) fn carry_out(
         if let Some(source) = &args.source {
             page.push_str("&source=");
             page.push_str(source.as_str());
+            // A source that is gone may have left something to tell, and one that comes will.
+            let status = socket.read::<Status>("/v1/status").await;
+            if status.is_ok_and(|status| status.sources.iter().all(|known| known.name != source.as_str())) {
+                terminal.tell(&format!("the daemon has no source {source} now; `rhumb status` lists them\n"));
+            }
         }
         let body = socket.open(&page).await.map_err(|why| CommandError::from(why).hint(LEFT))?;
         tell(body, args.output, terminal).await?;
@@ -60,12 +65,17 @@ pub(super) async fn after(socket: &Socket, number: u64) -> Result<Vec<Notice>, U
 async fn tell(body: Body, output: EventsOutput, terminal: &Terminal) -> Result<(), CommandError> {
     let mut coming = body.into_data_stream();
     let mut lines = Lines::default();
-    while let Some(bytes) = coming.next().await {
+    loop {
+        let bytes = tokio::select! {
+            bytes = coming.next() => bytes,
+            () = terminal.unread() => return Err(CommandError::unread()),
+        };
+        let Some(bytes) = bytes else { return Ok(()) };
         // The daemon ended in the middle of something.
         let Ok(bytes) = bytes else { return Ok(()) };
         for data in lines.take(&bytes) {
             match (output, serde_json::from_str::<Notice>(&data)) {
-                (EventsOutput::Json, _) => terminal.print(&format!("{data}\n"))?,
+                (EventsOutput::Json, _) => terminal.hand_over(&format!("{data}\n"))?,
                 (EventsOutput::Text, Ok(notice)) => terminal.print(&line(&notice, terminal.palette()))?,
                 (EventsOutput::Text, Err(error)) => {
                     tracing::debug!("a notice in no form that this version knows: {error}");
@@ -73,7 +83,6 @@ async fn tell(body: Body, output: EventsOutput, terminal: &Terminal) -> Result<(
             }
         }
     }
-    Ok(())
 }
 
 /// One line: when, what, on what, and by whom.

@@ -68,6 +68,11 @@ impl CommandError {
         Self::new(Class::Config, message)
     }
 
+    /// Nobody reads what is printed any more: no error, but the end.
+    pub fn unread() -> Self {
+        Self::new(Class::Internal, "").exit(Exit::Done)
+    }
+
     /// Adds what to do.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
@@ -105,7 +110,7 @@ impl From<source::Error> for CommandError {
 impl From<io::Error> for CommandError {
     fn from(error: io::Error) -> Self {
         if error.kind() == io::ErrorKind::BrokenPipe {
-            return Self::new(Class::Internal, "").exit(Exit::Done);
+            return Self::unread();
         }
         Self::new(Class::Internal, format!("cannot write to standard output: {}", plain(&error)))
     }

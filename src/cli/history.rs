@@ -1,8 +1,10 @@
 //! `rhumb rollout history`.
 
 use serde_json::Value;
+use unicode_width::UnicodeWidthStr as _;
 
 use super::object_name::ObjectName;
+use super::overview::clean;
 use super::target::{Desk, Target};
 use super::{CommandError, Exit, Terminal, facts};
 use crate::cluster::{Lookup, applyset_id};
@@ -35,8 +37,8 @@ pub(super) async fn print(desk: &Desk, name: &ObjectName, terminal: &Terminal) -
         let authored = authored.unwrap_or_else(|| Authored::of("-", "-"));
         let commit = line.revision.as_ref().map_or("-", |revision| revision.short());
         let cells = [&line.number.to_string(), commit, &authored.author, &authored.subject, &line.when];
-        let [number, commit, author, subject, when] = cells.map(str::to_owned);
-        [number, commit, author, subject, when, outcome(&target, line)]
+        let [number, commit, author, subject, when] = cells.map(clean);
+        [number, commit, author, subject, when, clean(&outcome(&target, line))]
     });
     let rows: Vec<[String; 6]> = std::iter::once(heads).chain(told).collect();
     terminal.print(&columns(&rows))?;
@@ -45,11 +47,11 @@ pub(super) async fn print(desk: &Desk, name: &ObjectName, terminal: &Terminal) -
 
 /// Cells under each other; the last ones as long as they are.
 fn columns(rows: &[[String; 6]]) -> String {
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let width = |column: usize| rows.iter().map(|row| row[column].width()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..5).map(width).collect();
     let line = |row: &[String; 6]| {
-        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}  "));
-        format!("{}{}\n", cells.collect::<String>(), row[5])
+        let padded = |(cell, width): (&String, &usize)| cell.clone() + &" ".repeat(width - cell.width() + 2);
+        format!("{}{}\n", row.iter().zip(&widths).map(padded).collect::<String>(), row[5])
     };
     rows.iter().map(line).collect()
 }

@@ -106,7 +106,7 @@ fn carry_out(line: &CommandLine, terminal: &Terminal) -> Result<Exit, CommandErr
     }
 }
 
-/// Prints what clap has to say: help and version are results, the rest is wrong usage.
+/// Prints what clap has to say, in colours of its own: help and version are results, the rest is wrong usage.
 fn explain(error: &clap::Error) -> Exit {
     let terminal = Terminal::new(Color::Auto);
     let text = error.render();
@@ -115,8 +115,8 @@ fn explain(error: &clap::Error) -> Exit {
         crate::render::Palette::Colour => text.ansi().to_string(),
     };
     if error.use_stderr() {
-        terminal.tell(&coloured(terminal.error_palette()));
+        terminal::write_error(&coloured(terminal.error_palette()));
         return Exit::Unreadable;
     }
-    terminal.print(&coloured(terminal.palette())).map_or_else(|error| error.exit, |()| Exit::Done)
+    terminal::write(&coloured(terminal.palette())).map_or_else(|error| error.exit, |()| Exit::Done)
 }

@@ -32,6 +32,11 @@ impl ObjectName {
         Self { namespace: None, kind: SOURCE.to_owned(), name: name.to_owned() }
     }
 
+    /// As one word, whatever is in it: a shell, `xargs` and a terminal take it for nothing else. It is read back as it is.
+    pub fn word(&self) -> String {
+        Self { name: encoded(&self.name), ..self.clone() }.to_string()
+    }
+
     /// The source that it names, if it names one.
     pub fn source(&self) -> Option<&str> {
         (self.kind == SOURCE && self.namespace.is_none()).then_some(&*self.name)
@@ -47,6 +52,32 @@ impl ObjectName {
         };
         same_place && self.kind == other.kind && self.name == other.name
     }
+}
+
+/// A name as in a URL: names of RBAC objects may hold any character but a slash and a percent sign.
+pub(super) fn encoded(name: &str) -> String {
+    use std::fmt::Write as _;
+    name.bytes().fold(String::new(), |mut out, byte| {
+        if byte.is_ascii_alphanumeric() || b"-._~:".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            let _ = write!(out, "%{byte:02X}");
+        }
+        out
+    })
+}
+
+/// What [`encoded`] was made of; none where it is no text.
+fn decoded(name: &str) -> Option<String> {
+    let mut pieces = name.split('%');
+    let mut bytes = pieces.next()?.as_bytes().to_vec();
+    for piece in pieces {
+        let (digits, rest) = piece.split_at_checked(2)?;
+        let is_number = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+        bytes.push(u8::from_str_radix(digits, 16).ok().filter(|_| is_number)?);
+        bytes.extend_from_slice(rest.as_bytes());
+    }
+    String::from_utf8(bytes).ok()
 }
 
 /// What stands where the kind stands, for a source.
@@ -114,7 +145,7 @@ impl FromStr for ObjectName {
         if parts.iter().any(|part| part.is_empty()) {
             return Err(NotAnObjectName);
         }
-        Ok(Self { namespace, kind: self::kind(kind), name: name.to_owned() })
+        Ok(Self { namespace, kind: self::kind(kind), name: decoded(name).ok_or(NotAnObjectName)? })
     }
 }
 
@@ -150,7 +181,28 @@ mod tests {
             "shop/Deployment.apps/web".parse::<ObjectName>().unwrap().to_string(),
             "shop/deployment.apps/web"
         );
-        for wrong in ["web", "", "/", "a//b", "a/b/c/d", "/deployment/web"] {
+        for name in ["system:auth~1.a_b", "it's;$(a)", "a b\n\"\\", "%", "\u{e9}\u{202e}", "=a*?!"] {
+            let named =
+                ObjectName { namespace: None, kind: "role.example.org".to_owned(), name: name.to_owned() };
+            let word = named.word();
+            assert!(
+                word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/%-._~:".contains(&byte)),
+                "{word}"
+            );
+            assert_eq!(word.parse::<ObjectName>(), Ok(named));
+        }
+        for wrong in [
+            "web",
+            "",
+            "/",
+            "a//b",
+            "a/b/c/d",
+            "/deployment/web",
+            "role/a%2",
+            "role/%",
+            "role/%ff",
+            "role/%+1",
+        ] {
             check(wrong, None);
         }
     }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 
 use super::object_name::ObjectName;
+use super::overview::clean;
 use super::target::{Desk, Target};
 use super::{CommandError, Exit, Terminal};
 use crate::cluster::{Parent, Spot};
@@ -200,7 +201,7 @@ async fn acknowledged(
         let parent = desk.parent(subject.source()).await?;
         if let Some(outcome) = outcome(&parent, token, lasts) {
             let idle = ["nothing ", "not "].iter().any(|word| outcome.starts_with(word));
-            terminal.print(&format!("{outcome}\n"))?;
+            terminal.print(&format!("{}\n", clean(&outcome)))?;
             return Ok(if idle { Exit::Differs } else { Exit::Done });
         }
         if Instant::now() >= deadline {

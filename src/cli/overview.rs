@@ -340,7 +340,8 @@ fn counted_workloads(count: u32) -> String {
 
 /// What is not as it should be: what rolls, what waits for the budget in its order, the rest by gravity.
 fn objects(view: &View, detail: Detail) -> Vec<Row> {
-    let known = |named: &Named| view.objects.iter().find(|object| object.object == *named);
+    let known = view.known();
+    let known = |named: &Named| known.get(named).copied();
     let mut told: Vec<&Named> = Vec::new();
     let mut rows = Vec::new();
     for roll in &view.rollout.rolling {

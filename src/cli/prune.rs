@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::args::{ListOutput, PruneCommand};
 use super::object_name::ObjectName;
+use super::overview::clean;
 use super::{CommandError, Exit, Terminal, diff, session};
 use crate::cluster::{Cluster, Fault, Parent};
 use crate::config::{Config, Name};
@@ -73,11 +74,16 @@ fn list(
     let text: String = pending
         .iter()
         .map(|pending| match output {
-            ListOutput::Name => format!("{}\n", ObjectName::of(&pending.id)),
-            ListOutput::Text => format!("{}  {}\n", ObjectName::of(&pending.id), pending.reason),
+            ListOutput::Name => format!("{}\n", ObjectName::of(&pending.id).word()),
+            ListOutput::Text => {
+                format!("{}  {}\n", clean(&ObjectName::of(&pending.id).to_string()), clean(&pending.reason))
+            }
         })
         .collect();
-    terminal.print(&text)?;
+    match output {
+        ListOutput::Name => terminal.hand_over(&text)?,
+        ListOutput::Text => terminal.print(&text)?,
+    }
     diff::notes(&daemon::unlisted(parent).into_iter().collect::<Vec<_>>(), terminal);
     if pending.is_empty() {
         terminal.tell(&format!("no deletion waits for a confirmation in source {source}\n"));

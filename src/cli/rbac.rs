@@ -89,15 +89,15 @@ pub(super) fn carry_out(args: &RbacArgs, global: &Global, terminal: &Terminal) -
         [source] => format!("source {}", source.name),
         _ => "these sources".to_owned(),
     };
-    terminal.print(&format!("# The least roles for {whose}. They change with what is held.\n"))?;
+    terminal.hand_over(&format!("# The least roles for {whose}. They change with what is held.\n"))?;
     let beside: Vec<&str> =
         rights.namespaces.iter().filter(|name| **name != config.namespace).map(String::as_str).collect();
     if !beside.is_empty() {
-        terminal.print(&format!("# These namespaces must be there before: {}\n", beside.join(", ")))?;
+        terminal.hand_over(&format!("# These namespaces must be there before: {}\n", beside.join(", ")))?;
     }
     let mut text = namespace(&config.namespace);
     text += &documents(&rights, &name, bound.as_ref());
-    terminal.print(&text)?;
+    terminal.hand_over(&text)?;
     Ok(Exit::Done)
 }
 

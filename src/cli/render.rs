@@ -13,10 +13,10 @@ pub(super) fn carry_out(args: &RenderArgs, terminal: &Terminal) -> Result<Exit, 
     let manifests = Manifests::read(&args.path, Extent::Shown)?;
     let bodies: Vec<&Value> = manifests.items.iter().map(|item| &item.body).collect();
     match args.output {
-        RenderOutput::Json => terminal.print(&render::reading_json(&bodies, &manifests.diagnostics))?,
+        RenderOutput::Json => terminal.hand_over(&render::reading_json(&bodies, &manifests.diagnostics))?,
         RenderOutput::Yaml => {
             let documents: Vec<String> = bodies.into_iter().map(yaml).collect();
-            terminal.print(&documents.join("---\n"))?;
+            terminal.hand_over(&documents.join("---\n"))?;
             terminal.tell(&render::diagnostics(&manifests.diagnostics, terminal.error_palette()));
         }
     }

@@ -9,6 +9,7 @@ use super::args::{Global, HoldArgs, PromoteArgs, RolloutCommand, StatusArgs};
 use super::facts::Facts;
 use super::object_name::ObjectName;
 use super::orders::{self, State};
+use super::overview::clean;
 use super::rollout_words::{Stand, stand};
 use super::target::Desk;
 use super::{CommandError, Exit, Terminal, facts, history, session, settings};
@@ -100,7 +101,10 @@ async fn status(desk: &Desk, args: &StatusArgs, terminal: &Terminal) -> Result<E
         if !args.watch || exit != Progress::GoesOn {
             return Ok(if exit == Progress::Over { Exit::Done } else { Exit::Differs });
         }
-        tokio::time::sleep(LOOK).await;
+        tokio::select! {
+            () = tokio::time::sleep(LOOK) => {}
+            () = terminal.unread() => return Err(CommandError::unread()),
+        }
     }
 }
 
@@ -123,7 +127,8 @@ async fn one(desk: &Desk, name: &ObjectName) -> Result<(String, Progress), Comma
     let waits = facts.queued().is_some() && stand == Stand::Done;
     // That the content before was rolled out is not what is asked.
     let first = (!waits).then_some(words);
-    let lines: Vec<String> = first.into_iter().chain(facts.waits()).chain([facts.budget()]).collect();
+    let lines = first.into_iter().chain(facts.waits()).chain([facts.budget()]);
+    let lines: Vec<String> = lines.map(|line| clean(&line)).collect();
     let text = format!("{}\n", lines.join("\n  "));
     let progress = match stand {
         Stand::Done if waits => Progress::GoesOn,
@@ -167,7 +172,7 @@ async fn all(desk: &Desk) -> Result<(String, Progress), CommandError> {
     if !queue.is_empty() {
         stands.push(Stand::GoesOn);
     }
-    lines.extend(queue.iter().map(|line| format!("{line}\n")));
+    lines.extend(queue.iter().map(|line| format!("{}\n", clean(line))));
     lines.push(format!("{}\n", facts::budget_words(&book)));
     let progress = if stands.contains(&Stand::GoesOn) {
         Progress::GoesOn

@@ -111,10 +111,17 @@ pub(super) fn carry_out(
         if args.watch {
             watch(&teller, args, global, terminal, first).await?;
         } else {
-            terminal.print(&first.text)?;
+            print(terminal, args, &first.text)?;
         }
         Ok(if args.exit_code && !healthy { Exit::Differs } else { Exit::Done })
     })
+}
+
+fn print(terminal: &Terminal, args: &OverviewArgs, text: &str) -> Result<(), CommandError> {
+    match args.output {
+        OverviewOutput::Json => terminal.hand_over(text),
+        OverviewOutput::Text | OverviewOutput::Wide => terminal.print(text),
+    }
 }
 
 /// Shows each change, until the program is ended or nobody reads any more.
@@ -131,10 +138,13 @@ async fn watch(
     if redraws {
         terminal.redraw(&last.text)?;
     } else {
-        terminal.print(&last.text)?;
+        print(terminal, args, &last.text)?;
     }
     loop {
-        tokio::time::sleep(teller.rhythm()).await;
+        tokio::select! {
+            () = tokio::time::sleep(teller.rhythm()) => {}
+            () = terminal.unread() => return Err(CommandError::unread()),
+        }
         let now = match shown(teller, args, global, terminal).await {
             Ok(now) => now,
             // It may be down for a moment, or for good: whoever watches is told once.
@@ -155,7 +165,7 @@ async fn watch(
                         terminal.print(&format!("{line}\n"))?;
                     }
                 }
-                _ => terminal.print(&now.text)?,
+                _ => print(terminal, args, &now.text)?,
             }
         }
         last = now;

@@ -3,12 +3,15 @@
 use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write as _};
+use std::os::fd::AsFd as _;
 
+use tokio::io::{Interest, Ready};
+use tokio::net::unix::pipe::Sender;
 use unicode_width::UnicodeWidthChar as _;
 
 use super::CommandError;
 use super::args::Color;
-use crate::render::{Palette, Style, harmless, tamed};
+use crate::render::{Palette, Style};
 
 /// The two outputs of a command, each with its palette.
 #[derive(Debug)]
@@ -76,21 +79,33 @@ impl Terminal {
         Some(if yes { Answer::Yes } else { Answer::No })
     }
 
-    /// Writes results to standard output: as they are, but for what would steer a terminal that shows them.
+    /// Writes results for people to standard output. What others have written, and what it would do to a terminal, is
+    /// in them: a message of a pod, a reason that somebody gave.
     ///
     /// # Errors
     ///
     /// Standard output is closed or full.
     pub fn print(&self, text: &str) -> Result<(), CommandError> {
-        Self::draw(&if io::stdout().is_terminal() { tamed(text) } else { text.into() })
+        write(&self.out.tame(text))
     }
 
-    /// Writes to standard output, escapes and all.
-    fn draw(text: &str) -> Result<(), CommandError> {
-        let mut out = io::stdout().lock();
-        out.write_all(text.as_bytes())?;
-        out.flush()?;
-        Ok(())
+    /// Writes results for programs to standard output, as they are, unless it is a terminal.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Self::print`].
+    pub fn hand_over(&self, text: &str) -> Result<(), CommandError> {
+        if io::stdout().is_terminal() { self.print(text) } else { write(text) }
+    }
+
+    /// Waits until nobody reads standard output any more, as `head` when it has enough. What is no pipe is always read.
+    pub async fn unread(&self) {
+        let out = io::stdout().as_fd().try_clone_to_owned().and_then(Sender::from_owned_fd_unchecked);
+        match out {
+            // The kernel tells those who write that the last reader is gone (poll(2), POLLERR).
+            Ok(out) if out.ready(Interest::ERROR).await.is_ok_and(Ready::is_error) => {}
+            _ => std::future::pending().await,
+        }
     }
 
     /// Whether standard output is a terminal that can show a screen full.
@@ -112,7 +127,7 @@ impl Terminal {
     pub fn redraw(&self, text: &str) -> Result<(), CommandError> {
         let size = rustix::termios::tcgetwinsize(io::stdout()).ok().filter(|size| size.ws_col > 0);
         let (rows, columns) = size.map_or((24, 80), |size| (size.ws_row.into(), size.ws_col.into()));
-        Self::draw(&screen(&tamed(text), rows, columns))
+        write(&screen(&self.out.tame(text), rows, columns))
     }
 
     /// Shows one line of progress in place of the last one, on a terminal only. An empty text takes it away.
@@ -123,21 +138,15 @@ impl Terminal {
                 Ok(size) if size.ws_col > 0 => usize::from(size.ws_col),
                 _ => 80,
             };
-            let shown: String = text.chars().take(width.saturating_sub(1)).collect();
+            let shown: String = Palette::Plain.tame(text).chars().take(width.saturating_sub(1)).collect();
             // Back to the first column, and clear to the end of the line (ECMA-48 EL).
-            Self::mark(&format!("\r\u{1b}[K{}", harmless(&shown)));
+            write_error(&format!("\r\u{1b}[K{shown}"));
         }
     }
 
-    /// Writes to standard error: as it is, but for what would steer a terminal that shows it. Whoever closed it wants to
-    /// hear nothing.
+    /// Writes to standard error, as [`Self::print`] does.
     pub fn tell(&self, text: &str) {
-        Self::mark(&if self.shows_errors() { tamed(text) } else { text.into() });
-    }
-
-    /// Writes to standard error, escapes and all.
-    fn mark(text: &str) {
-        let _ = io::stderr().lock().write_all(text.as_bytes());
+        write_error(&self.error.tame(text));
     }
 
     /// Writes an error and its hints to standard error.
@@ -151,6 +160,19 @@ impl Terminal {
         }
         self.tell(&text);
     }
+}
+
+/// As it is.
+pub(super) fn write(text: &str) -> Result<(), CommandError> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()?;
+    Ok(())
+}
+
+/// As it is. Whoever closed it wants to hear nothing.
+pub(super) fn write_error(text: &str) {
+    let _ = io::stderr().lock().write_all(text.as_bytes());
 }
 
 /// Whether the terminal can do nothing but lines.

@@ -1,6 +1,6 @@
 //! What is shown of where things stand, whoever tells it: the daemon, or the cluster alone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -10,7 +10,7 @@ use crate::config::Name;
 use crate::object::ObjectId;
 use crate::report::{Named, ObjectStatus, Phase, ProcessStatus, RolloutStatus, SourceStatus, Status};
 
-use super::object_name::ObjectName;
+use super::object_name::{ObjectName, encoded};
 
 /// Where things stand.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,6 +48,11 @@ impl View {
         Ok(Self { at, process, sources: status.sources, rollout: status.rollout, objects })
     }
 
+    /// The objects by their names: a queue may be as long as they are many.
+    pub(super) fn known(&self) -> BTreeMap<&Named, &ObjectStatus> {
+        self.objects.iter().map(|object| (&object.object, object)).collect()
+    }
+
     /// Whether nobody need look at it.
     pub(super) fn is_healthy(&self) -> bool {
         self.sources.iter().all(|source| source.healthy)
@@ -58,9 +63,8 @@ impl View {
         self.sources.retain(|source| source.name == name);
         self.objects.retain(|object| object.source == name);
         self.rollout.rolling.retain(|roll| roll.source.as_deref() == Some(name));
-        let objects = &self.objects;
-        let ours = |named: &Named| objects.iter().any(|object| object.object == *named);
-        self.rollout.queue.retain(|queued| ours(&queued.object));
+        let ours: BTreeSet<&Named> = self.objects.iter().map(|object| &object.object).collect();
+        self.rollout.queue.retain(|queued| ours.contains(&queued.object));
         (!self.sources.is_empty()).then_some(self)
     }
 }
@@ -75,19 +79,6 @@ pub(super) fn page(object: &Named) -> String {
     let group = if object.group.is_empty() { String::new() } else { format!(".{}", object.group) };
     let namespace = object.namespace.as_deref().unwrap_or("-");
     format!("/v1/objects/{}{group}/{namespace}/{}", object.kind, encoded(&object.name))
-}
-
-/// A part of a path: names of RBAC objects may hold any character but a slash and a percent sign.
-fn encoded(name: &str) -> String {
-    use std::fmt::Write as _;
-    name.bytes().fold(String::new(), |mut out, byte| {
-        if byte.is_ascii_alphanumeric() || b"-._~:".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            let _ = write!(out, "%{byte:02X}");
-        }
-        out
-    })
 }
 
 /// The identity behind a name.

@@ -2,6 +2,7 @@
 
 use super::args::{Global, WhyArgs};
 use super::facts::Facts;
+use super::overview::clean;
 use super::settings;
 use super::target::{Desk, Target};
 use super::{CommandError, Exit, Terminal, rollout, session};
@@ -34,9 +35,9 @@ pub(super) fn carry_out(args: &WhyArgs, global: &Global, terminal: &Terminal) ->
         if let Ok(Some(plan)) = &plan {
             lines.extend(asked(&target.id, plan));
         }
-        terminal.print(&format!("{}\n", target.id))?;
+        terminal.print(&format!("{}\n", clean(&target.id.to_string())))?;
         for (key, value) in lines {
-            terminal.print(&format!("  {key:<8} {value}\n"))?;
+            terminal.print(&format!("  {key:<8} {}\n", clean(&value)))?;
         }
         if let Some(plan) = plan? {
             terminal.tell(&render::diagnostics(&plan.diagnostics, terminal.error_palette()));

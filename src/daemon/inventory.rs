@@ -47,13 +47,19 @@ pub struct PendingPrune {
     pub reason: String,
 }
 
-/// One line an object: `<uid> ConfigMap shop/env <reason>`; a cluster-scoped object has nothing before `/`.
+/// One line an object: `<uid> ConfigMap shop/env <reason>`; a cluster-scoped object has nothing before `/`, and what would
+/// end a name stands in it as in a URL, where no name of Kubernetes' has a `%`.
 impl std::fmt::Display for PendingPrune {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let namespace = self.id.namespace().unwrap_or_default();
-        write!(f, "{} {} {namespace}/{} {}", self.uid, self.id.group_kind(), self.id.name(), self.reason)
+        let name =
+            ENDS.iter().fold(self.id.name().to_owned(), |name, (plain, coded)| name.replace(plain, coded));
+        write!(f, "{} {} {namespace}/{name} {}", self.uid, self.id.group_kind(), self.reason)
     }
 }
+
+/// What would end a name, or its line, and what stands for it. Names of RBAC objects may hold all of that.
+const ENDS: [(&str, &str); 3] = [(" ", "%20"), ("\n", "%0A"), ("\r", "%0D")];
 
 impl PendingPrune {
     fn parse(line: &str) -> Option<Self> {
@@ -61,7 +67,8 @@ impl PendingPrune {
         let (uid, kind, name, reason) = (words.next()?, words.next()?, words.next()?, words.next()?);
         let (namespace, name) = name.split_once('/')?;
         let namespace = (!namespace.is_empty()).then_some(namespace);
-        let id = ObjectId::new(&GroupKind::parse(kind), namespace, name);
+        let name = ENDS.iter().fold(name.to_owned(), |name, (plain, coded)| name.replace(coded, plain));
+        let id = ObjectId::new(&GroupKind::parse(kind), namespace, &name);
         Some(Self { uid: Uid(uid.into()), id, reason: reason.to_owned() })
     }
 }
@@ -401,6 +408,28 @@ impl Default for Ledger {
             told: None,
             trouble: None,
             origin: Provenance::Unknown,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_name_is_read_as_another_or_as_two() {
+        for name in
+            ["env", "a b", "it's 2 of 7", "a\nuid ConfigMap shop/b because", "a\r\n", "system:auth", "a+b"]
+        {
+            let kind = GroupKind::new("rbac.authorization.k8s.io", "ClusterRole");
+            let pending = PendingPrune {
+                uid: Uid("5a1c".into()),
+                id: ObjectId::new(&kind, None, name),
+                reason: "it is asked for by name".to_owned(),
+            };
+            let data = [(PENDING.to_owned(), format!("{pending}\n{pending}\n"))].into();
+            let parent = Parent { data, ..Parent::default() };
+            assert_eq!(pending_prunes(&parent), [pending.clone(), pending], "{name:?}");
         }
     }
 }

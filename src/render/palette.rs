@@ -36,18 +36,68 @@ pub enum Style {
 impl Palette {
     /// The text in this style.
     pub fn paint(self, style: Style, text: &str) -> Cow<'_, str> {
-        let code = match style {
-            _ if self == Self::Plain || text.is_empty() => return Cow::Borrowed(text),
-            Style::Added => "32",
-            Style::Removed => "31",
-            Style::Changed => "33",
-            Style::Waiting => "36",
-            Style::Error => "1;31",
-            Style::Warning => "1;33",
-            Style::Strong => "1",
-            Style::Faint => "2",
-        };
-        Cow::Owned(format!("\u{1b}[{code}m{text}\u{1b}[0m"))
+        if self == Self::Plain || text.is_empty() {
+            return Cow::Borrowed(text);
+        }
+        Cow::Owned(format!("{}{text}{END}", style.begin()))
+    }
+
+    /// A whole output, in which foreign texts may stand as they came: only line ends, tabs and the colours of this
+    /// palette are left of what steers a terminal.
+    pub fn tame(self, text: &str) -> Cow<'_, str> {
+        let foreign = |c: char| steers(c) && !matches!(c, '\n' | '\t');
+        if !text.contains(foreign) {
+            return Cow::Borrowed(text);
+        }
+        let (mut out, mut rest) = (String::with_capacity(text.len()), text);
+        while let Some(at) = rest.find(foreign) {
+            out.push_str(&rest[..at]);
+            rest = &rest[at..];
+            let painted = self.painted(rest);
+            if painted == 0 {
+                out.push('\u{fffd}');
+            }
+            out.push_str(&rest[..painted]);
+            rest = &rest[painted.max(rest.chars().next().map_or(0, char::len_utf8))..];
+        }
+        Cow::Owned(out + rest)
+    }
+
+    /// How long the escape is that a text begins with, if it is one of this palette's.
+    fn painted(self, text: &str) -> usize {
+        let ours = STYLES.into_iter().map(Style::begin).chain([END]);
+        let begins = |escape: &&str| self == Self::Colour && text.starts_with(escape);
+        ours.into_iter().find(begins).map_or(0, str::len)
+    }
+}
+
+/// What ends a style.
+const END: &str = "\u{1b}[0m";
+
+/// All of them.
+const STYLES: [Style; 8] = [
+    Style::Added,
+    Style::Removed,
+    Style::Changed,
+    Style::Waiting,
+    Style::Error,
+    Style::Warning,
+    Style::Strong,
+    Style::Faint,
+];
+
+impl Style {
+    const fn begin(self) -> &'static str {
+        match self {
+            Self::Added => "\u{1b}[32m",
+            Self::Removed => "\u{1b}[31m",
+            Self::Changed => "\u{1b}[33m",
+            Self::Waiting => "\u{1b}[36m",
+            Self::Error => "\u{1b}[1;31m",
+            Self::Warning => "\u{1b}[1;33m",
+            Self::Strong => "\u{1b}[1m",
+            Self::Faint => "\u{1b}[2m",
+        }
     }
 }
 
@@ -60,36 +110,13 @@ pub fn harmless(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The text for a terminal: nothing in it steers that but colours and the ends of lines.
-///
-/// Colours are left, as they are in all that is drawn: at worst somebody else's text is red.
-pub fn tamed(text: &str) -> Cow<'_, str> {
-    if !text.chars().any(|c| c != '\n' && steers(c)) {
-        return Cow::Borrowed(text);
-    }
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(c) = rest.chars().next() {
-        let colour = colour(rest);
-        let length = if colour > 0 { colour } else { c.len_utf8() };
-        let (piece, after) = rest.split_at(length);
-        out.push_str(if colour == 0 && steers(c) && !matches!(c, '\n' | '\t') { "\u{fffd}" } else { piece });
-        rest = after;
-    }
-    Cow::Owned(out)
-}
-
-/// The length of the colour that a text begins with (ECMA-48 SGR).
-fn colour(text: &str) -> usize {
-    let Some(codes) = text.strip_prefix("\u{1b}[") else { return 0 };
-    let length = codes.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b';').count();
-    if codes.as_bytes().get(length) == Some(&b'm') { length + 3 } else { 0 }
-}
-
-/// Control characters, and those that change the direction of the text around them.
+/// Control characters, those that change the direction of the text around them, and those that take no room: two texts
+/// that look the same are the same. The joiners of scripts and emoji stay.
 pub(super) fn steers(c: char) -> bool {
     c.is_control()
-        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        || matches!(c, '\u{ad}' | '\u{180e}' | '\u{200b}' | '\u{2060}'..='\u{2064}' | '\u{feff}')
+        || matches!(c, '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
 #[cfg(test)]
@@ -97,16 +124,39 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_colours_reach_a_terminal() {
-        fn check(text: &str, expected: &str) {
-            assert_eq!(tamed(text), expected);
+    fn a_text_steers_no_terminal_and_hides_nothing() {
+        for steering in [
+            "\u{0}",
+            "\u{7}",
+            "\n",
+            "\r",
+            "\u{1b}",
+            "\u{7f}",
+            "\u{9b}",
+            "\u{61c}",
+            "\u{200b}",
+            "\u{200e}",
+            "\u{202e}",
+            "\u{2060}",
+            "\u{2066}",
+            "\u{feff}",
+            "\u{e0041}",
+        ] {
+            assert_eq!(harmless(&format!("a{steering}b")), "a\u{fffd}b", "{steering:?}");
         }
-        check("a\tb\nc", "a\tb\nc");
-        check("\u{1b}[1;31merror\u{1b}[0m: \u{e4}", "\u{1b}[1;31merror\u{1b}[0m: \u{e4}");
-        check("\u{1b}]0;title\u{7}", "\u{fffd}]0;title\u{fffd}");
-        check("\u{1b}[2J\u{9b}2J\r", "\u{fffd}[2J\u{fffd}2J\u{fffd}");
-        check("\u{1b}", "\u{fffd}");
-        check("\u{1b}[31", "\u{fffd}[31");
-        check("\u{202e}\u{61c}", "\u{fffd}\u{fffd}");
+        let joined = "\u{1f468}\u{200d}\u{1f33e} \u{e9} \u{65e5}\u{672c}";
+        assert_eq!(harmless(joined), joined);
+    }
+
+    #[test]
+    fn of_a_whole_output_the_colours_stay_that_are_its_own() {
+        let own = Palette::Colour.paint(Style::Error, "no\tway\n").into_owned();
+        assert_eq!(Palette::Colour.tame(&own), own);
+        assert_eq!(Palette::Plain.tame(&own), "\u{fffd}[1;31mno\tway\n\u{fffd}[0m");
+        for palette in [Palette::Plain, Palette::Colour] {
+            let foreign = "\u{1b}]0;title\u{7} \u{1b}[8mhidden \u{9b}2J\r\u{1b}";
+            let shown = "\u{fffd}]0;title\u{fffd} \u{fffd}[8mhidden \u{fffd}2J\u{fffd}\u{fffd}";
+            assert_eq!(palette.tame(foreign), shown);
+        }
     }
 }

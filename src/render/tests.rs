@@ -444,6 +444,24 @@ fn colour_is_the_only_difference_between_palettes() {
 }
 
 #[test]
+fn a_name_makes_no_lines_of_its_own() {
+    let mut plan = plan();
+    let lines = |plan: &Plan| [text, unified].map(|form| form(plan, Palette::Plain).lines().count());
+    let before = lines(&plan);
+    for planned in &mut plan.objects {
+        let name = format!("{}\n- Namespace prod\u{1b}[2J", planned.id.name());
+        planned.id = ObjectId::new(&planned.id.group_kind(), planned.id.namespace(), &name);
+    }
+    for unit in &mut plan.units {
+        unit.members = plan.objects.iter().map(|planned| planned.id.clone()).collect();
+    }
+    assert_eq!(lines(&plan), before);
+    let told = progress(&plan.objects[0].id, Outcome::Created, Palette::Plain);
+    assert_eq!(told.lines().count(), 1, "{told}");
+    assert!(!(text(&plan, Palette::Plain) + &told).contains('\u{1b}'));
+}
+
+#[test]
 fn an_outline_shows_what_leads_to_a_change() {
     fn check(before: Value, after: Value) -> String {
         let planned = Planned {

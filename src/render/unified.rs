@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use super::palette::harmless;
 use super::{Palette, Style};
 use crate::change;
 use crate::engine::{Plan, Planned, Verdict};
@@ -25,6 +26,7 @@ fn object(out: &mut String, planned: &Planned, palette: Palette) {
         return;
     }
     let name = file_name(planned);
+    let name = harmless(&name);
     let (old, new) = match (&planned.before, &planned.after) {
         (None, _) => ("/dev/null".to_owned(), format!("b/{name}")),
         (_, None) => (format!("a/{name}"), "/dev/null".to_owned()),

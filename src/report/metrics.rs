@@ -125,7 +125,7 @@ pub struct Metrics {
     repaired: Family<OfSource, Counter>,
     rollouts: Family<Rolled, Counter>,
     rollout_seconds: Family<Rolled, Lengths, fn() -> Lengths>,
-    /// The sources that something is counted of.
+    /// Of which sources something is counted.
     sources: Arc<Mutex<BTreeSet<String>>>,
     calls: cluster::Measures,
     queue: queue::Measures,
@@ -159,7 +159,7 @@ impl Metrics {
 
     /// A rollout of a source has ended, so long after its beginning; none where an earlier process began it.
     pub fn rolled(&self, source: &str, ended: Ended, took: Option<Duration>) {
-        let labels = Rolled { source: source.to_owned(), outcome: ended.word() };
+        let labels = Rolled { source: self.counted(source), outcome: ended.word() };
         self.rollouts.get_or_create(&labels).inc();
         if let Some(took) = took {
             self.rollout_seconds.get_or_create(&labels).observe(took.as_secs_f64());
@@ -174,18 +174,24 @@ impl Metrics {
 
     /// An object of a source had been changed by somebody else, and is as wanted again.
     pub fn repaired(&self, source: &str) {
-        self.repaired.get_or_create(&OfSource { source: source.to_owned() }).inc();
+        self.repaired.get_or_create(&OfSource { source: self.counted(source) }).inc();
     }
 
     /// How many objects of a source were repaired.
     pub fn repaired_of(&self, source: &str) -> u64 {
-        self.repaired.get_or_create(&OfSource { source: source.to_owned() }).get()
+        self.repaired.get_or_create(&OfSource { source: self.counted(source) }).get()
     }
 
-    /// Counts of these sources, from 0, and no longer of those that are gone.
+    fn counted(&self, source: &str) -> String {
+        self.sources.lock().unwrap_or_else(PoisonError::into_inner).insert(source.to_owned());
+        source.to_owned()
+    }
+
+    /// Counts of these sources, from 0, and no longer of those that are gone: where they come and go, as one for each
+    /// branch does, their series would be more and more.
     fn keep(&self, now: BTreeSet<String>) {
         let mut known = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
-        for source in now.difference(&known) {
+        for source in &now {
             drop(self.repaired.get_or_create(&OfSource { source: source.clone() }));
             for ended in Ended::ALL {
                 let labels = Rolled { source: source.clone(), outcome: ended.word() };
@@ -209,6 +215,7 @@ impl Metrics {
     pub fn text(&self, status: Option<&Status>, process: &Process<'_>) -> String {
         if let Some(status) = status {
             self.keep(status.sources.iter().map(|source| source.name.clone()).collect());
+            process.doors.forget_all_but(&status.sources);
         }
         let mut registry = Registry::default();
         let version = vec![("version".to_owned(), env!("CARGO_PKG_VERSION").to_owned())];
@@ -361,7 +368,10 @@ fn sources(registry: &mut Registry, sources: &[SourceStatus]) {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+    use crate::report::Heard;
 
     fn text(metrics: &Metrics) -> String {
         let (reloads, doors) = (Reloads::default(), Doors::default());
@@ -394,5 +404,56 @@ mod tests {
         assert!(!kept.contains("ops"), "{kept}");
         metrics.keep(BTreeSet::new());
         assert!(!text(&metrics).contains("shop"), "{}", text(&metrics));
+    }
+
+    fn status(sources: &[&str]) -> Status {
+        let source = |name: &&str| {
+            json!({
+                "name": name, "place": "", "complete": true, "observed": false, "healthy": true, "objects": {},
+                "findings": 0, "pruneWaiting": 0,
+            })
+        };
+        let share = json!({"used": 0, "of": 0});
+        serde_json::from_value(json!({
+            "apiVersion": "", "kind": "Status", "at": "2030-01-02T03:04:05Z",
+            "process": {
+                "version": "", "since": "2030-01-02T03:04:05Z", "nextResync": "2030-01-02T03:04:05Z", "queue": 0,
+                "unfinishedSeconds": 0, "longestSeconds": 0,
+            },
+            "sources": sources.iter().map(source).collect::<Vec<_>>(),
+            "rollout": {
+                "known": true, "workloads": share, "unavailable": share, "starts": share, "window": 0,
+                "onFailure": "", "rolling": [], "queue": [],
+            },
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn sources_that_come_and_go_leave_no_series() {
+        let (metrics, doors) = (Metrics::default(), Doors::default());
+        let text = |sources: Option<&[&str]>| {
+            let process =
+                Process { signs: &[], now: Instant::now(), reloads: Reloads::default(), doors: &doors };
+            metrics.text(sources.map(status).as_ref(), &process)
+        };
+        let of = |name: &str, text: &str| text.lines().filter(|line| line.contains(name)).count();
+        for source in ["shop", "branch-1"] {
+            metrics.repaired(source);
+            metrics.rolled(source, Ended::Failed, Some(Duration::from_secs(7)));
+            doors.hook(Some(source), Heard::Taken);
+        }
+        doors.hook(None, Heard::Refused);
+        // While no loop runs nobody knows which sources there are.
+        let before = text(None);
+        let counted = of("source=\"shop\"", &before);
+        assert!(counted > 3 && counted == of("source=\"branch-1\"", &before), "{before}");
+        let after = text(Some(&["shop"]));
+        assert_eq!(of("branch-1", &after), 0, "{after}");
+        for line in
+            before.lines().filter(|line| line.contains("source=\"shop\"") || line.contains("\"other\""))
+        {
+            assert!(after.lines().any(|found| found == line), "{line} is not in\n{after}");
+        }
     }
 }

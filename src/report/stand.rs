@@ -50,9 +50,10 @@ impl Stand {
         let mut open = String::new();
         for told in unwell.iter().take(NAMED) {
             let reason = told.reason.as_deref().unwrap_or_default();
-            let reason = &reason[..reason.floor_char_boundary(LONGEST)].replace(char::is_control, " ");
+            let reason = &reason[..reason.floor_char_boundary(LONGEST)];
             let colon = if reason.is_empty() { "" } else { ": " };
-            let _ = writeln!(open, "{} {}{colon}{reason}", told.phase, told.object);
+            let line = format!("{} {}{colon}{reason}", told.phase, told.object);
+            let _ = writeln!(open, "{}", line.replace(char::is_control, " "));
         }
         let all = source.objects.iter().filter(|(phase, _)| !phase.is_well());
         let more = all.map(|(_, count)| count).sum::<usize>().saturating_sub(unwell.len().min(NAMED));

@@ -132,24 +132,20 @@ fn without_port(authority: &str) -> &str {
     }
 }
 
-/// Whether it is no page of another site that asks. What is no browser says nothing of the kind.
+/// Whether it is no page of another site that asks. What is no browser says nothing of the kind. Of several headers each
+/// counts: a proxy may have added one.
 fn is_from_here(request: &Parts, called: &str) -> bool {
-    let text = |name: &HeaderName| request.headers.get(name).map(HeaderValue::as_bytes);
+    let all = |name: &HeaderName| request.headers.get_all(name).iter().map(HeaderValue::as_bytes);
+    let is = |name: &HeaderName, text: &[u8]| all(name).eq([text]);
     let same = |origin: &[u8]| {
         let origin = std::str::from_utf8(origin).ok();
         let authority = origin.and_then(|origin| origin.split_once("://"));
         authority.is_some_and(|(_, authority)| authority.eq_ignore_ascii_case(called))
     };
-    if text(&header::ORIGIN).is_some_and(|origin| !same(origin)) {
-        return false;
-    }
-    match text(&SITE) {
-        None | Some(b"same-origin" | b"none") => true,
-        // Somebody follows a link to the page: it is shown to them, and to nobody else.
-        Some(_) => {
-            request.uri.path() == "/" && text(&MODE) == Some(b"navigate") && text(&DEST) == Some(b"document")
-        }
-    }
+    // Somebody follows a link to the page: it is shown to them, and to nobody else.
+    let follows = request.uri.path() == "/" && is(&MODE, b"navigate") && is(&DEST, b"document");
+    let near = |site: &[u8]| matches!(site, b"same-origin" | b"none");
+    all(&header::ORIGIN).all(same) && (follows || all(&SITE).all(near))
 }
 
 fn bearer(value: &HeaderValue) -> Option<&[u8]> {
@@ -234,6 +230,16 @@ mod tests {
             let headers = [("host", "localhost:9090"), (name, value)];
             assert_eq!(judged(&guard, target, &headers).await, expected, "{target} {name} {value}");
         }
+        for name in ["origin", "sec-fetch-site"] {
+            let [here, there] = match name {
+                "origin" => ["http://localhost:9090", "http://evil.org"],
+                _ => ["same-origin", "cross-site"],
+            };
+            for both in [[here, there], [there, here]] {
+                let headers = [("host", "localhost:9090"), (name, both[0]), (name, both[1])];
+                assert_eq!(judged(&guard, "/v1/status", &headers).await, 403, "{name} {both:?}");
+            }
+        }
         let link = [
             ("host", "localhost"),
             ("sec-fetch-site", "cross-site"),
@@ -270,7 +276,15 @@ mod tests {
         std::fs::write(&file, "another-token-of-the-day").unwrap();
         assert_eq!(judged(&guard, "/", &with("Bearer 0123456789abcdef")).await, 401);
         assert_eq!(judged(&guard, "/", &with("Bearer another-token-of-the-day")).await, 200);
-        // An empty file lets nobody in.
+        std::fs::write(&file, " 0123456789abcdef \t\r\n").unwrap();
+        assert_eq!(
+            judged(&guard, "/", &with("Bearer 0123456789abcdef")).await,
+            200,
+            "blanks come in no header"
+        );
+        // A file of blanks lets nobody in, and an empty one neither.
+        std::fs::write(&file, " ".repeat(32)).unwrap();
+        assert_eq!(judged(&guard, "/", &with("Bearer                                 ")).await, 401);
         std::fs::write(&file, "\n").unwrap();
         assert_eq!(judged(&guard, "/", &with("Bearer ")).await, 401);
         assert_eq!(judged(&guard, "/", &with("Bearer another-token-of-the-day")).await, 401);

@@ -12,6 +12,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use axum::body::Body;
+use axum::extract::rejection::PathRejection;
 use axum::extract::{self, Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
@@ -136,9 +137,11 @@ fn has_any(common: &Path) -> bool {
 /// Answers a webhook, and counts it.
 pub(super) async fn hook(
     State((hooks, process)): State<(Arc<Hooks>, Process)>,
-    extract::Path(source): extract::Path<String>,
+    source: Result<extract::Path<String>, PathRejection>,
     request: Request,
 ) -> Response {
+    // What is no text names no source.
+    let source = source.map(|extract::Path(source)| source).unwrap_or_default();
     let answer = heard(&hooks, &process, &source, request).await.into_response();
     let outcome = match answer.status() {
         StatusCode::ACCEPTED => Heard::Taken,

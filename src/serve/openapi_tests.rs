@@ -103,6 +103,15 @@ async fn answers_are_of_the_described_media_types() {
     }
 }
 
+#[tokio::test]
+async fn what_is_no_text_is_refused_in_the_described_form() {
+    let (code, media) = ask("/v1/objects/%ff/a/b").await;
+    assert_eq!((code, &*media), (400, "application/json"));
+    let document = document();
+    let responses = &document["paths"]["/v1/objects/{kind}/{namespace}/{name}"]["get"]["responses"];
+    assert!(responses["400"]["content"]["application/json"].is_object(), "{responses:#}");
+}
+
 #[test]
 fn the_form_names_every_phase() {
     let document = document();

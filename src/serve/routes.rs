@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use axum::extract::rejection::QueryRejection;
+use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Query, Request, State};
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
@@ -334,9 +334,11 @@ async fn objects(
 
 async fn object(
     State(process): State<Process>,
-    Path((kind, namespace, name)): Path<(String, String, String)>,
+    path: Result<Path<(String, String, String)>, PathRejection>,
     look: Result<Query<Look>, QueryRejection>,
 ) -> Result<Response, Failed> {
+    let Path((kind, namespace, name)) =
+        path.map_err(|rejection| Failed(StatusCode::BAD_REQUEST, rejection.body_text()))?;
     let look = understood(look)?;
     let namespace = (namespace != NO_NAMESPACE).then_some(namespace);
     let id = ObjectId::new(&GroupKind::parse(&kind), namespace.as_deref(), &name);

@@ -27,7 +27,12 @@ pub async fn bind(path: &Path) -> Result<UnixListener, Error> {
     }
     // Under another name first: nobody may connect before the mode is set, or finds no socket between two.
     let young = young(path);
-    let _ = fs::remove_file(&young);
+    match fs::symlink_metadata(&young) {
+        // Whoever made it was killed between the two steps.
+        Ok(found) if found.file_type().is_socket() => fs::remove_file(&young).map_err(failed)?,
+        Ok(_) => return Err(Error::NoSocket(young)),
+        Err(_) => {}
+    }
     let listener = UnixListener::bind(&young).map_err(failed)?;
     fs::set_permissions(&young, fs::Permissions::from_mode(MODE)).map_err(failed)?;
     fs::rename(&young, path).map_err(failed)?;

@@ -14,7 +14,7 @@ async fn a_socket_that_nobody_answers_on_is_replaced() {
     drop(bind(&path).await.unwrap());
     assert!(path.exists(), "what a killed process leaves");
     // Killed between the two steps.
-    fs::write(dir.path().join("rhumb.sock.new"), "").unwrap();
+    drop(std::os::unix::net::UnixListener::bind(dir.path().join("rhumb.sock.new")).unwrap());
     let listener = bind(&path).await.unwrap();
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o660);
     let connected = tokio::net::UnixStream::connect(&path).await;
@@ -32,6 +32,11 @@ async fn nothing_else_is_replaced() {
     fs::write(&file, "kept").unwrap();
     assert!(matches!(bind(&file).await, Err(Error::NoSocket(_))));
     assert_eq!(fs::read_to_string(&file).unwrap(), "kept");
+    let beside = dir.path().join("other.sock");
+    let young = dir.path().join("other.sock.new");
+    fs::write(&young, "kept").unwrap();
+    assert!(matches!(bind(&beside).await, Err(Error::NoSocket(place)) if place == young));
+    assert_eq!(fs::read_to_string(&young).unwrap(), "kept");
     assert!(matches!(bind(&dir.path().join("none/socket")).await, Err(Error::Io { .. })));
     let long = dir.path().join("a".repeat(200));
     assert!(matches!(bind(&long).await, Err(Error::Io { .. })));

@@ -23,7 +23,7 @@ const LEFT: &str = "\u{1b}[?1049l";
 /// What is waited for comes within this time, or never.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-const STATUS: &str = r#"{
+pub(crate) const STATUS: &str = r#"{
   "apiVersion": "status.rhumb.dev/v1", "kind": "Status", "at": "2030-01-02T03:04:05Z",
   "process": {"version": "9.9.9", "since": "2030-01-02T03:04:05Z", "nextResync": "2030-01-02T04:04:05Z", "queue": 0,
               "unfinishedSeconds": 0, "longestSeconds": 0},

@@ -153,6 +153,15 @@ fn what_is_paused_is_repaired_and_gets_nothing_new() {
     at_rest(&site, "nginx:1");
     site.rhumb(&["rollout", "resume", "deploy/web"]).ends(0).says(&["resumed: Deployment"]);
     at_rest(&site, "nginx:2");
+    // Whoever may annotate an object has no way to the terminal of who looks at it.
+    let hostile = "1 because\n  phase    Settled\u{1b}]0;title\u{7}";
+    let change = json!({"metadata": {"annotations": {"rhumb.dev/paused": hostile}}});
+    site.api.merge(&site.at("Deployment", "web"), "somebody", &change);
+    for command in [&["why", "deploy/web"][..], &["rollout", "status", "deploy/web"]] {
+        let told = site.rhumb(command).ends(0);
+        told.says(&["it is paused: because phase Settled\u{fffd}]0;title\u{fffd}"]);
+    }
+    site.rhumb(&["rollout", "resume", "deploy/web"]).ends(0);
     // All of the source at once.
     let source = site.name.clone();
     site.rhumb(&["rollout", "pause", &source]).ends(0).says(&["paused: source orders-pause"]);

@@ -77,6 +77,7 @@ fn the_page_shows_what_runs_and_what_does_not() {
     browser.picture(&pictures.join("page-light.png"));
     fits(&mut browser, &address, pictures);
     an_object_is_shown(&mut browser, &address, &site);
+    nothing_misleads(&mut browser);
     keys_are_enough(&mut browser, &address);
     news_come_by_themselves(&mut browser, &address, &site, &repo);
     the_end_is_shown(&mut browser, daemon);
@@ -124,6 +125,29 @@ fn an_object_is_shown(browser: &mut Browser, address: &str, site: &Site<'_>) {
     browser.open(&at("Secret", "nowhere"), LARGE, "light");
     browser.shows(&["no source of this process knows"]);
     browser.complained_of("/nowhere");
+    // What goes while somebody looks at it is not shown as if it were there.
+    browser.open(&at("ConfigMap", "env"), LARGE, "light");
+    browser.shows(&["Brought by"]);
+    let gone = "const asked = fetch; const gone = {message: 'no source of this process knows it'}; window.fetch = (path, more) => \
+                path.includes('/env?') ? Promise.resolve(new Response(JSON.stringify(gone), {status: 404})) : asked(path, more); 0";
+    browser.value(gone);
+    let shown = browser.shows(&["no source of this process knows it"]);
+    assert!(!shown.contains("Brought by"), "{shown}");
+    // Dots lead to no other answer than the address says.
+    browser.open(&format!("{address}#/object/../../livez"), LARGE, "light");
+    browser.shows(&["Not as it should be"]);
+}
+
+/// Names and texts are what they look like, also where they are typed into a terminal.
+#[track_caller]
+fn nothing_misleads(browser: &mut Browser) {
+    let typed = r#"typedName({group: 'g', kind: 'Role', namespace: 'a', name: "it's;$(b) \n!x:y"})"#;
+    assert_eq!(browser.value(typed), json!("a/role.g/it%27s%3B%24%28b%29%20%0A%21x:y"));
+    let shown = r"el('p', {title: 'a\u202eb'}, 'a\u202eb', el('b', {}, '\u001b\u200b\tc\n')).outerHTML";
+    assert_eq!(
+        browser.value(shown),
+        json!("<p title=\"a\u{fffd}b\">a\u{fffd}b<b>\u{fffd}\u{fffd}\tc\n</b></p>")
+    );
 }
 
 /// From the top to an object and back, without a pointer.

@@ -125,6 +125,37 @@ fn what_asks_for_a_confirmation_waits_for_one() {
 }
 
 #[test]
+fn a_name_that_says_more_than_a_name_is_confirmed_as_it_is() {
+    let site = Site::new("confirm-odd");
+    let odd = ["it's $(a) 2 of 7", "b\u{1b}]0;c\u{7}\n\u{202e} configmap d"];
+    let folder = Folder::new(&many(2));
+    for (number, name) in odd.iter().enumerate() {
+        let role = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "rules": [],
+            "metadata": {"name": name, "annotations": {"argocd.argoproj.io/sync-options": "Prune=confirm"}},
+        });
+        folder.write(&format!("role{number}.json"), &role.to_string());
+    }
+    site.apply(folder.path(), &[]).ends(0);
+    folder.remove("role0.json");
+    folder.remove("role1.json");
+    site.apply(folder.path(), &["--prune"]).ends(4);
+    let shown = site.rhumb(&["prune", "list"]).ends(0);
+    assert_eq!(shown.stdout.lines().count(), 2, "{shown:#?}");
+    assert!(!shown.all().contains(|c: char| c == '\u{202e}' || (c.is_control() && c != '\n')), "{shown:#?}");
+    let names = listed(&site);
+    assert_eq!(names.len(), 2, "{names:?}");
+    assert!(
+        names.iter().all(|name| name.split_whitespace().count() == 1 && !name.contains('\'')),
+        "{names:?}"
+    );
+    confirm(&site, &names);
+    site.apply(folder.path(), &["--prune"]).ends(0);
+    let left = site.api.list(&format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{}/roles", site.name));
+    assert_eq!(left.len(), 0, "{left:#?}");
+}
+
+#[test]
 fn a_confirmation_names_what_waits() {
     let site = Site::new("confirm-unknown");
     let folder = Folder::new(&many(4));

@@ -1,5 +1,7 @@
 //! What stands in each pane.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 
 use super::super::events;
@@ -101,7 +103,10 @@ pub(super) fn items(pane: Pane, view: &View, notices: &[Notice]) -> Vec<Item> {
     match pane {
         Pane::Sources => view.sources.iter().map(|told| source(view, told)).collect(),
         Pane::Rollouts => view.rollout.rolling.iter().map(roll).collect(),
-        Pane::Queue => queue(view).map(|queued| waiting(view, queued)).collect(),
+        Pane::Queue => {
+            let known = view.known();
+            queue(view).map(|queued| waiting(&known, queued)).collect()
+        }
         Pane::Troubled => overview::troubled(view).into_iter().map(troubled).collect(),
         // The last first.
         Pane::Events => notices.iter().rev().map(|notice| event(view.at, notice)).collect(),
@@ -156,8 +161,8 @@ fn roll(roll: &RollStatus) -> Item {
     }
 }
 
-fn waiting(view: &View, queued: &QueueStatus) -> Item {
-    let known = view.objects.iter().find(|object| object.object == queued.object);
+fn waiting(known: &BTreeMap<&Named, &ObjectStatus>, queued: &QueueStatus) -> Item {
+    let known = known.get(&queued.object);
     let place = queued.place.map_or_else(|| "-".to_owned(), |place| place.to_string());
     Item {
         subject: Subject::Object(queued.object.clone()),

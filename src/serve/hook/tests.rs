@@ -104,8 +104,9 @@ async fn a_source_may_have_a_secret_of_its_own() {
     let other = post(&router, "/hook/other", &token, BODY.into()).await;
     let wrong = post(&router, "/hook/shop", &[("X-Gitlab-Token", "wrong")], BODY.into()).await;
     let no_name = post(&router, "/hook/..%2Fshop", &token, BODY.into()).await;
+    let no_text = post(&router, "/hook/%ff", &token, BODY.into()).await;
     assert_eq!(other.0, 403);
-    assert_eq!((&other, &other), (&wrong, &no_name));
+    assert_eq!((&other, &other, &other), (&wrong, &no_name, &no_text));
     // The file counts as it is now, and one that is too short counts for nothing.
     fs::write(dir.path().join("webhook-secret.shop"), "short\n").unwrap();
     assert_eq!(post(&router, "/hook/shop", &[("X-Gitlab-Token", "short")], BODY.into()).await.0, 403);
@@ -114,6 +115,18 @@ async fn a_source_may_have_a_secret_of_its_own() {
     fs::write(dir.path().join("webhook-secret.shop"), "another secret of the day\r\n").unwrap();
     let token = [("X-Gitlab-Token", "another secret of the day")];
     assert_eq!(post(&router, "/hook/shop", &token, BODY.into()).await.0, 202);
+}
+
+#[tokio::test]
+async fn a_secret_of_blanks_is_none() {
+    let blanks = " ".repeat(32);
+    let mut code = <Code as hmac::KeyInit>::new_from_slice(blanks.as_bytes()).unwrap();
+    code.update(BODY.as_bytes());
+    let bytes = code.finalize().into_bytes();
+    let digits = bytes.iter().fold(String::new(), |digits, byte| digits + &format!("{byte:02x}"));
+    let (_dir, router) = served(&[("webhook-secret", &blanks)]);
+    let signed = [("X-Gitea-Signature", &*digits)];
+    assert_eq!(post(&router, "/hook/shop", &signed, BODY.into()).await.0, 403);
 }
 
 #[tokio::test]

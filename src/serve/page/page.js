@@ -29,6 +29,10 @@ const state = { status: null, objects: [], news: [], last: 0, trouble: null, liv
 
 // --- Building -------------------------------------------------------------------------------------------------------
 
+// What changes the direction of the text around it, takes no room or controls something: texts that look the same are.
+const MISLEADING = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]/gu;
+const plain = (text) => (typeof text === 'string' ? text.replace(MISLEADING, '\ufffd') : text);
+
 /** An element with properties and children; texts become text nodes. */
 function el(name, properties, ...children) {
   const element = document.createElement(name);
@@ -37,9 +41,9 @@ function el(name, properties, ...children) {
     if (key === 'class') element.className = value;
     else if (key === 'on') for (const [what, call] of Object.entries(value)) element.addEventListener(what, call);
     else if (key === 'grow') element.style.flexGrow = value;
-    else element.setAttribute(key, value);
+    else element.setAttribute(key, key === 'title' ? plain(value) : value);
   }
-  element.append(...children.flat(9).filter((child) => child !== null && child !== undefined && child !== false));
+  element.append(...children.flat(9).filter((child) => child !== null && child !== undefined && child !== false).map(plain));
   return element;
 }
 
@@ -82,8 +86,10 @@ const kindOf = (object) => object.kind + (object.group ? `.${object.group}` : ''
 const nameOf = (object) => (object.namespace ? `${object.namespace}/` : '') + object.name;
 const hrefOf = (object) =>
   '#/object/' + [kindOf(object), object.namespace || '-', object.name].map(encodeURIComponent).join('/');
-/** As `rhumb prune list -o name` writes it. */
-const typedName = (object) => (object.namespace ? `${object.namespace}/` : '') + `${kindOf(object).toLowerCase()}/${object.name}`;
+/** As `rhumb prune list -o name` writes it: a shell takes it for a word, whatever is in the name. */
+const typedName = (object) => (object.namespace ? `${object.namespace}/` : '') + `${kindOf(object).toLowerCase()}/${worded(object.name)}`;
+const worded = (name) => encodeURIComponent(name).replaceAll('%3A', ':')
+  .replace(/[!*'()]/g, (sign) => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`);
 
 function named(object, key) {
   return el('a', { class: 'name', href: hrefOf(object), 'data-key': `${key} ${hrefOf(object)}` },
@@ -293,7 +299,7 @@ function single(view) {
     if (!object) return el('p', { class: 'card empty' }, view.failed || 'Asking …');
     const facts = [['Why', object.reason], ['Source', object.source], ['Manifest', object.origin], ['Brought by', object.revision],
       ['Wave', object.wave ? String(object.wave) : null], ['Note', object.note]];
-    return el('dl', { class: 'card facts' }, facts.filter(([, value]) => value).map(([what, value]) => [el('dt', {}, what), el('dd', {}, value)]));
+    return [view.failed ? el('p', { class: 'says bad', role: 'alert' }, view.failed) : null, el('dl', { class: 'card facts' }, facts.filter(([, value]) => value).map(([what, value]) => [el('dt', {}, what), el('dd', {}, value)]))];
   });
   fill(parts.sides, [object, state.tab], () => {
     if (!object) return null;
@@ -332,7 +338,7 @@ function draw() {
   const [how, words] = verdict();
   const top = document.getElementById('verdict');
   top.className = `verdict ${how}`;
-  if (top.textContent !== words) top.textContent = words;
+  if (top.textContent !== plain(words)) top.textContent = plain(words);
   document.title = how === 'good' ? 'rhumb' : `${words} – rhumb`;
   const link = document.getElementById('link');
   link.className = `link ${state.trouble ? 'lost' : state.live ? 'live' : ''}`;
@@ -350,7 +356,8 @@ function draw() {
 function route() {
   const [, what, ...rest] = location.hash.split('/');
   const parts = rest.map((part) => { try { return decodeURIComponent(part); } catch { return part; } });
-  if (what === 'object' && parts.length === 3) {
+  // A browser takes dots in a path for its own, and asks for something else.
+  if (what === 'object' && parts.length === 3 && !parts.some((part) => ['', '.', '..'].includes(part))) {
     const [kind, namespace, name] = parts;
     return { what: 'object', kind, path: parts.map(encodeURIComponent).join('/'), name: (namespace === '-' ? '' : `${namespace}/`) + name };
   }
@@ -363,7 +370,7 @@ function route() {
 async function ask(path) {
   const answer = await fetch(path, { headers: { accept: 'application/json' } });
   const body = await answer.json().catch(() => ({}));
-  if (!answer.ok) throw new Error(body.message || `the answer is ${answer.status}`);
+  if (!answer.ok) throw Object.assign(new Error(body.message || `the answer is ${answer.status}`), { code: answer.status });
   return body;
 }
 
@@ -375,6 +382,8 @@ async function details(view, status) {
       view.failed = undefined;
     } catch (error) {
       view.failed = error.message;
+      // What is gone is not shown as if it were there.
+      if (error.code === 404) view.object = undefined;
     }
   } else if (view.what === 'list') {
     const phase = view.phase === 'all' ? '' : `&phase=${encodeURIComponent(view.phase)}`;
