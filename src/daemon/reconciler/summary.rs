@@ -12,6 +12,9 @@ use crate::report::{self, NAMED, Stand, Summary};
 /// It is made anew at most this often.
 const PAUSE: Duration = Duration::from_secs(1);
 
+/// Objects that are being worked on go first, for so long at most: to look at everything takes longer than a write does.
+const WAY: Duration = Duration::from_secs(1);
+
 /// The sources' ConfigMaps are told of it at most this often: each change is a write.
 const WRITTEN: Duration = Duration::from_secs(5);
 
@@ -21,6 +24,8 @@ pub(super) struct Telling {
     to: Option<watch::Sender<Summary>>,
     /// Not before this moment again.
     rest: Option<Instant>,
+    /// Until when it gives way to the objects that are being worked on.
+    gives_way: Option<Instant>,
     /// When something is to be told that came too soon after the last.
     pub(super) due: Option<Instant>,
     /// When it was last worked out what the sources' ConfigMaps are to tell, and what.
@@ -45,6 +50,13 @@ impl Reconciler {
             self.telling.due = Some(rest);
             return;
         }
+        let depth = self.queue.depth();
+        let way = *self.telling.gives_way.get_or_insert(now + WAY);
+        if depth.ready + depth.processing > 0 && now < way {
+            self.telling.due = Some(way);
+            return;
+        }
+        self.telling.gives_way = None;
         (self.telling.rest, self.telling.due) = (Some(now + PAUSE), None);
         let status = self.with_beside(now, report::status);
         if let Some(to) = &self.telling.to {
@@ -95,6 +107,7 @@ mod tests {
     use super::*;
     use crate::cluster::{Cluster, Connection};
     use crate::engine::Budget;
+    use crate::object::{GroupKind, ObjectId};
 
     /// A cluster that never answers.
     async fn nobody(dir: &std::path::Path) -> Cluster {
@@ -106,23 +119,50 @@ mod tests {
         Cluster::connect(&connection).await.unwrap()
     }
 
-    #[tokio::test]
-    async fn the_loop_gives_signs_of_life_and_says_how_things_stand() {
-        let dir = tempfile::tempdir().unwrap();
-        let cluster = nobody(dir.path()).await;
-        let resync = Duration::from_mins(5);
+    const RESYNC: Duration = Duration::from_mins(5);
+
+    /// A loop without sources, and what it tells.
+    fn looped(cluster: &Cluster) -> (Reconciler, watch::Receiver<Summary>) {
         let setup = Setup {
             cluster: cluster.clone(),
             namespace: "rhumb-system".to_owned(),
-            resync,
+            resync: RESYNC,
             budget: Budget::default(),
             concurrency: 8,
             sources: Vec::new(),
         };
-        let (listener, _told) = mpsc::unbounded_channel();
-        let (to, mut summaries) = watch::channel(Summary::default());
+        let (to, summaries) = watch::channel(Summary::default());
+        (Reconciler::new(setup, Until::Stopped, mpsc::unbounded_channel().0).summed_up(to), summaries)
+    }
+
+    #[tokio::test]
+    async fn what_is_being_worked_on_goes_first_and_not_for_ever() {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut reconciler, _summaries) = looped(&nobody(dir.path()).await);
+        let told = |reconciler: &mut Reconciler, now| {
+            reconciler.tell_summary(now);
+            (reconciler.telling.rest == Some(now + PAUSE), reconciler.telling.due)
+        };
+        let start = Instant::now();
+        let id = ObjectId::new(&GroupKind::new("", "ConfigMap"), Some("shop"), "env");
+        reconciler.queue.add(id.clone());
+        assert_eq!(told(&mut reconciler, start), (false, Some(start + WAY)));
+        assert_eq!(reconciler.queue.take(start), Some(id.clone()));
+        assert_eq!(told(&mut reconciler, start + WAY / 2), (false, Some(start + WAY)));
+        assert!(told(&mut reconciler, start + WAY).0);
+        // After the rest it gives way again, until all is done.
+        let again = start + WAY + PAUSE;
+        assert_eq!(told(&mut reconciler, again), (false, Some(again + WAY)));
+        reconciler.queue.done(&id);
+        assert!(told(&mut reconciler, again).0);
+    }
+
+    #[tokio::test]
+    async fn the_loop_gives_signs_of_life_and_says_how_things_stand() {
+        let dir = tempfile::tempdir().unwrap();
+        let cluster = nobody(dir.path()).await;
         let stop = CancellationToken::new();
-        let reconciler = Reconciler::new(setup, Until::Stopped, listener).summed_up(to);
+        let (reconciler, mut summaries) = looped(&cluster);
         let running = tokio::spawn(reconciler.run(stop.clone()));
         summaries.changed().await.unwrap();
         let words = summaries.borrow_and_update().to_string();
@@ -132,7 +172,7 @@ mod tests {
         assert_eq!(names, ["the loop", "the thread of all tasks"]);
         for sign in signs {
             let wait = sign.due - sign.last;
-            assert!(wait > Duration::ZERO && wait <= resync + TURN, "{sign:?}");
+            assert!(wait > Duration::ZERO && wait <= RESYNC + TURN, "{sign:?}");
         }
         stop.cancel();
         running.await.unwrap().unwrap();
