@@ -187,6 +187,12 @@ impl Engine {
         if autoscaled { Scaling::ByAutoscaler } else { Scaling::ByManifest }
     }
 
+    /// Whether it is a Job that has ended with the wanted content, and need not be there any more.
+    pub fn has_ended(&self, id: &ObjectId, entry: &Entry) -> bool {
+        let wanted = entry.want().map(|(_, desired)| desired);
+        wanted.is_some_and(|desired| self.finished(id, entry).is_some_and(|hash| desired.is_release(hash)))
+    }
+
     /// The content with which a Job ended that goes away by itself, as the inventory or a view told it.
     pub(super) fn finished(&self, id: &ObjectId, entry: &Entry) -> Option<Hash> {
         let (source, desired) = entry.want()?;

@@ -90,7 +90,11 @@ impl Phase {
         if entry.wants.is_empty() {
             return Self::PruneWaiting;
         }
-        engine.shown(id).map_or(Self::Waiting, Self::of_health)
+        match engine.shown(id) {
+            Some(live) => Self::of_health(live),
+            None if engine.has_ended(id, entry) => Self::Settled,
+            None => Self::Waiting,
+        }
     }
 
     /// Of what an object shows, where nothing is to be done with it.

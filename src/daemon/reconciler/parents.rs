@@ -234,7 +234,7 @@ impl Reconciler {
     }
 
     /// Whether every kind that a source names is listed, or will not be before somebody does something.
-    fn is_seen(&self, source: SourceId) -> bool {
+    pub(super) fn is_seen(&self, source: SourceId) -> bool {
         let state = self.engine.source(source);
         let mut kinds: BTreeSet<_> = state.catalog.ids().map(ObjectId::group_kind).collect();
         kinds.extend(state.inventory.iter().flat_map(|inventory| inventory.kinds.iter().cloned()));

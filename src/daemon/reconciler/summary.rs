@@ -7,7 +7,7 @@ use tokio::sync::watch;
 
 use super::{Reconciler, Until};
 use crate::engine::SourceId;
-use crate::report::{self, NAMED, Stand, Summary};
+use crate::report::{self, NAMED, SourceStatus, Stand, Summary};
 
 /// It is made anew at most this often.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -17,6 +17,10 @@ const WAY: Duration = Duration::from_secs(1);
 
 /// The sources' ConfigMaps are told of it at most this often: each change is a write.
 const WRITTEN: Duration = Duration::from_secs(5);
+
+/// A new process says nothing of a source in its ConfigMap before it has looked at it, for so long at most: what it saw
+/// half would be written, and then written over.
+const LOOK: Duration = Duration::from_secs(10);
 
 /// Who is told, and when next.
 #[derive(Debug, Default)]
@@ -30,7 +34,8 @@ pub(super) struct Telling {
     pub(super) due: Option<Instant>,
     /// When it was last worked out what the sources' ConfigMaps are to tell, and what.
     written: Option<Instant>,
-    stands: Vec<Stand>,
+    stands: Vec<Option<Stand>>,
+    begun: Option<Instant>,
 }
 
 impl Reconciler {
@@ -50,6 +55,7 @@ impl Reconciler {
             self.telling.due = Some(rest);
             return;
         }
+        self.telling.begun.get_or_insert(now);
         let depth = self.queue.depth();
         let way = *self.telling.gives_way.get_or_insert(now + WAY);
         if depth.ready + depth.processing > 0 && now < way {
@@ -80,14 +86,28 @@ impl Reconciler {
         };
         let stands = status.sources.iter().enumerate().map(|(source, told)| {
             let unwell = unwell.get(source).filter(|_| !told.healthy);
-            Stand::of(told, unwell.map_or(&[], Vec::as_slice))
+            self.may_tell(source, told, now).then(|| Stand::of(told, unwell.map_or(&[], Vec::as_slice)))
         });
-        self.telling.stands = stands.collect();
+        let stands: Vec<_> = stands.collect();
+        if stands.iter().any(Option::is_none) {
+            (self.telling.written, self.telling.due) = (None, Some(now + PAUSE));
+        }
+        self.telling.stands = stands;
+    }
+
+    /// Whether enough of a source is known to write down where it stands.
+    fn may_tell(&self, source: SourceId, told: &SourceStatus, now: Instant) -> bool {
+        let depth = self.queue.depth();
+        let looked = || depth.ready + depth.processing == 0 && self.is_seen(source);
+        self.stand(source).is_some()
+            || told.incomplete.is_some()
+            || (told.revision.is_some() && looked())
+            || self.telling.begun.is_some_and(|begun| now >= begun + LOOK)
     }
 
     /// Where a source stands, as its ConfigMap is to tell it; none before that is known.
     pub(super) fn stand(&self, source: SourceId) -> Option<&Stand> {
-        self.telling.stands.get(source)
+        self.telling.stands.get(source)?.as_ref()
     }
 
     /// When everything is looked at again, at the latest.
