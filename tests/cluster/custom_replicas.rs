@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::customs::{HEAD, condition, custom, own};
 use crate::support::{
-    Daemon, Held, MOVED, Own, Repo, SHARED, Site, at, await_shares, eventually, shared_name, yaml,
+    Daemon, Held, MOVED, Own, Repo, SHARED, Site, Window, at, await_shares, eventually, shared_name, yaml,
 };
 
 const SOURCES: usize = 6;
@@ -34,10 +34,7 @@ fn await_all(site: &Site<'_>, within: Duration, repos: &[Repo], content: &str) {
 #[test]
 fn each_is_served_and_told_of_by_its_holder_alone_and_moves_on_in_time() {
     let cluster = Own::bare();
-    let mut one = own(&cluster);
-    let mut other = one.with_empty_state();
-    one.known_as("one");
-    other.known_as("other");
+    let (one, other) = known(&cluster);
     let content = |number: usize, text: &str| yaml::config_map(&format!("env-{number}"), "key", text);
     let repos: Vec<Repo> =
         (0..SOURCES).map(|number| Repo::new(&[("a.yaml", content(number, "one"))])).collect();
@@ -133,11 +130,26 @@ impl<'a> Pair<'a> {
         });
     }
 
+    #[track_caller]
+    fn assert_nothing_made(&self, window: &Window<'_>) {
+        let made = window.to("configmaps", &env(0));
+        assert!(made.is_empty() && !self.site.has("ConfigMap", &env(0)), "{made:#?}");
+    }
+
     /// A loop serves that began after the Lease was taken.
     fn await_change(&self, content: &str) {
         self.repos[1].change("a.yaml", &yaml::config_map(&env(1), "key", content));
         self.site.await_data_within(SHARED, &env(1), "key", content);
     }
+}
+
+/// Two replicas, each of which the server knows by a name of its own.
+fn known(cluster: &Own) -> (Site<'_>, Site<'_>) {
+    let mut one = own(cluster);
+    let mut other = one.with_empty_state();
+    one.known_as("one");
+    other.known_as("other");
+    (one, other)
 }
 
 /// Whoever is so cut off does not hear which sources stand in the cluster, and of all else it does.
@@ -152,10 +164,7 @@ fn refused() -> Rule {
 #[test]
 fn whoever_takes_a_source_over_and_cannot_look_at_it_makes_nothing_anew() {
     let cluster = Own::bare();
-    let mut one = own(&cluster);
-    let mut other = one.with_empty_state();
-    one.known_as("one");
-    other.known_as("other");
+    let (one, mut other) = known(&cluster);
     let proxy = cluster.fault_proxy(17).unwrap();
     other.through(&proxy);
     let pair = Pair::new([&one, &other]);
@@ -168,17 +177,13 @@ fn whoever_takes_a_source_over_and_cannot_look_at_it_makes_nothing_anew() {
     assert!(pair.lease().is_some(), "it has heard that the source is gone");
     proxy.clear();
     pair.await_no_lease();
-    let made = window.to("configmaps", &env(0));
-    assert!(made.is_empty() && !one.has("ConfigMap", &env(0)), "{made:#?}");
+    pair.assert_nothing_made(&window);
 }
 
 #[test]
 fn whoever_slept_while_a_source_was_served_to_its_end_makes_nothing_anew() {
     let cluster = Own::bare();
-    let mut one = own(&cluster);
-    let mut other = one.with_empty_state();
-    one.known_as("one");
-    other.known_as("other");
+    let (mut one, other) = known(&cluster);
     let proxy = cluster.fault_proxy(17).unwrap();
     one.through(&proxy);
     let pair = Pair::new([&one, &other]);
@@ -197,6 +202,5 @@ fn whoever_slept_while_a_source_was_served_to_its_end_makes_nothing_anew() {
     pair.await_change("two");
     proxy.clear();
     pair.await_no_lease();
-    let made = window.to("configmaps", &env(0));
-    assert!(made.is_empty() && !one.has("ConfigMap", &env(0)), "{made:#?}");
+    pair.assert_nothing_made(&window);
 }

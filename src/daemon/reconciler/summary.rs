@@ -35,6 +35,7 @@ pub(super) struct Telling {
     /// When it was last worked out what the sources' ConfigMaps are to tell, and what.
     written: Option<Instant>,
     stands: Vec<Option<Stand>>,
+    /// When this process first had something to tell.
     begun: Option<Instant>,
 }
 
@@ -56,9 +57,8 @@ impl Reconciler {
             return;
         }
         self.telling.begun.get_or_insert(now);
-        let depth = self.queue.depth();
         let way = *self.telling.gives_way.get_or_insert(now + WAY);
-        if depth.ready + depth.processing > 0 && now < way {
+        if self.is_working() && now < way {
             self.telling.due = Some(way);
             return;
         }
@@ -85,8 +85,8 @@ impl Reconciler {
             self.with_beside(now, |engine, beside| report::unwell(engine, beside, NAMED))
         };
         let stands = status.sources.iter().enumerate().map(|(source, told)| {
-            let unwell = unwell.get(source).filter(|_| !told.healthy);
-            self.may_tell(source, told, now).then(|| Stand::of(told, unwell.map_or(&[], Vec::as_slice)))
+            let unwell = unwell.get(source).map_or(&[][..], Vec::as_slice);
+            self.may_tell(source, told, now).then(|| Stand::of(told, unwell))
         });
         let stands: Vec<_> = stands.collect();
         if stands.iter().any(Option::is_none) {
@@ -97,12 +97,17 @@ impl Reconciler {
 
     /// Whether enough of a source is known to write down where it stands.
     fn may_tell(&self, source: SourceId, told: &SourceStatus, now: Instant) -> bool {
-        let depth = self.queue.depth();
-        let looked = || depth.ready + depth.processing == 0 && self.is_seen(source);
+        let looked = || !self.is_working() && self.is_seen(source);
         self.stand(source).is_some()
             || told.incomplete.is_some()
             || (told.revision.is_some() && looked())
             || self.telling.begun.is_some_and(|begun| now >= begun + LOOK)
+    }
+
+    /// Whether objects are being worked on, or wait for it.
+    fn is_working(&self) -> bool {
+        let depth = self.queue.depth();
+        depth.ready + depth.processing > 0
     }
 
     /// Where a source stands, as its ConfigMap is to tell it; none before that is known.
