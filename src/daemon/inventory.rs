@@ -220,19 +220,15 @@ pub(super) fn wanted(
 ) -> Option<Parent> {
     let mut parent = known.cloned().unwrap_or_default();
     let state = engine.source(source);
-    let declared: BTreeSet<GroupKind> = state.catalog.ids().map(ObjectId::group_kind).collect();
-    let members = || engine.all_live().filter(|(_, live)| engine.source_of(live) == Some(source));
-    let live_kinds: BTreeSet<GroupKind> = members().map(|(id, _)| id.group_kind()).collect();
-    let everywhere = members().map(|(id, _)| id).chain(state.catalog.ids());
-    let namespaces: BTreeSet<&str> = everywhere.filter_map(ObjectId::namespace).collect();
-    let namespaces = namespaces.into_iter().map(str::to_owned);
+    let (declared, members) = (state.catalog.census(), state.members());
+    let namespaces = declared.namespaces().chain(members.namespaces()).map(str::to_owned);
     match tidy {
         Tidy::Grow => {
-            parent.kinds.extend(declared);
+            parent.kinds.extend(declared.kinds().cloned());
             parent.namespaces.extend(namespaces);
         }
         Tidy::Exact => {
-            parent.kinds = declared.union(&live_kinds).cloned().collect();
+            parent.kinds = declared.kinds().chain(members.kinds()).cloned().collect();
             parent.namespaces = namespaces.collect();
         }
     }
@@ -246,8 +242,9 @@ pub(super) fn wanted(
     if tidy == Tidy::Exact && parent.annotations.contains_key(CONFIRMED) {
         // A confirmation is for one removal: an object that is wanted again has to be confirmed again.
         let unwanted = |id: &ObjectId| engine.entry(id).is_none_or(|entry| entry.wants.is_empty());
+        let members = engine.all_live().filter(|(_, live)| engine.source_of(live) == Some(source));
         let uids: BTreeSet<Uid> =
-            members().filter(|(id, _)| unwanted(id)).map(|(_, live)| live.uid.clone()).collect();
+            members.filter(|(id, _)| unwanted(id)).map(|(_, live)| live.uid.clone()).collect();
         let left: Vec<String> = inventory.confirmed.intersection(&uids).map(ToString::to_string).collect();
         if left.is_empty() {
             parent.annotations.remove(CONFIRMED);
@@ -302,7 +299,9 @@ fn ended(engine: &Engine, source: SourceId, known: BTreeMap<ObjectId, Hash>) -> 
             wanted.is_some_and(|(_, desired)| desired.is_release(*hash))
         })
         .collect();
-    for id in engine.source(source).catalog.ids().filter(|id| id.is("batch", "Job")) {
+    let catalog = &engine.source(source).catalog;
+    let has_jobs = catalog.census().kinds().any(|kind| kind.is("batch", "Job"));
+    for id in catalog.ids().filter(|id| has_jobs && id.is("batch", "Job")) {
         let Some(entry) = engine.entry(id) else { continue };
         let Some((_, desired)) = entry.want() else { continue };
         if desired.traits.ends == crate::engine::Ends::AfterFinish

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use super::Shared;
+use super::{Census, Shared};
 use crate::object::{Diagnostic, GroupKind, Gvk, ObjectId, Origin};
 
 /// An object that is wanted but cannot be used: its manifest is wrong, or it stands twice.
@@ -70,6 +70,8 @@ impl Want {
 pub struct Catalog {
     files: BTreeMap<Arc<str>, FileFacts>,
     wants: HashMap<ObjectId, Vec<Want>>,
+    /// Of the keys of `wants` and of `doubtful`.
+    census: Census,
     partly: BTreeSet<Arc<str>>,
     /// What a file held when it was last understood, and does not name now that it is not: still wanted, as
     /// far as anybody can tell.
@@ -89,6 +91,7 @@ impl Catalog {
                     wants.retain(|want| want.origin().file != *file);
                     if wants.is_empty() {
                         self.wants.remove(id);
+                        self.census.remove(id);
                     }
                 }
                 touched.push(id.clone());
@@ -97,7 +100,11 @@ impl Catalog {
         if let Some(facts) = facts {
             let objects = facts.objects.iter().map(|d| (&d.id, Want::Object(d.clone())));
             for (id, want) in objects.chain(facts.held.iter().map(|h| (&h.id, Want::Held(h.clone())))) {
-                self.wants.entry(id.clone()).or_insert_with(|| Vec::with_capacity(1)).push(want);
+                let wants = self.wants.entry(id.clone()).or_insert_with(|| Vec::with_capacity(1));
+                if wants.is_empty() {
+                    self.census.add(id);
+                }
+                wants.push(want);
                 touched.push(id.clone());
             }
             if facts.understood == Understood::Partly {
@@ -126,7 +133,10 @@ impl Catalog {
             }
             other
         });
-        touched.extend(remembered.iter().map(|held| held.id.clone()));
+        for held in &remembered {
+            self.census.remove(&held.id);
+            touched.push(held.id.clone());
+        }
         let Some(now) = now.filter(|facts| facts.understood == Understood::Partly) else { return };
         let reason: Arc<str> = format!("{file} is not understood").into();
         let held = |id: &ObjectId, gvk: &Gvk, origin: &Origin| {
@@ -144,7 +154,9 @@ impl Catalog {
         let named: HashSet<&ObjectId> = ids(now).collect();
         for held in remembered.into_iter().filter(|held| !named.contains(&held.id)) {
             touched.push(held.id.clone());
-            self.doubtful.insert(held.id.clone(), held);
+            if self.doubtful.insert(held.id.clone(), held.clone()).is_none() {
+                self.census.add(&held.id);
+            }
         }
     }
 
@@ -168,6 +180,11 @@ impl Catalog {
     /// All objects that are wanted, in no particular order.
     pub fn ids(&self) -> impl Iterator<Item = &ObjectId> {
         self.wants.keys().chain(self.doubtful.keys().filter(|id| !self.wants.contains_key(*id)))
+    }
+
+    /// Of which kinds and in which namespaces those are.
+    pub fn census(&self) -> &Census {
+        &self.census
     }
 
     /// Names of all files.

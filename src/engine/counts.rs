@@ -71,9 +71,9 @@ impl Engine {
     #[cfg(test)]
     pub(super) fn assert_counts(&self) {
         for (number, source) in self.sources.iter().enumerate() {
-            let mut members = std::collections::BTreeMap::new();
+            let mut members = super::Census::default();
             for (id, _) in self.live.iter().filter(|(_, live)| self.source_of(live) == Some(number)) {
-                *members.entry(id.group_kind()).or_insert(0) += 1;
+                members.add(id);
             }
             assert_eq!(members, source.members);
             let mut kinds = std::collections::BTreeMap::new();
@@ -81,8 +81,18 @@ impl Engine {
             let wanted = self.entries().filter(|(_, entry)| wants(entry));
             wanted.for_each(|(id, _)| *kinds.entry(id.group_kind()).or_insert(0) += 1);
             assert_eq!(kinds, source.kinds);
+            let mut census = super::Census::default();
+            for id in source.catalog.ids() {
+                census.add(id);
+            }
+            assert!(census.kinds().eq(source.catalog.census().kinds()));
+            assert!(census.namespaces().eq(source.catalog.census().namespaces()));
             for id in source.catalog.ids().filter(|id| self.unfinished(number, id).is_some()) {
                 assert!(source.moving.contains(id), "{id} is moving");
+            }
+            let may_differ = self.may_differ(number);
+            for (id, _) in self.entries().filter(|(id, entry)| self.differs(number, id, entry)) {
+                assert!(may_differ.contains(id), "{id} differs");
             }
         }
     }

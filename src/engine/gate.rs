@@ -357,7 +357,7 @@ impl Engine {
             radius: state.radius,
             life: state.life,
             confirmed: parent.map_or(&empty, |parent| &parent.confirmed),
-            inventory: &state.members,
+            inventory: state.members.by_kind(),
         };
         judge(&pending, &guard)
     }

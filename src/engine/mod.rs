@@ -18,6 +18,7 @@ mod book;
 mod budget;
 mod carried;
 mod catalog;
+mod census;
 mod config_hash;
 mod counts;
 mod cycles;
@@ -81,6 +82,7 @@ pub use budget::{
     release,
 };
 pub use catalog::{Catalog, FileFacts, Held, Understood, Want};
+pub use census::Census;
 pub use config_hash::{
     CONFIG_HASH, Data, Key, RESTART_ON_CHANGE, config_hash, restarts_on_change, with_config_hash,
 };

@@ -55,7 +55,6 @@ impl Engine {
 
     /// The revisions that contents in force were brought by: they must stay readable.
     pub fn revisions(&self) -> BTreeSet<Revision> {
-        let live = self.live.values().filter_map(|live| live.release.as_ref()).map(|r| r.revision.clone());
         let heads = self.sources.iter().filter_map(|source| source.head.clone());
         let rejected = self.sources.iter().filter_map(|source| source.inventory.as_ref());
         let rejected = rejected.flat_map(|inventory| &inventory.rejections).map(|rejection| &rejection.unit);
@@ -65,6 +64,6 @@ impl Engine {
             Good::Release(release) => Some(release.revision.clone()),
             Good::Absent | Good::Unknown => None,
         });
-        live.chain(heads).chain(good).collect()
+        self.brought.keys().cloned().chain(heads).chain(good).collect()
     }
 }

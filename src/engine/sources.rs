@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::prune::Judgement;
 use super::{
-    Acknowledged, Adopt, Authored, BlastRadius, Catalog, FileFacts, Life, Narrowing, Paused, Prune,
+    Acknowledged, Adopt, Authored, BlastRadius, Catalog, Census, FileFacts, Life, Narrowing, Paused, Prune,
     Rejection, Uid,
 };
 use crate::object::{Diagnostic, GroupKind, Hash, ObjectId, Revision};
@@ -76,8 +76,8 @@ pub struct Source {
     pub(super) instead: BTreeSet<ObjectId>,
     /// How many objects of each kind it wants.
     pub(super) kinds: BTreeMap<GroupKind, u32>,
-    /// How many objects of each kind the cluster shows in its inventory.
-    pub(super) members: BTreeMap<GroupKind, u32>,
+    /// What the cluster shows in its inventory.
+    pub(super) members: Census,
     /// Objects with which a change of the newest revision is not done.
     pub(super) moving: BTreeSet<ObjectId>,
     pub(super) waves: BTreeMap<i32, BTreeSet<ObjectId>>,
@@ -110,7 +110,7 @@ impl Source {
             rejecting: Vec::new(),
             instead: BTreeSet::new(),
             kinds: BTreeMap::new(),
-            members: BTreeMap::new(),
+            members: Census::default(),
             moving: BTreeSet::new(),
             waves: BTreeMap::new(),
             judged: BTreeMap::new(),
@@ -130,6 +130,11 @@ impl Source {
         found
     }
 
+    /// What the cluster shows in its inventory, by kind and namespace.
+    pub fn members(&self) -> &Census {
+        &self.members
+    }
+
     /// Keeps the number of its objects of a kind, when it comes to want one, or no longer does.
     pub(super) fn count(&mut self, id: &ObjectId, before: bool, now: bool) {
         recount(&mut self.kinds, id, before, now);
@@ -137,7 +142,11 @@ impl Source {
 
     /// As [`Source::count`], for what the cluster shows.
     pub(super) fn count_member(&mut self, id: &ObjectId, before: bool, now: bool) {
-        recount(&mut self.members, id, before, now);
+        match (before, now) {
+            (false, true) => self.members.add(id),
+            (true, false) => self.members.remove(id),
+            _ => {}
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::book::{Good, Member, Unit};
 use super::entry::{Entry, SourceId};
 use super::state::{Engine, KindState};
-use super::{Desired, Live, Reason, Substitute, is_workload};
+use super::{Desired, Live, Reason, Source, Substitute, is_workload};
 use crate::graph::{Node, Units, connected};
 use crate::object::{GroupKind, ObjectId, Revision};
 
@@ -13,10 +13,17 @@ impl Engine {
     /// The objects that the newest revision of a source changes and that are connected, as far as they have not been
     /// released.
     fn connected(&self, source: SourceId) -> (Units, Vec<ObjectId>) {
-        let differing = self.entries.iter().filter(|(id, entry)| self.differs(source, id, entry));
-        let nodes: Vec<&ObjectId> = differing.map(|(id, _)| id).collect();
+        let differs = |id: &&ObjectId| self.entry(id).is_some_and(|entry| self.differs(source, id, entry));
+        let nodes: Vec<&ObjectId> = self.may_differ(source).into_iter().filter(differs).collect();
         let units = self.joined(&nodes);
         (units, nodes.into_iter().cloned().collect())
+    }
+
+    /// What the newest revision of a source may ask for otherwise than the cluster must show. Each commit asks, so it is
+    /// not found by a walk over everything.
+    pub(super) fn may_differ(&self, source: SourceId) -> BTreeSet<&ObjectId> {
+        let Source { moving, instead, .. } = &self.sources[source];
+        moving.iter().chain(instead).chain(&self.unwanted).collect()
     }
 
     /// What of these objects belongs together, by what they refer to and select.
@@ -37,7 +44,7 @@ impl Engine {
     }
 
     /// Whether the newest revision of a source asks for something else than the cluster must show.
-    fn differs(&self, source: SourceId, id: &ObjectId, entry: &Entry) -> bool {
+    pub(super) fn differs(&self, source: SourceId, id: &ObjectId, entry: &Entry) -> bool {
         if let Some((wanting, _)) = entry.want() {
             let changes = entry.candidate().is_some() || self.reconfigured(id).is_some();
             return wanting == source && changes && !self.is_left_alone(id);

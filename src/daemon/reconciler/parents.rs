@@ -1,6 +1,5 @@
 //! Reading and writing the inventories.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::super::event::Event;
@@ -8,7 +7,7 @@ use super::super::inventory::{self, Call, Known, Need, Provenance, Tidy};
 use super::{Reconciler, Until};
 use crate::cluster::{self, Parent};
 use crate::engine::{Inventory, Life, Sealing, SourceId, Writes};
-use crate::object::{Class, GroupKind, ObjectId};
+use crate::object::{Class, GroupKind};
 use crate::report::Stand;
 
 /// The shortest wait before an inventory is asked for again.
@@ -49,8 +48,8 @@ impl Reconciler {
                 let inventory = inventory::read(parent.as_ref(), &self.places[source], self.engine.seals());
                 ledger.parent = parent.map_or(Known::Absent, Known::Says);
                 // It may have been deleted or edited, or a write may have failed that named a new kind.
-                let declared = self.engine.source(source).catalog.ids().map(ObjectId::group_kind);
-                if declared.into_iter().any(|kind| !inventory.kinds.contains(&kind)) {
+                let declared = self.engine.source(source).catalog.census();
+                if declared.kinds().any(|kind| !inventory.kinds.contains(kind)) {
                     ledger.need = Need::Growth;
                 }
                 self.watched.hold(inventory.kinds.iter().cloned(), &mut self.engine);
@@ -135,7 +134,7 @@ impl Reconciler {
     /// A source that is only observed writes no inventory; its decisions are shown as if it had.
     fn visible(&self, source: SourceId, mut inventory: Inventory) -> Inventory {
         if self.engine.source(source).writes == Writes::Observed {
-            inventory.kinds.extend(self.engine.source(source).catalog.ids().map(ObjectId::group_kind));
+            inventory.kinds.extend(self.engine.source(source).catalog.census().kinds().cloned());
         }
         inventory
     }
@@ -236,18 +235,16 @@ impl Reconciler {
     /// Whether every kind that a source names is listed, or will not be before somebody does something.
     pub(super) fn is_seen(&self, source: SourceId) -> bool {
         let state = self.engine.source(source);
-        let mut kinds: BTreeSet<_> = state.catalog.ids().map(ObjectId::group_kind).collect();
-        kinds.extend(state.inventory.iter().flat_map(|inventory| inventory.kinds.iter().cloned()));
+        let held = state.inventory.iter().flat_map(|inventory| &inventory.kinds);
+        let mut kinds = state.catalog.census().kinds().chain(held).peekable();
         let waits = |kind: &GroupKind| self.engine.is_syncing(kind) && !self.engine.is_unserved(kind);
-        state.incomplete.is_none() && !kinds.is_empty() && !kinds.iter().any(waits)
+        state.incomplete.is_none() && kinds.peek().is_some() && !kinds.any(waits)
     }
 
     pub(super) fn all_synced(&self, source: SourceId) -> bool {
         let state = self.engine.source(source);
-        let held = state.inventory.iter().flat_map(|inventory| inventory.kinds.iter().cloned());
-        state.incomplete.is_none()
-            && held
-                .chain(state.catalog.ids().map(ObjectId::group_kind))
-                .all(|kind| self.engine.is_synced(&kind))
+        let held = state.inventory.iter().flat_map(|inventory| &inventory.kinds);
+        let mut kinds = held.chain(state.catalog.census().kinds());
+        state.incomplete.is_none() && kinds.all(|kind| self.engine.is_synced(kind))
     }
 }

@@ -1,0 +1,58 @@
+//! Which kinds and namespaces some objects are of, kept as they come and go: whoever asks after each commit must not
+//! look at ten thousand of them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::object::{GroupKind, ObjectId};
+
+/// How many objects there are of each kind, and in each namespace.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Census {
+    kinds: BTreeMap<GroupKind, u32>,
+    namespaces: BTreeMap<Arc<str>, u32>,
+}
+
+impl Census {
+    /// One more.
+    pub(super) fn add(&mut self, id: &ObjectId) {
+        *self.kinds.entry(id.group_kind()).or_default() += 1;
+        let Some(namespace) = id.namespace() else { return };
+        match self.namespaces.get_mut(namespace) {
+            Some(count) => *count += 1,
+            None => drop(self.namespaces.insert(namespace.into(), 1)),
+        }
+    }
+
+    /// One less of those that were added.
+    pub(super) fn remove(&mut self, id: &ObjectId) {
+        one_less(&mut self.kinds, &id.group_kind());
+        if let Some(namespace) = id.namespace() {
+            one_less(&mut self.namespaces, namespace);
+        }
+    }
+
+    /// How many there are of each kind that there is.
+    pub fn by_kind(&self) -> &BTreeMap<GroupKind, u32> {
+        &self.kinds
+    }
+
+    /// The kinds that there are.
+    pub fn kinds(&self) -> impl Iterator<Item = &GroupKind> {
+        self.kinds.keys()
+    }
+
+    /// The namespaces that something is in.
+    pub fn namespaces(&self) -> impl Iterator<Item = &str> {
+        self.namespaces.keys().map(|namespace| &**namespace)
+    }
+}
+
+fn one_less<K: Ord + std::borrow::Borrow<Q>, Q: Ord + ?Sized>(counts: &mut BTreeMap<K, u32>, key: &Q) {
+    if let Some(count) = counts.get_mut(key) {
+        *count -= 1;
+        if *count == 0 {
+            counts.remove(key);
+        }
+    }
+}
