@@ -38,6 +38,9 @@ pub enum Writes {
     Observed,
 }
 
+/// Why a source was not read whole that nobody has looked at.
+const UNREAD: &str = "it has not been read yet";
+
 /// One source and what it may do.
 #[derive(Debug)]
 #[cfg_attr(test, derive(Clone))]
@@ -101,7 +104,7 @@ impl Source {
             catalog: Catalog::default(),
             head: None,
             authors: Vec::new(),
-            incomplete: Some("it has not been read yet".into()),
+            incomplete: Some(UNREAD.into()),
             refused: Vec::new(),
             inventory: None,
             writes: Writes::Allowed,
@@ -128,6 +131,11 @@ impl Source {
         found.extend(self.refused.iter().cloned());
         found.sort();
         found
+    }
+
+    /// Whether nobody has tried yet to read it, since this process began.
+    pub fn is_unread(&self) -> bool {
+        self.incomplete.as_deref() == Some(UNREAD)
     }
 
     /// What the cluster shows in its inventory, by kind and namespace.

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::{Folder, Repo, SOON, Site, in_time, yaml};
+use crate::support::{Folder, Own, Repo, SOON, Site, in_time, yaml};
 
 /// Objects of many kinds, some with forms that the server stores otherwise.
 fn shop() -> Vec<(String, String)> {
@@ -76,6 +76,35 @@ fn the_running_daemon_sends_nothing_for_what_is_as_wanted() {
     // And a resync is over what is known: it lists nothing again.
     let lists = window.calls().iter().filter(|event| event.verb == "list").count();
     assert_eq!(lists, first_lists);
+}
+
+#[test]
+fn a_new_process_has_nothing_to_tell_of_what_is_as_unhealthy_as_before() {
+    // Without controllers no Deployment ever becomes healthy.
+    let cluster = Own::bare();
+    let site = Site::on(&cluster, "quiet-new");
+    let repo = Repo::new(&[("web.yaml", yaml::deployment("web", 2, "one"))]);
+    let configuration = site.configuration(repo.path(), "resync: 1s");
+    let open = || {
+        let told = site.parent().map(|parent| parent["data"]["not-as-wanted"].to_string());
+        told.filter(|told| told.contains("Deployment"))
+    };
+    let mut daemon = site.configured(&configuration);
+    let told = in_time("it is told what is not healthy", SOON, || open().ok_or("nothing is told"));
+    daemon.stop();
+    let window = site.window();
+    let _daemon = site.configured(&configuration);
+    // So many that all has been told which is told late.
+    in_time("many resyncs have passed", SOON, || {
+        let looks = window
+            .calls()
+            .iter()
+            .filter(|event| event.verb == "get" && event.resource == "configmaps")
+            .count();
+        if looks >= 20 { Ok(()) } else { Err(format!("{looks} looks at the inventory")) }
+    });
+    assert_eq!(open(), Some(told));
+    window.assert_no_writes();
 }
 
 #[test]

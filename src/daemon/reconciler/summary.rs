@@ -99,7 +99,7 @@ impl Reconciler {
     fn may_tell(&self, source: SourceId, told: &SourceStatus, now: Instant) -> bool {
         let looked = || !self.is_working() && self.is_seen(source);
         self.stand(source).is_some()
-            || told.incomplete.is_some()
+            || (told.incomplete.is_some() && !self.engine.source(source).is_unread())
             || (told.revision.is_some() && looked())
             || self.telling.begun.is_some_and(|begun| now >= begun + LOOK)
     }

@@ -55,6 +55,14 @@ impl<'a> Window<'a> {
         assert!(deletes.is_empty(), "deleted: {:#?}", lines(&deletes));
     }
 
+    /// Fails if anything at all was sent.
+    #[allow(dead_code, reason = "only some tests wait until nothing is left to tell")]
+    #[track_caller]
+    pub(crate) fn assert_no_writes(&self) {
+        let sent = self.all_writes();
+        assert!(sent.is_empty(), "sent: {:#?}", lines(&sent));
+    }
+
     /// Fails if anything at all was sent, but for what is told of an earlier change: where each source stands is
     /// written into its inventory some seconds later.
     #[track_caller]
