@@ -1,7 +1,6 @@
 //! One call: admission, deadline, answer, error; and the client that is renewed when its credentials are
 //! no longer accepted.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -15,6 +14,7 @@ use tokio::sync::{Mutex, OnceCell, RwLock, watch};
 
 use super::classify;
 use super::connect::{Connection, IN_CLUSTER, LOGIN, Link, Patience};
+use super::credentials::Seen;
 use super::error::{Error, Fault, On};
 use super::fence::{Fence, Underway};
 use super::gate::{Gate, Traffic};
@@ -46,7 +46,7 @@ struct Inner {
     line: RwLock<Line>,
     /// Why nothing is asked any more: the kubeconfig names another cluster now.
     astray: watch::Sender<Option<Arc<str>>>,
-    /// When the credentials were read again last.
+    /// When the credentials had been read again last, whatever came of it.
     renewed: Mutex<Option<Instant>>,
     gate: Gate,
     interner: Arc<Interner>,
@@ -61,6 +61,7 @@ struct Inner {
 struct Line {
     client: kube::Client,
     server: Arc<str>,
+    seen: Seen,
 }
 
 impl std::fmt::Debug for Cluster {
@@ -165,14 +166,14 @@ impl Cluster {
 
     /// Makes a client whose watches are given up sooner or later than usual.
     pub(super) async fn connect_with(connection: &Connection, patience: Patience) -> Result<Self, Error> {
-        let Link { client, context, namespace, server } = connection.open(LOGIN).await?;
+        let Link { client, context, namespace, server, seen } = connection.open(LOGIN).await?;
         Ok(Self {
             fence: None,
             inner: Arc::new(Inner {
                 connection: connection.clone(),
                 context,
                 namespace,
-                line: RwLock::new(Line { client, server }),
+                line: RwLock::new(Line { client, server, seen }),
                 astray: watch::Sender::new(None),
                 renewed: Mutex::default(),
                 gate: Gate::new(connection),
@@ -370,12 +371,14 @@ impl Cluster {
         if renewed.is_some_and(|last| last.elapsed() < RENEWAL) {
             return;
         }
-        *renewed = Some(Instant::now());
-        let renewed = match self.inner.connection.open(LOGIN).await {
+        let link = self.inner.connection.open(LOGIN).await;
+        let taken = match link {
             Ok(link) => self.take_over(link).await,
             Err(error) => Err(error),
         };
-        if let Err(error) = renewed {
+        // Those who waited for it meanwhile are not to do the same again, one after the other.
+        *renewed = Some(Instant::now());
+        if let Err(error) = taken {
             tracing::warn!(%error, "the credentials cannot be renewed");
         }
     }
@@ -397,7 +400,7 @@ impl Cluster {
 
     /// Uses a client from now on, unless it is for another cluster: then it tells so.
     async fn renewed(&self, link: Link) -> Result<Option<String>, Error> {
-        let renewed = Line { client: link.client, server: link.server };
+        let renewed = Line { client: link.client, server: link.server, seen: link.seen };
         if let Some(known) = self.inner.uid.get() {
             let request = Ask::read(KUBE_SYSTEM.to_owned(), IDENTITY).request(Body::from)?;
             let (head, body) = self.exchange(&renewed, request, &IDENTITY, self.timeout()).await?;
@@ -417,9 +420,9 @@ impl Cluster {
         Ok(None)
     }
 
-    /// The files that the credentials come from.
-    pub(super) fn files(&self) -> Vec<PathBuf> {
-        self.inner.connection.files()
+    /// The files that the credentials in use come from.
+    pub(super) async fn seen(&self) -> Seen {
+        self.inner.line.read().await.seen.clone()
     }
 }
 
