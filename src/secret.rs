@@ -48,10 +48,12 @@ pub fn read_regular(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 }
 
 fn regular(found: &Metadata) -> io::Result<()> {
-    match found.is_file() {
-        true => Ok(()),
-        false if found.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
-        false => Err(io::Error::other("it is no regular file")),
+    if found.is_file() {
+        Ok(())
+    } else if found.is_dir() {
+        Err(io::ErrorKind::IsADirectory.into())
+    } else {
+        Err(io::Error::other("it is no regular file"))
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
 use http::{HeaderMap, Method, Request, StatusCode};
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apimachinery::pkg::version::Info;
 use kube::client::Body;
@@ -27,6 +28,8 @@ use crate::pulse::Pulses;
 const FAIR_QUEUES: &str = "x-kubernetes-pf-flowschema-uid";
 /// Credentials that were refused are read again at most this often.
 const RENEWAL: Duration = Duration::from_secs(5);
+/// Credentials that run out are renewed so long before.
+const EARLY: SignedDuration = SignedDuration::from_secs(60);
 /// The namespace whose uid identifies a cluster.
 const KUBE_SYSTEM: &str = "/api/v1/namespaces/kube-system";
 const IDENTITY: On = On::Server("the cluster's identity");
@@ -62,6 +65,8 @@ struct Line {
     client: kube::Client,
     server: Arc<str>,
     seen: Seen,
+    /// Until when its credentials hold.
+    expires: Option<Timestamp>,
 }
 
 impl std::fmt::Debug for Cluster {
@@ -166,14 +171,14 @@ impl Cluster {
 
     /// Makes a client whose watches are given up sooner or later than usual.
     pub(super) async fn connect_with(connection: &Connection, patience: Patience) -> Result<Self, Error> {
-        let Link { client, context, namespace, server, seen } = connection.open(LOGIN).await?;
+        let Link { client, context, namespace, server, seen, expires } = connection.open(LOGIN).await?;
         Ok(Self {
             fence: None,
             inner: Arc::new(Inner {
                 connection: connection.clone(),
                 context,
                 namespace,
-                line: RwLock::new(Line { client, server, seen }),
+                line: RwLock::new(Line { client, server, seen, expires }),
                 astray: watch::Sender::new(None),
                 renewed: Mutex::default(),
                 gate: Gate::new(connection),
@@ -354,7 +359,16 @@ impl Cluster {
     }
 
     async fn line(&self) -> Result<Line, Error> {
-        let line = self.inner.line.read().await.clone();
+        let mut line = self.inner.line.read().await.clone();
+        let left = line.expires.map(|expires| expires.duration_since(Timestamp::now()));
+        if left.is_some_and(|left| left <= SignedDuration::ZERO) {
+            Box::pin(self.renew()).await;
+            line = self.inner.line.read().await.clone();
+        } else if left.is_some_and(|left| left < EARLY) && self.inner.renewed.try_lock().is_ok() {
+            // Nobody waits for that: what is in use holds a while.
+            let cluster = self.clone();
+            tokio::spawn(async move { Box::pin(cluster.renew()).await });
+        }
         match &*self.inner.astray.borrow() {
             Some(why) => Err(elsewhere(why)),
             None => Ok(line),
@@ -364,9 +378,12 @@ impl Cluster {
     /// Reads the credentials again after a 401: a token, a certificate or the kubeconfig itself may have
     /// been replaced, or a plugin's token may have run out.
     async fn renew_if_refused(&self, error: &Error) {
-        if *error.fault() != Fault::Unauthorized {
-            return;
+        if *error.fault() == Fault::Unauthorized {
+            self.renew().await;
         }
+    }
+
+    async fn renew(&self) {
         let mut renewed = self.inner.renewed.lock().await;
         if renewed.is_some_and(|last| last.elapsed() < RENEWAL) {
             return;
@@ -400,7 +417,8 @@ impl Cluster {
 
     /// Uses a client from now on, unless it is for another cluster: then it tells so.
     async fn renewed(&self, link: Link) -> Result<Option<String>, Error> {
-        let renewed = Line { client: link.client, server: link.server, seen: link.seen };
+        let Link { client, server, seen, expires, .. } = link;
+        let renewed = Line { client, server, seen, expires };
         if let Some(known) = self.inner.uid.get() {
             let request = Ask::read(KUBE_SYSTEM.to_owned(), IDENTITY).request(Body::from)?;
             let (head, body) = self.exchange(&renewed, request, &IDENTITY, self.timeout()).await?;

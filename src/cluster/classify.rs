@@ -1,6 +1,7 @@
 //! From the server's answer, or its silence, to a [`Fault`].
 
 use std::borrow::Cow;
+use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -64,10 +65,7 @@ pub(super) fn transport(error: &kube::Error, on: On, server: &Arc<str>) -> Error
 /// a password or a token. What it complains of is, but for what looks like one.
 pub(super) fn credentials(error: &AuthError) -> Fault {
     let reason = match error {
-        AuthError::AuthExecRun { out, .. } => {
-            let said = String::from_utf8_lossy(&out.stderr);
-            format!("the credential plugin failed ({}): {}", out.status, cut(&blurred(said.trim())))
-        }
+        AuthError::AuthExecRun { out, .. } => return plugin(out.status, &out.stderr),
         AuthError::AuthExecParse(_) | AuthError::ExecPluginFailed | AuthError::UnrefreshableTokenResponse => {
             "the credential plugin's answer cannot be read".to_owned()
         }
@@ -79,6 +77,14 @@ pub(super) fn credentials(error: &AuthError) -> Fault {
     };
     // Whatever it asks may be away.
     Fault::Plugin { reason }
+}
+
+/// A credential plugin that failed, with what it complained of.
+pub(super) fn plugin(status: ExitStatus, said: &[u8]) -> Fault {
+    let said = String::from_utf8_lossy(said);
+    Fault::Plugin {
+        reason: format!("the credential plugin failed ({status}): {}", cut(&blurred(said.trim()))),
+    }
 }
 
 /// An error and its causes in one line, each said once.

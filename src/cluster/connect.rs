@@ -1,17 +1,17 @@
 //! From flags and files to a client.
 
-use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use kube::client::ClientBuilder;
-use kube::config::{ExecInteractiveMode, KubeConfigOptions, Kubeconfig};
-use tokio::sync::Semaphore;
+use kube::config::{KubeConfigOptions, Kubeconfig};
 
 use super::classify;
 use super::credentials::{self, Seen, seen};
 use super::error::{Error, Fault, On};
+use super::plugin;
 use super::proxy;
 use crate::fields::blurred;
 use crate::secret;
@@ -31,8 +31,6 @@ const OF_A_POD: [&str; 2] = [
     "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt",
     "/var/run/secrets/kubernetes.io/serviceaccount/token",
 ];
-/// What the service manager tells this process, and none of its children.
-const OF_THE_SERVICE: [&str; 3] = ["NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC"];
 
 /// What stands for the context in a pod.
 pub(super) const IN_CLUSTER: &str = "in-cluster";
@@ -101,6 +99,8 @@ pub(super) struct Link {
     pub(super) server: Arc<str>,
     /// The files that it was made from.
     pub(super) seen: Seen,
+    /// Until when what a credential plugin gave holds.
+    pub(super) expires: Option<Timestamp>,
 }
 
 /// What the files say.
@@ -109,10 +109,6 @@ struct Said {
     context: String,
     seen: Seen,
 }
-
-/// One credential plugin runs at a time. One that hangs is not ended by whoever gives up waiting for it, and no others
-/// are to pile up beside it.
-static PLUGIN: Semaphore = Semaphore::const_new(1);
 
 /// What of a server's address may be told: neither a path nor a password that somebody wrote into it.
 fn host_and_port(url: &http::Uri) -> Arc<str> {
@@ -124,11 +120,8 @@ impl Connection {
     /// Makes a client; reads files and may run a credential plugin, but calls no server.
     pub(super) async fn open(&self, patience: Duration) -> Result<Link, Error> {
         let Said { mut config, context, seen } = self.config().await?;
-        let hangs = || stuck("the credential plugin gives no answer".to_owned());
-        let turn = match &config.auth_info.exec {
-            Some(_) => Some(tokio::time::timeout(patience, PLUGIN.acquire()).await.map_err(|_| hangs())?),
-            None => None,
-        };
+        let asked = plugin::ask(&mut config.auth_info, patience).await;
+        let expires = asked.map_err(|fault| Error::new(CONNECTION, fault))?;
         // The retries of the client would hide up to 15 attempts in one call, and its read timeout would
         // cut quiet watches.
         config.default_retry = false;
@@ -137,10 +130,8 @@ impl Connection {
         let namespace = config.default_namespace.clone();
         let server = host_and_port(&config.cluster_url);
         // Runs the credential plugin, which may hang.
-        let made = tokio::task::spawn_blocking(move || {
-            let _turn = turn;
-            ClientBuilder::try_from(config).map(ClientBuilder::build)
-        });
+        let made =
+            tokio::task::spawn_blocking(move || ClientBuilder::try_from(config).map(ClientBuilder::build));
         let client = match tokio::time::timeout(patience, made).await {
             Ok(Ok(Ok(client))) => client,
             Ok(Ok(Err(kube::Error::Auth(error)))) => {
@@ -155,9 +146,9 @@ impl Connection {
             }
             Ok(Ok(Err(error))) => return Err(wrong(blurred(&classify::chain(&error)))),
             Ok(Err(_)) => return Err(wrong("the client could not be made".to_owned())),
-            Err(_) => return Err(hangs()),
+            Err(_) => return Err(wrong("the client could not be made in time".to_owned())),
         };
-        Ok(Link { client, context, namespace, server, seen })
+        Ok(Link { client, context, namespace, server, seen, expires })
     }
 
     async fn config(&self) -> Result<Said, Error> {
@@ -195,14 +186,6 @@ impl Connection {
             config.proxy_url = proxy.map(|text| text.parse().map_err(none)).transpose()?;
         }
         take_token(&mut config)?;
-        if let Some(plugin) = &mut config.auth_info.exec {
-            let kept = OF_THE_SERVICE.map(str::to_owned);
-            plugin.drop_env.get_or_insert_default().extend(kept);
-            // Nobody is there whom it could ask, and what it complains of belongs into our own error.
-            if !std::io::stdin().is_terminal() {
-                plugin.interactive_mode = Some(ExecInteractiveMode::Never);
-            }
-        }
         Ok(Said { config, context, seen })
     }
 
@@ -352,8 +335,4 @@ fn unreadable(what: &str, file: &Path, error: &std::io::Error) -> Error {
 
 fn wrong(reason: String) -> Error {
     Error::new(CONNECTION, Fault::Config { reason })
-}
-
-fn stuck(reason: String) -> Error {
-    Error::new(CONNECTION, Fault::Plugin { reason })
 }

@@ -166,7 +166,7 @@ fn a_credential_plugin_that_gives_nothing_yet_is_waited_for() {
     });
     manager.hears(&["READY=1\nSTATUS=waiting for the credential plugin"]);
     // What it complained of stands in the log's own line.
-    daemon.says(&["WARN the credential plugin failed", "No such file or directory", "asked again in 1 s"]);
+    daemon.says(&["WARN", "the credential plugin failed", "No such file or directory", "asked again in 1 s"]);
     let token =
         r#"{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"t"}}"#;
     std::fs::write(&answer, token).unwrap();
@@ -188,14 +188,14 @@ fn a_shared_source_is_written_under_its_lease_from_its_first_write_on() {
     let lease = at("Lease", &site.system(), &format!("rhumb-{}", site.name));
     assert!(site.api.get(&lease).is_none());
     write(&site, &enforced);
-    let window = site.window();
     daemon.signal("HUP");
+    daemon.says(&["serves 1 sources by their Leases"]);
     site.await_data("env", "a", "1");
     let holder = site.api.get(&lease).unwrap()["spec"]["holderIdentity"].clone();
     assert!(holder.as_str().is_some_and(|holder| !holder.is_empty()), "{holder}");
-    let writes = window.writes();
-    let first = |resource: &str| writes.iter().position(|event| event.resource == resource).unwrap();
-    assert!(first("leases") < first("configmaps"), "{writes:?}");
+    let log = daemon.log();
+    let said = |words: &str| log.find(words).unwrap();
+    assert!(said("serves 1 sources by their Leases") < said("created"), "{log}");
     assert_eq!(daemon.stop().code(), Some(0));
 }
 

@@ -78,6 +78,27 @@ async fn a_credential_plugin_fails_with_its_own_words_only() {
     check_error(absent, &["the credential plugin cannot be started: no such file or directory"]).await;
     let Err(error) = with("sleep 1").open(Duration::from_millis(200)).await else { panic!() };
     assert_eq!(error.reason(), "the credential plugin gives no answer");
+    let pids = dir.path().join("pids");
+    let script = format!("sleep 1000 & echo $! $$ > '{0}.new'; mv '{0}.new' '{0}'; wait", pids.display());
+    let hangs = with(&script);
+    let mut opened = Box::pin(hangs.open(Duration::MAX));
+    while !pids.exists() {
+        // It is waited for no longer than it takes to begin.
+        assert!(futures::poll!(&mut opened).is_pending());
+        tokio::task::yield_now().await;
+    }
+    drop(opened);
+    let all = std::fs::read_to_string(&pids).unwrap();
+    // Neither it nor what it started goes on.
+    for pid in all.split_whitespace() {
+        let ended = || {
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
+            stat.map_or(true, |stat| stat.contains(") Z "))
+        };
+        while !ended() {
+            tokio::task::yield_now().await;
+        }
+    }
     // What the service manager tells is for the service alone.
     let env = "test -z \"$NOTIFY_SOCKET$WATCHDOG_PID$WATCHDOG_USEC\"";
     let token =

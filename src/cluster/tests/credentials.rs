@@ -75,6 +75,30 @@ async fn a_newer_token_file_is_used_before_the_old_one_is_refused() {
     following.abort();
 }
 
+/// What a plugin gave is renewed before it runs out, and whoever asks meanwhile does not wait for that.
+#[tokio::test]
+async fn what_a_plugin_gives_is_renewed_before_it_runs_out() {
+    let double = double().await;
+    double.cluster.uid().await.unwrap();
+    let count = double.kubeconfig().with_file_name("count");
+    let soon = jiff::Timestamp::now() + Duration::from_secs(40);
+    let answer =
+        format!(r#"{{"kind":"ExecCredential","status":{{"token":"p%s","expirationTimestamp":"{soon}"}}}}"#);
+    let script = format!("echo >> '{0}'; printf '{answer}' $(wc -l < '{0}')", count.display());
+    let exec =
+        format!("exec: {{apiVersion: client.authentication.k8s.io/v1, command: sh, args: [-c, {script:?}]}}");
+    let text = kubeconfig_text("double", &format!("http://{}", double.address()), &exec);
+    std::fs::write(double.kubeconfig(), text).unwrap();
+    let following = tokio::spawn(double.cluster.follow_credentials(PAUSE));
+    let begun = std::time::Instant::now();
+    for expected in ["p1", "p2"] {
+        while token(&double).await.unwrap() != expected {
+            assert!(begun.elapsed() < Duration::from_secs(20), "{expected} is not used");
+        }
+    }
+    following.abort();
+}
+
 /// The control plane moves: the kubeconfig is there before the server is.
 #[tokio::test]
 async fn a_newer_kubeconfig_is_tried_until_its_server_answers() {
