@@ -64,19 +64,15 @@ pub(super) enum Asked {
 /// Whom the flags mean: a daemon knows one cluster, so flags that name a cluster mean that.
 pub(super) fn asked(global: &Global, socket: Option<&Path>) -> Result<Asked, CommandError> {
     let here = environment(PathBuf::new()).runtime_file(config::SOCKET);
-    let named = [
-        ("--kubeconfig", global.kubeconfig.is_some()),
-        ("--context", global.context.is_some()),
-        ("--system-namespace", global.system_namespace.is_some()),
-    ];
-    match (socket, named.into_iter().find(|(_, given)| *given)) {
-        (Some(_), Some((flag, _))) => {
-            Err(CommandError::usage(format!("--socket cannot be used with {flag}"))
-                .hint("a daemon knows its cluster: leave one of the two out"))
-        }
+    let named = [("--kubeconfig", global.kubeconfig.is_some()), ("--context", global.context.is_some())];
+    let named = named.into_iter().find_map(|(flag, given)| given.then_some(flag));
+    let names_cluster = named.is_some() || global.system_namespace.is_some();
+    match (socket, named) {
+        (Some(_), Some(flag)) => Err(CommandError::usage(format!("--socket cannot be used with {flag}"))
+            .hint("a daemon knows its cluster: leave one of the two out")),
         (Some(path), None) => Ok(Asked::Daemon(path.to_owned())),
-        (None, Some(_)) => Ok(Asked::Cluster),
-        (None, None) => Ok(Asked::First(here.unwrap_or_else(|| PACKAGED_SOCKET.into()))),
+        (None, _) if names_cluster => Ok(Asked::Cluster),
+        (None, _) => Ok(Asked::First(here.unwrap_or_else(|| PACKAGED_SOCKET.into()))),
     }
 }
 

@@ -178,13 +178,12 @@ fn signs_of_life_are_for_the_process_that_is_named() {
 #[test]
 fn a_socket_and_a_cluster_are_not_named_together() {
     let socket = Path::new("/run/here.sock");
+    let namespace = Global { system_namespace: Some("here".parse().unwrap()), ..Global::default() };
+    assert_eq!(asked(&namespace, None).unwrap(), Asked::Cluster);
+    assert_eq!(asked(&namespace, Some(socket)).unwrap(), Asked::Daemon(socket.to_owned()));
     for (flag, global) in [
         ("--kubeconfig", Global { kubeconfig: Some("file".into()), ..Global::default() }),
         ("--context", Global { context: Some("here".to_owned()), ..Global::default() }),
-        (
-            "--system-namespace",
-            Global { system_namespace: Some("here".parse().unwrap()), ..Global::default() },
-        ),
     ] {
         assert_eq!(asked(&global, None).unwrap(), Asked::Cluster, "{flag}");
         let error = asked(&global, Some(socket)).unwrap_err();
