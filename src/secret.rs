@@ -1,13 +1,15 @@
-//! Secrets out of files: a token, the secret of a webhook, a URL that is one.
+//! Secrets out of files: a token, the secret of a webhook, a URL that is one; and how such files are opened.
 //!
 //! **Invariant:** a secret shows itself in no `Debug` and no error; whoever wants its text asks for it by name.
 
 use std::fmt;
-use std::fs::File;
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
+use rustix::fs::OFlags;
 use sha2::Sha256;
 
 use crate::fields::blurred;
@@ -17,6 +19,43 @@ const SHORTEST: usize = 16;
 
 /// No secret is longer, and a file that is belongs to somebody else.
 const LONGEST: u64 = 4096;
+
+/// Whether anything has this name, be it of use or not. What cannot be looked at counts as there: nobody goes on as if
+/// nothing had been configured.
+pub fn is_there(path: &Path) -> bool {
+    let gone =
+        |error: io::Error| matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
+    !fs::symlink_metadata(path).is_err_and(gone)
+}
+
+/// Opens a regular file and nothing else. Whoever reads a pipe or a terminal waits for its writer, and may do so for
+/// ever.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    // Before it is opened, which does something to some devices.
+    regular(&fs::metadata(path)?)?;
+    // It may have been replaced meanwhile, and to open a pipe is to wait already.
+    let file =
+        OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)?;
+    regular(&file.metadata()?)?;
+    Ok(file)
+}
+
+/// The first bytes of a regular file, not more than so many.
+pub fn read_regular(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open_regular(path)?.take(most).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn regular(found: &Metadata) -> io::Result<()> {
+    if found.is_file() {
+        Ok(())
+    } else if found.is_dir() {
+        Err(io::ErrorKind::IsADirectory.into())
+    } else {
+        Err(io::Error::other("it is no regular file"))
+    }
+}
 
 /// A text that nobody may see.
 #[derive(Clone, PartialEq, Eq)]
@@ -35,8 +74,7 @@ impl Secret {
     pub fn read(path: &Path) -> Result<Self, String> {
         let shown = blurred(&path.display().to_string());
         let failed = |error: io::Error| format!("{shown}: {error}");
-        let mut bytes = Vec::new();
-        File::open(path).map_err(failed)?.take(LONGEST + 1).read_to_end(&mut bytes).map_err(failed)?;
+        let mut bytes = read_regular(path, LONGEST + 1).map_err(failed)?;
         if bytes.len() as u64 > LONGEST {
             return Err(format!("{shown}: longer than {LONGEST} bytes, so it is no secret"));
         }
@@ -86,3 +124,35 @@ impl Secret {
 
 /// HMAC-SHA-256 (RFC 2104).
 pub type Code = Hmac<Sha256>;
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixListener;
+
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+    use super::*;
+
+    /// None of them is waited for.
+    #[test]
+    fn only_a_regular_file_is_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        mknodat(CWD, at("pipe"), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        let _listener = UnixListener::bind(at("socket")).unwrap();
+        for place in [at("pipe"), at("socket"), "/dev/zero".into(), "/dev/null".into()] {
+            let why = Secret::read(&place).unwrap_err();
+            assert!(why.ends_with(": it is no regular file"), "{why}");
+            assert!(is_there(&place));
+        }
+        assert!(Secret::read(dir.path()).unwrap_err().ends_with(": is a directory"));
+        fs::write(at("file"), "0123456789abcdef\n").unwrap();
+        std::os::unix::fs::symlink("file", at("link")).unwrap();
+        std::os::unix::fs::symlink("nothing", at("dangling")).unwrap();
+        assert_eq!(Secret::read(&at("link")).unwrap().expose(), Some("0123456789abcdef"));
+        assert_eq!(read_regular(&at("file"), 3).unwrap(), b"012");
+        assert!(Secret::read(&at("dangling")).unwrap_err().contains("No such file"));
+        let found = ["dangling", "nothing", "file/below"].map(|name| is_there(&at(name)));
+        assert_eq!(found, [true, false, false]);
+    }
+}

@@ -8,7 +8,7 @@ use std::backtrace::{Backtrace, BacktraceStatus};
 use std::fmt::Write as _;
 use std::panic::{self, PanicHookInfo};
 
-use super::args::Color;
+use super::args::{Color, LogFormat};
 use super::terminal::Terminal;
 use crate::render::harmless;
 
@@ -24,10 +24,20 @@ const OF_NUMBERS: [&str; 8] = [
     "begin <= end ",
 ];
 
-/// Lets every panic from now on say what may be shown of it.
-pub(super) fn keep_panics_quiet() {
+/// Lets every panic from now on say what may be shown of it, in the form of the log.
+pub(super) fn keep_panics_quiet(format: LogFormat) {
     let terminal = Terminal::new(Color::Never);
-    panic::set_hook(Box::new(move |panic| terminal.tell(&told(panic, &Backtrace::capture()))));
+    panic::set_hook(Box::new(move |panic| {
+        let told = told(panic, &Backtrace::capture());
+        terminal.tell(&if format == LogFormat::Json { line(&told) } else { told });
+    }));
+}
+
+/// A line as the log has them. It takes no way through the log: what panics may be the log.
+fn line(told: &str) -> String {
+    let timestamp = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string();
+    let line = serde_json::json!({"timestamp": timestamp, "level": "ERROR", "message": told.trim_end()});
+    format!("{line}\n")
 }
 
 fn told(panic: &PanicHookInfo<'_>, backtrace: &Backtrace) -> String {
@@ -73,7 +83,7 @@ mod tests {
     const SECRET: &str = "\u{e9}hunter2-hunter2-hunter2";
 
     fn panic_by(role: &str) {
-        keep_panics_quiet();
+        keep_panics_quiet(if role == "json" { LogFormat::Json } else { LogFormat::Text });
         let secret = std::hint::black_box(SECRET);
         let number = std::hint::black_box(7);
         let end = std::hint::black_box(1);
@@ -83,7 +93,7 @@ mod tests {
                 let failed: Result<u8, String> = std::hint::black_box(Err(secret.to_owned()));
                 assert_eq!(failed.unwrap(), 0);
             }
-            "words" => panic!("{secret} is not good"),
+            "words" | "json" => panic!("{secret} is not good"),
             "an index" => drop([1, 2, 3][..number].to_vec()),
             "a task" => {
                 let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
@@ -116,6 +126,23 @@ mod tests {
             for text in [expected, "crash.rs:", "stack backtrace:\n", "panic_by"] {
                 assert!(said.contains(text), "{role} does not say {text:?}: {said}");
             }
+        }
+    }
+
+    #[test]
+    fn a_panic_is_a_line_where_all_else_is_lines() {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args([NAME, "--exact", "--nocapture"]).env(ROLE, "json").env("RUST_BACKTRACE", "full");
+        let said = String::from_utf8(command.output().unwrap().stderr).unwrap();
+        assert!(!said.contains("hunter2"), "{said}");
+        let begins = |line: &&str| line.starts_with('{');
+        let [line] = said.lines().filter(begins).collect::<Vec<_>>()[..] else { panic!("{said}") };
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert_eq!(line["level"], "ERROR");
+        assert!(line["timestamp"].as_str().unwrap().parse::<jiff::Timestamp>().is_ok(), "{line}");
+        let message = line["message"].as_str().unwrap();
+        for text in ["panicked at ", "crash.rs:", "(what it says is not shown", "stack backtrace:\n"] {
+            assert!(message.contains(text), "{text:?} is not in {message}");
         }
     }
 }

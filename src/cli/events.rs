@@ -25,7 +25,7 @@ pub(super) fn carry_out(
     global: &Global,
     terminal: &Terminal,
 ) -> Result<Exit, CommandError> {
-    let (Asked::Daemon(path) | Asked::First(path)) = settings::asked(global, args.socket.socket.as_deref())
+    let (Asked::Daemon(path) | Asked::First(path)) = settings::asked(global, args.socket.socket.as_deref())?
     else {
         return Err(CommandError::usage(
             "the daemon alone tells what happened, and these flags name a cluster",

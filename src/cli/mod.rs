@@ -53,16 +53,17 @@ pub use exit::{CommandError, Exit};
 pub use object_name::{NotAnObjectName, ObjectName};
 pub use terminal::{Answer, Terminal};
 
-use args::Color;
+use args::{Color, LogFormat};
 use log::Talk;
 
 /// Runs one command line, its first word being the program's name, and tells how it ended.
 pub fn main(words: impl IntoIterator<Item = OsString>) -> ExitCode {
-    crash::keep_panics_quiet();
+    crash::keep_panics_quiet(LogFormat::Text);
     let line = match args::parse(words) {
         Ok(line) => line,
         Err(error) => return explain(&error).into(),
     };
+    crash::keep_panics_quiet(line.global.log_format);
     let terminal = Terminal::new(line.global.color);
     let exit = carry_out(&line, &terminal).unwrap_or_else(|error| {
         terminal.complain(&error);

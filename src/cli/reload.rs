@@ -2,6 +2,7 @@
 
 use super::CommandError;
 use super::run::Typed;
+use super::settings::Reading;
 use crate::config::{Change, Config, changed};
 use crate::report::{Reload, Service, Topic};
 
@@ -22,7 +23,7 @@ pub(super) fn reload<T>(
     open: impl Fn(&Config) -> Result<T, CommandError>,
 ) -> Reloaded {
     service.reloading();
-    let read = typed.settings().and_then(|newer| {
+    let read = typed.settings(Reading::Again).and_then(|newer| {
         let (newer, changes) = merged(known, newer);
         open(&newer).map(|_| (newer, changes))
     });

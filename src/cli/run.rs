@@ -1,6 +1,6 @@
 //! `rhumb run`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::process::{DumpableBehavior, Resource, Rlimit};
@@ -10,6 +10,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::args::{Global, RunArgs};
 use super::reload::{Reloaded, reload};
+use super::settings::Reading;
 use super::share::{Served, Share, is_shared};
 use super::signals::{Hangup, Signals};
 use super::{CommandError, Exit, Terminal, session, settings};
@@ -48,8 +49,8 @@ pub(super) struct Typed<'a> {
 
 impl Typed<'_> {
     /// The settings as they are now: the file may be another one than before.
-    pub(super) fn settings(&self) -> Result<Config, CommandError> {
-        settings::followed(self.global, self.args, self.terminal)
+    pub(super) fn settings(&self, reading: Reading) -> Result<Config, CommandError> {
+        settings::followed(self.global, self.args, reading, self.terminal)
     }
 
     /// A fault of what a file configures takes a person, and no new start mends it.
@@ -62,7 +63,7 @@ impl Typed<'_> {
 /// Carries the command out.
 pub(super) fn carry_out(args: &RunArgs, global: &Global, terminal: &Terminal) -> Result<Exit, CommandError> {
     let typed = Typed { args, global, terminal };
-    let config = typed.settings()?;
+    let config = typed.settings(Reading::First)?;
     let (service, interval) = settings::service();
     keep_memory_private();
     let runtime = session::runtime()?;
@@ -100,8 +101,7 @@ async fn follow(
     interval: Option<Duration>,
 ) -> Result<Exit, CommandError> {
     let stop = signals.stop();
-    service.extend(LOGIN);
-    let Some(cluster) = stop.run_until_cancelled(session::connect(&config)).await else {
+    let Some(cluster) = stop.run_until_cancelled(patient_connect(&config, service)).await else {
         return Ok(Exit::Done);
     };
     let cluster = cluster.map_err(|error| typed.judged(error))?;
@@ -111,7 +111,8 @@ async fn follow(
     let recorder = Recorder::new(jiff::Timestamp::now());
     let metrics = Metrics::new(cluster.measures().clone(), queue::Measures::default());
     answer(&config, &cluster, (seen.clone(), recorder.clone(), metrics.clone()), (service, stop));
-    let Some(state) = stop.run_until_cancelled(patient_state(&config, &cluster, service)).await else {
+    let patient = patient_state(typed, &mut config, &cluster, (signals, service));
+    let Some(state) = stop.run_until_cancelled(Box::pin(patient)).await else {
         return Ok(Exit::Done);
     };
     let _credentials = AbortOnDropHandle::new(tokio::spawn(cluster.follow_credentials(CREDENTIALS)));
@@ -237,7 +238,7 @@ impl Daemon<'_> {
         let sources = self.opened(&served).map_err(|error| self.typed.judged(error))?;
         let setup = session::daemon(&served.config, served.cluster.clone(), sources);
         let (summary, summaries) = watch::channel(Summary::default());
-        let teller = AbortOnDropHandle::new(tokio::spawn(tell(self.service.clone(), summaries)));
+        let mut teller = Some(AbortOnDropHandle::new(tokio::spawn(tell(self.service.clone(), summaries))));
         let stop = self.signals.stop().child_token();
         let reconciler = Reconciler::new(setup, Until::Stopped, self.listener.clone());
         let reconciler = reconciler.summed_up(summary).recorded(self.recorder.clone());
@@ -257,6 +258,8 @@ impl Daemon<'_> {
                     let open = |config: &Config| self.sources(config);
                     if let Reloaded::Changed(newer) = reload(self.typed, config, self.service, open) {
                         next = Some(Next::Configuration(newer));
+                        // The next loop says when it runs, and not this one.
+                        teller = None;
                         // Its writes on their way are answered first, as at the end.
                         stop.cancel();
                     }
@@ -301,19 +304,57 @@ impl Daemon<'_> {
     }
 }
 
-/// Waits for the cluster that the state is of. While it does not answer, the service is up all the same.
+/// Connects, and waits for a credential plugin that gives nothing yet: what it asks may be away as the API server may.
+async fn patient_connect(config: &Config, service: &Service) -> Result<Cluster, CommandError> {
+    let mut wait = Duration::from_secs(1);
+    loop {
+        service.extend(LOGIN);
+        match session::connect(config).await {
+            Err(error) if error.exit == Exit::Unreachable => {
+                tracing::warn!("{error}; asked again in {} s", wait.as_secs());
+                service.tell(Topic::State, "waiting for the credential plugin of the kubeconfig");
+                service.ready();
+                tokio::time::sleep(wait).await;
+                wait = (wait * 2).min(LOGIN);
+            }
+            known => return known,
+        }
+    }
+}
+
+/// Waits for the cluster that the state is of. While it does not answer, the service is up all the same, and takes a
+/// new configuration.
 async fn patient_state(
-    config: &Config,
+    typed: Typed<'_>,
+    config: &mut Config,
     cluster: &Cluster,
-    service: &Service,
+    (signals, service): (&Signals, &Service),
 ) -> Result<PathBuf, CommandError> {
-    let mut answer = std::pin::pin!(session::patient_state(config, cluster));
+    // Where the state is takes a new process.
+    let first = config.clone();
+    let mut answer = std::pin::pin!(session::patient_state(&first, cluster));
     if let Ok(answered) = tokio::time::timeout(ANSWER, &mut answer).await {
         return answered;
     }
     service.tell(Topic::State, "waiting for the API server");
     service.ready();
-    answer.await
+    // Where nothing is: nobody knows yet whose state there will be.
+    let nowhere = Path::new("/nonexistent");
+    let open = |config: &Config| {
+        let opened = config.sources.iter().map(|source| session::followed(source, nowhere));
+        opened.collect::<Result<Vec<_>, _>>()
+    };
+    loop {
+        tokio::select! {
+            answered = &mut answer => return answered,
+            () = signals.reload() => {
+                if let Reloaded::Changed(newer) = reload(typed, config, service, open) {
+                    *config = *newer;
+                    service.ready();
+                }
+            }
+        }
+    }
 }
 
 /// Keeps the status line current; the first summary shows that the loop runs.

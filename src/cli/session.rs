@@ -44,6 +44,9 @@ impl From<cluster::Error> for CommandError {
             _ if *error.fault() == Fault::Unauthorized => {
                 "renew the token or the certificate of the kubeconfig"
             }
+            _ if matches!(error.fault(), Fault::Plugin { .. }) => {
+                "run the command of the kubeconfig's `exec` by hand, as the same user"
+            }
             _ if matches!(error.fault(), Fault::OtherTool { .. }) => {
                 "give the source another name with --name"
             }

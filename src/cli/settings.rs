@@ -1,17 +1,22 @@
 //! From what was typed to what it means: one checked [`Config`] for each command.
 
+use std::fs::File;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::CommandError;
-use super::args::{ApplyArgs, DiffArgs, Global, PlaceArgs, RunArgs, SourceArgs, SourcesArgs, WhyArgs};
+use super::args::{
+    ApplyArgs, DiffArgs, Global, LogFormat, PlaceArgs, RunArgs, SourceArgs, SourcesArgs, WhyArgs,
+};
 use super::exit::{Exit, plain};
 use super::terminal::Terminal;
 use crate::config::{self, Config, Environment, GitSpec, GitUrl, Mode, Name, ServeConfig, SourceSpec};
 use crate::engine::Prune;
 use crate::object::{Class, Diagnostic};
-use crate::render;
+use crate::render::{self, Palette};
 use crate::report::{Notifier, Service};
+use crate::secret;
 use crate::source::{self, Place};
 
 /// The environment of this process; relative paths start at `directory`.
@@ -24,13 +29,26 @@ pub(super) fn environment(directory: PathBuf) -> Environment {
         state_directory: path("STATE_DIRECTORY"),
         xdg_state_home: path("XDG_STATE_HOME"),
         runtime_directory: path("RUNTIME_DIRECTORY"),
-        serve_token: credential("serve-token").filter(|file| file.is_file()),
+        // One that cannot be read lets nobody in, instead of everybody.
+        serve_token: credential("serve-token").filter(|file| secret::is_there(file)),
         webhook_secret: credential("webhook-secret"),
     }
 }
 
 /// Where the packaged service has its socket.
 const PACKAGED_SOCKET: &str = "/run/rhumb/rhumb.sock";
+
+/// No configuration file is larger, in bytes.
+const LARGEST: u64 = 16 << 20;
+
+/// Whether a file is read for the first time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reading {
+    /// It may come through a pipe, which is waited for.
+    First,
+    /// What waits now holds up everything.
+    Again,
+}
 
 /// Whom a command asks where things stand.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,14 +62,17 @@ pub(super) enum Asked {
 }
 
 /// Whom the flags mean: a daemon knows one cluster, so flags that name a cluster mean that.
-pub(super) fn asked(global: &Global, socket: Option<&Path>) -> Asked {
+pub(super) fn asked(global: &Global, socket: Option<&Path>) -> Result<Asked, CommandError> {
     let here = environment(PathBuf::new()).runtime_file(config::SOCKET);
-    let names_cluster =
-        global.kubeconfig.is_some() || global.context.is_some() || global.system_namespace.is_some();
-    match socket {
-        Some(path) => Asked::Daemon(path.to_owned()),
-        None if names_cluster => Asked::Cluster,
-        None => Asked::First(here.unwrap_or_else(|| PACKAGED_SOCKET.into())),
+    let named = [("--kubeconfig", global.kubeconfig.is_some()), ("--context", global.context.is_some())];
+    let named = named.into_iter().find_map(|(flag, given)| given.then_some(flag));
+    let names_cluster = named.is_some() || global.system_namespace.is_some();
+    match (socket, named) {
+        (Some(_), Some(flag)) => Err(CommandError::usage(format!("--socket cannot be used with {flag}"))
+            .hint("a daemon knows its cluster: leave one of the two out")),
+        (Some(path), None) => Ok(Asked::Daemon(path.to_owned())),
+        (None, _) if names_cluster => Ok(Asked::Cluster),
+        (None, _) => Ok(Asked::First(here.unwrap_or_else(|| PACKAGED_SOCKET.into()))),
     }
 }
 
@@ -130,7 +151,7 @@ pub(super) fn named(
     terminal: &Terminal,
 ) -> Result<Config, CommandError> {
     match (&args.config, &args.source) {
-        (Some(file), _) => from_file(global, Mode::Enforce, file, terminal),
+        (Some(file), _) => from_file(global, Mode::Enforce, (file, Reading::First), terminal),
         (None, source) => {
             let source = source.clone().unwrap_or_default();
             once(global, &SourceArgs { source, place: args.place.clone() }, Prune::On)
@@ -160,10 +181,15 @@ fn once(global: &Global, args: &SourceArgs, prune: Prune) -> Result<Config, Comm
 }
 
 /// The settings of `run`: a repository is followed by its commits, any other directory by its files.
-pub(super) fn followed(global: &Global, args: &RunArgs, terminal: &Terminal) -> Result<Config, CommandError> {
+pub(super) fn followed(
+    global: &Global,
+    args: &RunArgs,
+    reading: Reading,
+    terminal: &Terminal,
+) -> Result<Config, CommandError> {
     if let Some(file) = &args.config {
         let mode = if args.observe { Mode::Observe } else { Mode::Enforce };
-        return from_file(global, mode, file, terminal);
+        return from_file(global, mode, (file, reading), terminal);
     }
     let text = args.source.as_deref().unwrap_or_default();
     let mut spec = by_place(awaited(text)?, text, &args.place)?;
@@ -251,7 +277,29 @@ fn with_source(global: &Global, spec: SourceSpec, args: &PlaceArgs) -> Result<Co
     Ok(config)
 }
 
-fn from_file(global: &Global, mode: Mode, file: &Path, terminal: &Terminal) -> Result<Config, CommandError> {
+/// The text of a configuration file.
+fn text_of(file: &Path, reading: Reading) -> std::io::Result<String> {
+    let bytes = match reading {
+        Reading::First => {
+            let mut bytes = Vec::new();
+            File::open(file)?.take(LARGEST + 1).read_to_end(&mut bytes)?;
+            bytes
+        }
+        Reading::Again => secret::read_regular(file, LARGEST + 1)?,
+    };
+    if bytes.len() as u64 > LARGEST {
+        let words = format!("it is larger than {} MiB", LARGEST >> 20);
+        return Err(std::io::Error::other(words));
+    }
+    String::from_utf8(bytes).map_err(|_| std::io::Error::other("it is no UTF-8"))
+}
+
+fn from_file(
+    global: &Global,
+    mode: Mode,
+    (file, reading): (&Path, Reading),
+    terminal: &Terminal,
+) -> Result<Config, CommandError> {
     for (flag, given) in [("--name", global.name.is_some()), ("--namespace", global.namespace.is_some())] {
         if given {
             return Err(CommandError::usage(format!("{flag} cannot be used with --config"))
@@ -260,13 +308,13 @@ fn from_file(global: &Global, mode: Mode, file: &Path, terminal: &Terminal) -> R
     }
     let shown = file.display().to_string();
     let wrong = |message: String| CommandError::new(Class::Config, message).exit(Exit::BadConfiguration);
-    let text = std::fs::read_to_string(file)
-        .map_err(|error| wrong(format!("cannot read {shown}: {}", plain(&error))))?;
+    let text =
+        text_of(file, reading).map_err(|error| wrong(format!("cannot read {shown}: {}", plain(&error))))?;
     let directory = file.parent().unwrap_or(Path::new("")).to_owned();
     let directory = here()?.resolve(&directory);
     let read = config::read(&shown, &text, &environment(directory));
     let mut config = read.map_err(|found: Vec<Diagnostic>| {
-        terminal.tell(&render::diagnostics(&found, terminal.error_palette()));
+        tell(&found, global, terminal);
         wrong(format!("{shown} is no usable configuration: {}", render::tally(&found)))
     })?;
     override_by(&mut config, global);
@@ -274,6 +322,16 @@ fn from_file(global: &Global, mode: Mode, file: &Path, terminal: &Terminal) -> R
         config.sources.iter_mut().for_each(|source| source.mode = Mode::Observe);
     }
     Ok(config)
+}
+
+/// Shows what is wrong with it: where lines are for programs, in lines of the log.
+fn tell(found: &[Diagnostic], global: &Global, terminal: &Terminal) {
+    if global.log_format != LogFormat::Json {
+        return terminal.tell(&render::diagnostics(found, terminal.error_palette()));
+    }
+    for one in found {
+        tracing::error!("{}", render::diagnostics(std::slice::from_ref(one), Palette::Plain).trim_end());
+    }
 }
 
 /// Flags stand before the file.

@@ -1,7 +1,7 @@
 //! What this process serves: the sources of the configuration and those that stand in the cluster, or of both those
 //! whose Leases it holds.
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -17,7 +17,10 @@ const RELEASE: Duration = Duration::from_millis(1500);
 
 /// This process's share of the sources.
 pub(super) struct Share {
-    leases: Option<Leases>,
+    /// None before anything is shared.
+    leases: OnceCell<Leases>,
+    terms: watch::Sender<Option<Terms>>,
+    running: watch::Receiver<Option<Inquiries>>,
     customs: Option<Customs>,
     /// What the last loop served.
     before: Cell<SourceNames>,
@@ -69,23 +72,37 @@ impl Share {
         cluster: &Cluster,
         running: &watch::Receiver<Option<Inquiries>>,
     ) -> Self {
-        let shared = is_shared(config, cluster);
-        let follows = config.custom_sources != CustomSources::None;
-        // Whoever only observes writes nothing, and no Lease either.
-        let observes = !follows && config.sources.iter().all(|source| source.mode == Mode::Observe);
-        let keep = || Leases::keep(cluster.clone(), &config.namespace, running.clone());
         let allowed = config.custom_sources;
         let follow = || Customs::follow(cluster.clone(), &config.namespace, allowed, running.clone());
-        Self {
-            leases: (shared && !observes).then(keep),
-            customs: follows.then(follow),
+        let share = Self {
+            leases: OnceCell::new(),
+            terms: watch::Sender::new(None),
+            running: running.clone(),
+            customs: (allowed != CustomSources::None).then(follow),
             before: Cell::default(),
-        }
+        };
+        share.keep_leases(config, cluster);
+        share
     }
 
-    /// The terms in which each source may be written; none where nobody shares them.
-    pub(super) fn terms(&self) -> Option<Terms> {
-        self.leases.as_ref().map(Leases::terms)
+    /// Begins to hold Leases as soon as there is anything to share. Whoever only observes writes nothing, and no Lease
+    /// either; a newer configuration may do more.
+    fn keep_leases(&self, config: &Config, cluster: &Cluster) -> Option<&Leases> {
+        let observes = config.custom_sources == CustomSources::None
+            && config.sources.iter().all(|source| source.mode == Mode::Observe);
+        if self.leases.get().is_none() && (observes || !is_shared(config, cluster)) {
+            return None;
+        }
+        Some(self.leases.get_or_init(|| {
+            let leases = Leases::keep(cluster.clone(), &config.namespace, self.running.clone());
+            self.terms.send_replace(Some(leases.terms()));
+            leases
+        }))
+    }
+
+    /// The terms in which each source may be written; none as long as nobody shares them.
+    pub(super) fn terms(&self) -> watch::Receiver<Option<Terms>> {
+        self.terms.subscribe()
     }
 
     /// What is to be served now.
@@ -95,7 +112,7 @@ impl Share {
         let mut customs = known();
         let all = all_names(config, &customs);
         let (mut names, mut fenced, mut doubtful) = (all, cluster.clone(), SourceNames::new());
-        if let Some(leases) = &self.leases {
+        if let Some(leases) = self.keep_leases(config, cluster) {
             leases.wish(names);
             names = leases.share();
             leases.serving(names.clone());
@@ -146,7 +163,7 @@ impl Share {
                 Err(why) => Some(("Invalid", why.clone())),
                 Ok(_) => None,
             };
-            let cluster = match &self.leases {
+            let cluster = match self.leases.get() {
                 Some(leases) => cluster.fenced(leases.fence(&SourceNames::from([name.clone()]))),
                 None => cluster.clone(),
             };
@@ -170,7 +187,7 @@ impl Share {
         if let Some(customs) = &self.customs {
             customs.tell(Duties::new());
         }
-        if let Some(leases) = &self.leases {
+        if let Some(leases) = self.leases.get() {
             leases.serving(SourceNames::new());
         }
     }
@@ -178,7 +195,7 @@ impl Share {
     /// Waits until something else is to be served.
     pub(super) async fn changed(&self, served: &Served) -> Result<(), CommandError> {
         let leases = async {
-            match &self.leases {
+            match self.leases.get() {
                 Some(leases) => leases.changed(&served.names).await,
                 None => std::future::pending().await,
             }
@@ -212,7 +229,7 @@ impl Share {
 
     /// Releases all Leases at once, so that another replica need not wait for their end.
     pub(super) async fn end(self) {
-        if let Some(leases) = self.leases
+        if let Some(leases) = self.leases.into_inner()
             && tokio::time::timeout(RELEASE, leases.end()).await.is_err()
         {
             tracing::warn!("the Leases are not released in time: they run out by themselves");

@@ -34,7 +34,7 @@ impl Teller {
         socket: Option<&std::path::Path>,
         terminal: &Terminal,
     ) -> Result<Self, CommandError> {
-        let asked = settings::asked(global, socket);
+        let asked = settings::asked(global, socket)?;
         if let Asked::Daemon(path) | Asked::First(path) = &asked {
             let socket = Socket::at(path);
             match (socket.get("/v1/status").await, &asked) {

@@ -1,12 +1,12 @@
 //! One call: admission, deadline, answer, error; and the client that is renewed when its credentials are
 //! no longer accepted.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
 use http::{HeaderMap, Method, Request, StatusCode};
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apimachinery::pkg::version::Info;
 use kube::client::Body;
@@ -15,6 +15,7 @@ use tokio::sync::{Mutex, OnceCell, RwLock, watch};
 
 use super::classify;
 use super::connect::{Connection, IN_CLUSTER, LOGIN, Link, Patience};
+use super::credentials::Seen;
 use super::error::{Error, Fault, On};
 use super::fence::{Fence, Underway};
 use super::gate::{Gate, Traffic};
@@ -27,6 +28,8 @@ use crate::pulse::Pulses;
 const FAIR_QUEUES: &str = "x-kubernetes-pf-flowschema-uid";
 /// Credentials that were refused are read again at most this often.
 const RENEWAL: Duration = Duration::from_secs(5);
+/// Credentials that run out are renewed so long before.
+const EARLY: SignedDuration = SignedDuration::from_secs(60);
 /// The namespace whose uid identifies a cluster.
 const KUBE_SYSTEM: &str = "/api/v1/namespaces/kube-system";
 const IDENTITY: On = On::Server("the cluster's identity");
@@ -46,7 +49,7 @@ struct Inner {
     line: RwLock<Line>,
     /// Why nothing is asked any more: the kubeconfig names another cluster now.
     astray: watch::Sender<Option<Arc<str>>>,
-    /// When the credentials were read again last.
+    /// When the credentials had been read again last, whatever came of it.
     renewed: Mutex<Option<Instant>>,
     gate: Gate,
     interner: Arc<Interner>,
@@ -61,6 +64,9 @@ struct Inner {
 struct Line {
     client: kube::Client,
     server: Arc<str>,
+    seen: Seen,
+    /// Until when its credentials hold.
+    expires: Option<Timestamp>,
 }
 
 impl std::fmt::Debug for Cluster {
@@ -165,14 +171,14 @@ impl Cluster {
 
     /// Makes a client whose watches are given up sooner or later than usual.
     pub(super) async fn connect_with(connection: &Connection, patience: Patience) -> Result<Self, Error> {
-        let Link { client, context, namespace, server } = connection.open(LOGIN).await?;
+        let Link { client, context, namespace, server, seen, expires } = connection.open(LOGIN).await?;
         Ok(Self {
             fence: None,
             inner: Arc::new(Inner {
                 connection: connection.clone(),
                 context,
                 namespace,
-                line: RwLock::new(Line { client, server }),
+                line: RwLock::new(Line { client, server, seen, expires }),
                 astray: watch::Sender::new(None),
                 renewed: Mutex::default(),
                 gate: Gate::new(connection),
@@ -353,7 +359,16 @@ impl Cluster {
     }
 
     async fn line(&self) -> Result<Line, Error> {
-        let line = self.inner.line.read().await.clone();
+        let mut line = self.inner.line.read().await.clone();
+        let left = line.expires.map(|expires| expires.duration_since(Timestamp::now()));
+        if left.is_some_and(|left| left <= SignedDuration::ZERO) {
+            Box::pin(self.renew()).await;
+            line = self.inner.line.read().await.clone();
+        } else if left.is_some_and(|left| left < EARLY) && self.inner.renewed.try_lock().is_ok() {
+            // Nobody waits for that: what is in use holds a while.
+            let cluster = self.clone();
+            tokio::spawn(async move { Box::pin(cluster.renew()).await });
+        }
         match &*self.inner.astray.borrow() {
             Some(why) => Err(elsewhere(why)),
             None => Ok(line),
@@ -363,19 +378,24 @@ impl Cluster {
     /// Reads the credentials again after a 401: a token, a certificate or the kubeconfig itself may have
     /// been replaced, or a plugin's token may have run out.
     async fn renew_if_refused(&self, error: &Error) {
-        if *error.fault() != Fault::Unauthorized {
-            return;
+        if *error.fault() == Fault::Unauthorized {
+            self.renew().await;
         }
+    }
+
+    async fn renew(&self) {
         let mut renewed = self.inner.renewed.lock().await;
         if renewed.is_some_and(|last| last.elapsed() < RENEWAL) {
             return;
         }
-        *renewed = Some(Instant::now());
-        let renewed = match self.inner.connection.open(LOGIN).await {
+        let link = self.inner.connection.open(LOGIN).await;
+        let taken = match link {
             Ok(link) => self.take_over(link).await,
             Err(error) => Err(error),
         };
-        if let Err(error) = renewed {
+        // Those who waited for it meanwhile are not to do the same again, one after the other.
+        *renewed = Some(Instant::now());
+        if let Err(error) = taken {
             tracing::warn!(%error, "the credentials cannot be renewed");
         }
     }
@@ -397,7 +417,8 @@ impl Cluster {
 
     /// Uses a client from now on, unless it is for another cluster: then it tells so.
     async fn renewed(&self, link: Link) -> Result<Option<String>, Error> {
-        let renewed = Line { client: link.client, server: link.server };
+        let Link { client, server, seen, expires, .. } = link;
+        let renewed = Line { client, server, seen, expires };
         if let Some(known) = self.inner.uid.get() {
             let request = Ask::read(KUBE_SYSTEM.to_owned(), IDENTITY).request(Body::from)?;
             let (head, body) = self.exchange(&renewed, request, &IDENTITY, self.timeout()).await?;
@@ -417,9 +438,9 @@ impl Cluster {
         Ok(None)
     }
 
-    /// The files that the credentials come from.
-    pub(super) fn files(&self) -> Vec<PathBuf> {
-        self.inner.connection.files()
+    /// The files that the credentials in use come from.
+    pub(super) async fn seen(&self) -> Seen {
+        self.inner.line.read().await.seen.clone()
     }
 }
 

@@ -1,9 +1,11 @@
 //! From the server's answer, or its silence, to a [`Fault`].
 
 use std::borrow::Cow;
+use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::Duration;
 
+use kube::client::AuthError;
 use kube::core::response::{Status, StatusCause};
 
 use super::error::{Claim, Denial, Error, Fault, On, Wrong};
@@ -49,9 +51,9 @@ pub(super) fn transport(error: &kube::Error, on: On, server: &Arc<str>) -> Error
     let unreachable = |reason| Fault::Unreachable { server: server.clone(), reason };
     let fault = match error {
         kube::Error::Api(status) => of_status(status.code, None, status, &on),
-        kube::Error::Auth(error) => Fault::Config { reason: credentials(error) },
-        kube::Error::Service(source) => match source.downcast_ref::<kube::client::AuthError>() {
-            Some(error) => Fault::Config { reason: credentials(error) },
+        kube::Error::Auth(error) => credentials(error),
+        kube::Error::Service(source) => match source.downcast_ref::<AuthError>() {
+            Some(error) => credentials(error),
             None => unreachable(chain(source.as_ref())),
         },
         other => unreachable(chain(other)),
@@ -61,22 +63,27 @@ pub(super) fn transport(error: &kube::Error, on: On, server: &Arc<str>) -> Error
 
 /// A credential plugin's trouble. Its command line and its standard output are not shown: they may hold
 /// a password or a token. What it complains of is, but for what looks like one.
-pub(super) fn credentials(error: &kube::client::AuthError) -> String {
-    match error {
-        kube::client::AuthError::AuthExecRun { out, .. } => {
-            let said = String::from_utf8_lossy(&out.stderr);
-            format!("the credential plugin failed ({}): {}", out.status, cut(&blurred(said.trim())))
-        }
-        kube::client::AuthError::AuthExecStart(error) => {
-            format!(
-                "the credential plugin cannot be started: {}",
-                numberless(&error.to_string()).to_lowercase()
-            )
-        }
-        kube::client::AuthError::AuthExecParse(_) => {
+pub(super) fn credentials(error: &AuthError) -> Fault {
+    let reason = match error {
+        AuthError::AuthExecRun { out, .. } => return plugin(out.status, &out.stderr),
+        AuthError::AuthExecParse(_) | AuthError::ExecPluginFailed | AuthError::UnrefreshableTokenResponse => {
             "the credential plugin's answer cannot be read".to_owned()
         }
-        other => format!("credentials: {}", blurred(&chain(other))),
+        AuthError::AuthExecStart(error) => {
+            let said = numberless(&error.to_string()).to_lowercase();
+            return Fault::Config { reason: format!("the credential plugin cannot be started: {said}") };
+        }
+        other => return Fault::Config { reason: format!("credentials: {}", blurred(&chain(other))) },
+    };
+    // Whatever it asks may be away.
+    Fault::Plugin { reason }
+}
+
+/// A credential plugin that failed, with what it complained of.
+pub(super) fn plugin(status: ExitStatus, said: &[u8]) -> Fault {
+    let said = String::from_utf8_lossy(said);
+    Fault::Plugin {
+        reason: format!("the credential plugin failed ({status}): {}", cut(&blurred(said.trim()))),
     }
 }
 

@@ -4,18 +4,33 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use kube::client::ClientBuilder;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 
 use super::classify;
+use super::credentials::{self, Seen, seen};
 use super::error::{Error, Fault, On};
+use super::plugin;
 use super::proxy;
 use crate::fields::blurred;
+use crate::secret;
 
 /// A TCP and TLS handshake that takes longer than this fails, whatever the deadline of the call.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 /// A credential plugin may ask a person to log in, but not for ever.
 pub(super) const LOGIN: Duration = Duration::from_mins(1);
+
+const CONNECTION: On = On::Server("connection");
+/// No kubeconfig is larger, in bytes.
+const LARGEST: u64 = 16 << 20;
+/// No token is longer, in bytes: no server takes longer headers.
+const LONGEST_TOKEN: u64 = 64 << 10;
+/// What a pod is given.
+const OF_A_POD: [&str; 2] = [
+    "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt",
+    "/var/run/secrets/kubernetes.io/serviceaccount/token",
+];
 
 /// What stands for the context in a pod.
 pub(super) const IN_CLUSTER: &str = "in-cluster";
@@ -82,6 +97,17 @@ pub(super) struct Link {
     pub(super) namespace: String,
     /// Host and port of the server.
     pub(super) server: Arc<str>,
+    /// The files that it was made from.
+    pub(super) seen: Seen,
+    /// Until when what a credential plugin gave holds.
+    pub(super) expires: Option<Timestamp>,
+}
+
+/// What the files say.
+struct Said {
+    config: kube::Config,
+    context: String,
+    seen: Seen,
 }
 
 /// What of a server's address may be told: neither a path nor a password that somebody wrote into it.
@@ -93,7 +119,9 @@ fn host_and_port(url: &http::Uri) -> Arc<str> {
 impl Connection {
     /// Makes a client; reads files and may run a credential plugin, but calls no server.
     pub(super) async fn open(&self, patience: Duration) -> Result<Link, Error> {
-        let (mut config, context) = self.config().await?;
+        let Said { mut config, context, seen } = self.config().await?;
+        let asked = plugin::ask(&mut config.auth_info, patience).await;
+        let expires = asked.map_err(|fault| Error::new(CONNECTION, fault))?;
         // The retries of the client would hide up to 15 attempts in one call, and its read timeout would
         // cut quiet watches.
         config.default_retry = false;
@@ -106,7 +134,9 @@ impl Connection {
             tokio::task::spawn_blocking(move || ClientBuilder::try_from(config).map(ClientBuilder::build));
         let client = match tokio::time::timeout(patience, made).await {
             Ok(Ok(Ok(client))) => client,
-            Ok(Ok(Err(kube::Error::Auth(error)))) => return Err(wrong(classify::credentials(&error))),
+            Ok(Ok(Err(kube::Error::Auth(error)))) => {
+                return Err(Error::new(CONNECTION, classify::credentials(&error)));
+            }
             Ok(Ok(Err(
                 kube::Error::ProxyProtocolUnsupported { proxy_url }
                 | kube::Error::ProxyProtocolDisabled { proxy_url, .. },
@@ -116,26 +146,34 @@ impl Connection {
             }
             Ok(Ok(Err(error))) => return Err(wrong(blurred(&classify::chain(&error)))),
             Ok(Err(_)) => return Err(wrong("the client could not be made".to_owned())),
-            Err(_) => return Err(wrong("the credential plugin gives no answer".to_owned())),
+            Err(_) => return Err(wrong("the client could not be made in time".to_owned())),
         };
-        Ok(Link { client, context, namespace, server })
+        Ok(Link { client, context, namespace, server, seen, expires })
     }
 
-    async fn config(&self) -> Result<(kube::Config, String), Error> {
+    async fn config(&self) -> Result<Said, Error> {
+        let mut seen = seen(self.files());
         let Some(kubeconfig) = self.kubeconfig()? else {
             if let Some(context) = &self.context {
                 return Err(wrong(format!("there is no kubeconfig to take the context {context:?} from")));
             }
-            let config = kube::Config::incluster().map_err(|_| {
+            seen.extend(credentials::seen(OF_A_POD.map(PathBuf::from).to_vec()));
+            let mut config = kube::Config::incluster().map_err(|_| {
                 wrong(
                     "there is no kubeconfig: neither --kubeconfig nor $KUBECONFIG names one, nothing is at \
                      ~/.kube/config, and this is no pod with a service account"
                         .to_owned(),
                 )
             })?;
-            return Ok((config, IN_CLUSTER.to_owned()));
+            take_token(&mut config)?;
+            return Ok(Said { config, context: IN_CLUSTER.to_owned(), seen });
         };
         let context = chosen(&kubeconfig, self.context.as_deref())?;
+        let named = named_by(&kubeconfig, &context);
+        seen.extend(credentials::seen(named.clone()));
+        for file in named {
+            secret::open_regular(&file).map_err(|error| unreadable("file", &file, &error))?;
+        }
         let has_proxy = names_proxy(&kubeconfig, &context);
         let options = KubeConfigOptions { context: self.context.clone(), cluster: None, user: None };
         let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &options)
@@ -147,11 +185,12 @@ impl Connection {
             let none = |_| wrong("the environment names a proxy by what is no valid address".to_owned());
             config.proxy_url = proxy.map(|text| text.parse().map_err(none)).transpose()?;
         }
-        Ok((config, context))
+        take_token(&mut config)?;
+        Ok(Said { config, context, seen })
     }
 
     /// The kubeconfig's files, be they there or not.
-    pub(super) fn files(&self) -> Vec<PathBuf> {
+    fn files(&self) -> Vec<PathBuf> {
         if let Some(path) = &self.kubeconfig {
             return vec![path.clone()];
         }
@@ -232,11 +271,11 @@ fn names_proxy(kubeconfig: &Kubeconfig, context: &str) -> bool {
 }
 
 fn read(path: &Path) -> Result<Kubeconfig, Error> {
-    let unreadable = |error: &std::io::Error| {
-        let said = classify::numberless(&error.to_string()).to_lowercase();
-        wrong(format!("the kubeconfig {} cannot be read: {said}", path.display()))
-    };
-    std::fs::read(path).map_err(|error| unreadable(&error))?;
+    let text = secret::read_regular(path, LARGEST + 1);
+    let text = text.map_err(|error| unreadable("kubeconfig", path, &error))?;
+    if text.len() as u64 > LARGEST {
+        return Err(wrong(format!("the kubeconfig {} is larger than {} MiB", path.display(), LARGEST >> 20)));
+    }
     Kubeconfig::read_from(path).map_err(|error| {
         let said = classify::chain(&error);
         // A YAML reader draws the place below its first line.
@@ -245,6 +284,55 @@ fn read(path: &Path) -> Result<Kubeconfig, Error> {
     })
 }
 
+/// The files that a context of the kubeconfig names, with tokens, keys and certificates.
+fn named_by(kubeconfig: &Kubeconfig, context: &str) -> Vec<PathBuf> {
+    let named = kubeconfig.contexts.iter().find(|named| named.name == context);
+    let Some(context) = named.and_then(|named| named.context.as_ref()) else { return Vec::new() };
+    let cluster = kubeconfig.clusters.iter().find(|named| named.name == context.cluster);
+    let user = kubeconfig.auth_infos.iter().find(|named| Some(&named.name) == context.user.as_ref());
+    let cluster = cluster.and_then(|named| named.cluster.as_ref());
+    let user = user.and_then(|named| named.auth_info.as_ref());
+    // Where the data stand in the kubeconfig itself, they count.
+    let authority = cluster
+        .filter(|cluster| cluster.certificate_authority_data.is_none())
+        .and_then(|cluster| cluster.certificate_authority.as_ref());
+    let certificate = user
+        .filter(|user| user.client_certificate_data.is_none())
+        .and_then(|user| user.client_certificate.as_ref());
+    let key = user.filter(|user| user.client_key_data.is_none()).and_then(|user| user.client_key.as_ref());
+    let token = user.and_then(|user| user.token_file.as_ref());
+    let files = [authority, certificate, key, token].into_iter().flatten();
+    files.filter(|file| !file.is_empty()).map(PathBuf::from).collect()
+}
+
+/// Puts the token in place of its file, which is followed here. kube would read it right in the loop, whatever it is,
+/// and send the end of its line too.
+fn take_token(config: &mut kube::Config) -> Result<(), Error> {
+    let Some(file) = config.auth_info.token_file.take().filter(|file| !file.is_empty()) else {
+        return Ok(());
+    };
+    let file = Path::new(&file);
+    let bytes = secret::read_regular(file, LONGEST_TOKEN + 1);
+    let bytes = bytes.map_err(|error| unreadable("token file", file, &error))?;
+    let text = std::str::from_utf8(&bytes).ok().map(|text| text.trim_start_matches('\u{feff}').trim());
+    let is_token = |text: &&str| {
+        !text.is_empty()
+            && text.len() as u64 <= LONGEST_TOKEN
+            && text.bytes().all(|byte| byte.is_ascii_graphic())
+    };
+    let Some(token) = text.filter(is_token) else {
+        let what = if text.is_some_and(str::is_empty) { "is empty" } else { "holds no single token" };
+        return Err(wrong(format!("the token file {} {what}", file.display())));
+    };
+    config.auth_info.token = Some(token.to_owned().into());
+    Ok(())
+}
+
+fn unreadable(what: &str, file: &Path, error: &std::io::Error) -> Error {
+    let said = classify::numberless(&error.to_string()).to_lowercase();
+    wrong(format!("the {what} {} cannot be read: {said}", file.display()))
+}
+
 fn wrong(reason: String) -> Error {
-    Error::new(On::Server("connection"), Fault::Config { reason })
+    Error::new(CONNECTION, Fault::Config { reason })
 }

@@ -1,53 +1,71 @@
 //! Credentials that are replaced while rhumb runs: noticed by their files, before the old ones are refused.
 
-use std::fs::Metadata;
+use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::call::Cluster;
 
 /// What tells a file from what stood in its place before; none where there is no file.
-type Stamp = Option<(u64, i64, i64, u64)>;
+type Stamp = Option<(u64, u64, i64, i64, u64)>;
+
+/// The files that credentials come from, as they were right before they were read.
+pub(super) type Seen = BTreeMap<PathBuf, Stamp>;
 
 impl Cluster {
-    /// Looks at the kubeconfig's files again and again, from this call on, and uses what a newer one says. One that
-    /// is not usable, or names another cluster, changes nothing. Never ends.
+    /// Looks at the files of the credentials again and again, and uses what newer ones say: the kubeconfig, and the
+    /// tokens, keys and certificates that it names. What is not usable, or names another cluster, changes nothing.
+    /// Never ends.
     pub fn follow_credentials(&self, pause: Duration) -> impl Future<Output = ()> + Send + 'static {
-        let (cluster, files) = (self.clone(), self.files());
-        let mut known: Vec<Stamp> =
-            files.iter().map(|file| std::fs::metadata(file).ok().map(stamp)).collect();
+        let cluster = self.clone();
         async move {
+            let (mut elsewhere, mut told) = (None, None);
             loop {
                 tokio::time::sleep(pause).await;
-                let now = stamps(&files).await;
-                if now != known && now.iter().any(Option::is_some) {
-                    known = now;
-                    cluster.try_newer().await;
+                let known = cluster.seen().await;
+                let now = seen_now(&known).await;
+                if now == known || Some(&now) == elsewhere.as_ref() || now.values().all(Option::is_none) {
+                    continue;
                 }
-            }
-        }
-    }
-
-    async fn try_newer(&self) {
-        match self.try_anew().await {
-            Ok(None) => tracing::info!("the kubeconfig has changed and is in use"),
-            Ok(Some(why)) => tracing::warn!("{why}; what was read before stays in use"),
-            Err(error) => {
-                tracing::warn!("the kubeconfig has changed, and what was read before stays in use: {error}");
+                let (words, wrong) = match cluster.try_anew().await {
+                    Ok(None) => {
+                        tracing::info!("the kubeconfig has changed and is in use");
+                        (elsewhere, told) = (None, None);
+                        continue;
+                    }
+                    // Nothing but another file makes it the right one.
+                    Ok(Some(why)) => (format!("{why}; what was read before stays in use"), Some(now)),
+                    // The server may answer later, and a file that is missing may come.
+                    Err(error) => {
+                        let words = "the kubeconfig has changed, and what was read before stays in use";
+                        (format!("{words}: {error}"), None)
+                    }
+                };
+                elsewhere = wrong;
+                if told.as_ref() != Some(&words) {
+                    tracing::warn!("{words}");
+                }
+                told = Some(words);
             }
         }
     }
 }
 
-async fn stamps(files: &[PathBuf]) -> Vec<Stamp> {
-    let mut stamps = Vec::new();
-    for file in files {
-        stamps.push(tokio::fs::metadata(file).await.ok().map(stamp));
-    }
-    stamps
+/// How these files look now.
+async fn seen_now(known: &Seen) -> Seen {
+    let files: Vec<PathBuf> = known.keys().cloned().collect();
+    // A disk that hangs holds up nobody else.
+    tokio::task::spawn_blocking(move || seen(files)).await.unwrap_or_default()
 }
 
-fn stamp(metadata: Metadata) -> (u64, i64, i64, u64) {
-    (metadata.ino(), metadata.mtime(), metadata.mtime_nsec(), metadata.size())
+/// How files look now.
+pub(super) fn seen(files: Vec<PathBuf>) -> Seen {
+    files.into_iter().map(|file| (file.clone(), stamp(&file))).collect()
+}
+
+fn stamp(file: &Path) -> Stamp {
+    let found = std::fs::metadata(file).ok()?;
+    // Whoever writes a file may set back when its content changed, but not when it did itself.
+    Some((found.dev(), found.ino(), found.ctime(), found.ctime_nsec(), found.size()))
 }

@@ -89,6 +89,12 @@ pub enum Fault {
         /// What is wrong, and where.
         reason: String,
     },
+    /// The credential plugin of the kubeconfig does not give what it should. It may later.
+    #[error("{reason}")]
+    Plugin {
+        /// What it did.
+        reason: String,
+    },
     /// The parent object of a source is that of another tool's ApplySet.
     #[error("it is the inventory of {tool} by its annotation applyset.kubernetes.io/tooling, and left alone")]
     OtherTool {
@@ -280,7 +286,8 @@ impl Fault {
             | Self::Immutable { .. }
             | Self::Webhook { .. } => Class::Invalid,
             Self::Denied { .. } | Self::Unauthorized => Class::Forbidden,
-            Self::Disruption { .. }
+            Self::Plugin { .. }
+            | Self::Disruption { .. }
             | Self::TooMany { .. }
             | Self::Expired
             | Self::Server { .. }
@@ -305,6 +312,7 @@ impl Fault {
             | Self::Denied { by: Denial::Rbac | Denial::Quota | Denial::Admission, .. } => Retry::Slowly,
             Self::Denied { by: Denial::Terminating, .. }
             | Self::Unauthorized
+            | Self::Plugin { .. }
             | Self::Disruption { .. }
             | Self::TooMany { .. }
             | Self::Expired

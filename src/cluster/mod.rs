@@ -32,6 +32,7 @@ mod nodes;
 mod owner;
 mod parent;
 mod path;
+mod plugin;
 mod pods;
 mod proxy;
 mod read;

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::watch;
 
 use self::correlate::{Correlator, Deed, Write};
 use crate::cluster::{Cluster, Error, Fault, Terms};
@@ -18,9 +19,14 @@ use crate::report::{Notices, Recorder};
 /// A namespace in which the user may make no Events is not tried again for so long.
 const DENIED: Duration = Duration::from_mins(10);
 
-/// Writes what a recorder tells, and has told, as long as it is polled: where there are terms, of each source only
+/// Writes what a recorder tells, and has told, as long as it is polled: as soon as there are terms, of each source only
 /// within its own. The sources' `ConfigMap`s are in this namespace.
-pub async fn write_events(cluster: Cluster, terms: Option<Terms>, namespace: String, recorder: Recorder) {
+pub async fn write_events(
+    cluster: Cluster,
+    terms: watch::Receiver<Option<Terms>>,
+    namespace: String,
+    recorder: Recorder,
+) {
     let Notices { past, mut coming } = recorder.after(0);
     let correlator = Correlator::new(&namespace);
     let mut writer = Writer { cluster, terms, correlator, denied: HashMap::new() };
@@ -46,7 +52,7 @@ pub async fn write_events(cluster: Cluster, terms: Option<Terms>, namespace: Str
 
 struct Writer {
     cluster: Cluster,
-    terms: Option<Terms>,
+    terms: watch::Receiver<Option<Terms>>,
     correlator: Correlator,
     /// Where the user may make none, and until when that is believed.
     denied: HashMap<Option<String>, Instant>,
@@ -59,7 +65,8 @@ impl Writer {
         if self.denied.get(&namespace).is_some_and(|until| now < *until) {
             return;
         }
-        let cluster = match &self.terms {
+        let terms = self.terms.borrow().clone();
+        let cluster = match terms {
             Some(terms) => self.cluster.fenced(terms.fence([write.source.as_str().into()])),
             None => self.cluster.clone(),
         };

@@ -25,10 +25,29 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// The status line is cut to so many bytes.
 const LONGEST: usize = 1024;
 
+/// Each part of it is cut to so many, so that the others are seen too.
+const LONGEST_PART: usize = 512;
+
 /// The way to the service manager. Without one, all that is told is lost on purpose.
 #[derive(Debug, Default)]
 pub struct Notifier {
-    socket: Option<(UnixDatagram, SocketAddr)>,
+    sockets: Option<Sockets>,
+}
+
+#[derive(Debug)]
+struct Sockets {
+    address: SocketAddr,
+    /// For changes of state, which wait for a manager whose queue is full.
+    patient: UnixDatagram,
+    /// For what can be said later as well: whoever says it has other things to do.
+    hasty: UnixDatagram,
+}
+
+/// How a message is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Haste {
+    Patient,
+    Hasty,
 }
 
 impl Notifier {
@@ -43,18 +62,22 @@ impl Notifier {
             [b'/', ..] => SocketAddr::from_pathname(Path::new(address))?,
             _ => return Err(io::Error::new(io::ErrorKind::Unsupported, "it is no Unix socket")),
         };
-        let socket = UnixDatagram::unbound()?;
-        socket.set_write_timeout(Some(PATIENCE))?;
-        Ok(Self { socket: Some((socket, address)) })
+        let (patient, hasty) = (UnixDatagram::unbound()?, UnixDatagram::unbound()?);
+        patient.set_write_timeout(Some(PATIENCE))?;
+        hasty.set_nonblocking(true)?;
+        Ok(Self { sockets: Some(Sockets { address, patient, hasty }) })
     }
 
-    /// Sends lines as one message. Whether anybody hears it makes no difference to the service.
-    pub(super) fn send(&self, message: &str) {
-        if let Some((socket, address)) = &self.socket
-            && let Err(error) = socket.send_to_addr(message.as_bytes(), address)
-        {
+    /// Sends lines as one message, and says whether the manager has got it. Whether it has makes no difference to the
+    /// service.
+    fn send(&self, message: &str, haste: Haste) -> bool {
+        let Some(Sockets { address, patient, hasty }) = &self.sockets else { return true };
+        let socket = if haste == Haste::Patient { patient } else { hasty };
+        let sent = socket.send_to_addr(message.as_bytes(), address);
+        if let Err(error) = &sent {
             tracing::debug!("the service manager was not told {message:?}: {error}");
         }
+        sent.is_ok()
     }
 }
 
@@ -100,15 +123,32 @@ struct Inner {
     refused: AtomicU64,
 }
 
+/// Whether the manager waits to hear that the service is up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Ready {
+    /// It does, and the service is not.
+    #[default]
+    Awaited,
+    /// It does, and the service is: it could not be told yet.
+    Owed,
+    /// It knows.
+    Told,
+}
+
 #[derive(Debug, Default)]
 struct Line {
     parts: BTreeMap<Topic, String>,
     sent: String,
+    ready: Ready,
 }
 
 impl Line {
     fn text(&self) -> String {
-        let parts: Vec<&str> = self.parts.values().map(String::as_str).collect();
+        let short = |part: &String| {
+            let end = part.floor_char_boundary(LONGEST_PART);
+            part.get(..end).unwrap_or_default().to_owned()
+        };
+        let parts: Vec<String> = self.parts.values().map(short).collect();
         let mut text = parts.join("; ").replace(char::is_control, " ");
         text.truncate(text.floor_char_boundary(LONGEST));
         text
@@ -138,31 +178,44 @@ impl Service {
         Reloads { taken: count(&self.0.taken), refused: count(&self.0.refused) }
     }
 
-    /// It is up, or done with its new configuration.
+    /// It is up, or done with its new configuration; told once for each of the two.
     pub fn ready(&self) {
-        self.send_line("READY=1\n");
+        let mut line = self.line();
+        if line.ready == Ready::Awaited {
+            line.ready = Ready::Owed;
+        }
+        if !self.send_line(&mut line, Haste::Patient) {
+            self.0.changed.notify_one();
+        }
     }
 
     /// It takes a new configuration over; [`Service::ready`] follows.
     pub fn reloading(&self) {
         let now = clock_gettime(ClockId::Monotonic);
         let micros = now.tv_sec * 1_000_000 + now.tv_nsec / 1_000;
-        self.send_line(&format!("RELOADING=1\nMONOTONIC_USEC={micros}\n"));
+        let mut line = self.line();
+        // Should the service not be up yet, that is what is told next.
+        line.ready = Ready::Awaited;
+        let text = line.text();
+        let message = format!("RELOADING=1\nMONOTONIC_USEC={micros}\nSTATUS={text}");
+        if self.0.notifier.send(&message, Haste::Patient) {
+            line.sent = text;
+        }
     }
 
     /// It ends.
     pub fn stopping(&self) {
-        self.0.notifier.send("STOPPING=1\nSTATUS=stopping");
+        self.0.notifier.send("STOPPING=1\nSTATUS=stopping", Haste::Patient);
     }
 
     /// It needs so much longer to start, from now on.
     pub fn extend(&self, more: Duration) {
-        self.0.notifier.send(&format!("EXTEND_TIMEOUT_USEC={}", more.as_micros()));
+        self.0.notifier.send(&format!("EXTEND_TIMEOUT_USEC={}", more.as_micros()), Haste::Patient);
     }
 
     /// Each part makes progress.
     pub(super) fn alive(&self) {
-        self.0.notifier.send("WATCHDOG=1");
+        self.0.notifier.send("WATCHDOG=1", Haste::Patient);
     }
 
     /// Sets a part of the status line; an empty text takes it out. [`Service::keep_told`] sends it.
@@ -178,13 +231,10 @@ impl Service {
         self.0.changed.notify_one();
     }
 
-    /// Sends the status line at once, where it has changed.
+    /// Sends the status line at once, where it has changed. What could not be sent is tried again.
     pub(super) fn flush(&self) {
-        let mut line = self.line();
-        let text = line.text();
-        if text != line.sent {
-            self.0.notifier.send(&format!("STATUS={text}"));
-            line.sent = text;
+        if !self.send_line(&mut self.line(), Haste::Hasty) {
+            self.0.changed.notify_one();
         }
     }
 
@@ -197,11 +247,19 @@ impl Service {
         }
     }
 
-    /// Sends a change of state together with the status line as it is now.
-    fn send_line(&self, state: &str) {
-        let mut line = self.line();
-        line.sent = line.text();
-        self.0.notifier.send(&format!("{state}STATUS={}", line.sent));
+    /// Sends what the manager does not know yet, and says whether it knows it then.
+    fn send_line(&self, line: &mut Line, haste: Haste) -> bool {
+        let text = line.text();
+        let state = if line.ready == Ready::Owed { "READY=1\n" } else { "" };
+        if state.is_empty() && text == line.sent {
+            return true;
+        }
+        let sent = self.0.notifier.send(&format!("{state}STATUS={text}"), haste);
+        if sent {
+            line.sent = text;
+            line.ready = if line.ready == Ready::Owed { Ready::Told } else { line.ready };
+        }
+        sent
     }
 
     fn line(&self) -> MutexGuard<'_, Line> {
@@ -282,7 +340,70 @@ pub(super) mod tests {
         let (manager, service) = Manager::with_service();
         service.tell(Topic::State, "ä".repeat(LONGEST));
         service.flush();
-        assert_eq!(manager.hears(), format!("STATUS={}", "ä".repeat(LONGEST / 2)));
+        assert_eq!(manager.hears(), format!("STATUS={}", "ä".repeat(LONGEST_PART / 2)));
+        // Nobody's words keep the rest from being seen.
+        service.tell(Topic::Progress, "a".repeat(LONGEST));
+        service.tell(Topic::State, "all is well");
+        service.flush();
+        assert_eq!(manager.hears(), format!("STATUS={}; all is well", "a".repeat(LONGEST_PART)));
+    }
+
+    #[test]
+    fn it_is_up_once_and_after_each_new_configuration_once() {
+        let (manager, service) = Manager::with_service();
+        service.tell(Topic::State, "a");
+        service.ready();
+        service.tell(Topic::State, "b");
+        service.ready();
+        service.ready();
+        assert_eq!(manager.heard(), ["READY=1\nSTATUS=a", "STATUS=b"]);
+        service.reloading();
+        service.flush();
+        service.reloading();
+        service.ready();
+        service.ready();
+        let heard = manager.heard();
+        let begins: Vec<&str> = heard.iter().filter_map(|text| text.split('=').next()).collect();
+        assert_eq!(begins, ["RELOADING", "RELOADING", "READY"]);
+    }
+
+    /// A manager that is busy, or not there for a moment, hears it later; and the service does not wait for it.
+    #[tokio::test(start_paused = true)]
+    async fn what_the_manager_cannot_hear_is_told_later() {
+        let dir = TempDir::new().unwrap();
+        let path = dir.path().join("notify");
+        let service = Service::new(Notifier::to(path.as_os_str()).unwrap());
+        service.tell(Topic::State, "here");
+        service.ready();
+        let told = tokio::spawn(service.clone().keep_told());
+        tokio::time::sleep(PAUSE * 3).await;
+        let socket = UnixDatagram::bind(&path).unwrap();
+        socket.set_nonblocking(true).unwrap();
+        tokio::time::sleep(PAUSE * 2).await;
+        let next = || {
+            let mut buffer = [0; 4096];
+            let length = socket.recv(&mut buffer).ok()?;
+            Some(String::from_utf8(buffer[..length].to_vec()).unwrap())
+        };
+        assert_eq!(next().as_deref(), Some("READY=1\nSTATUS=here"));
+        assert_eq!(next(), None);
+        // Its queue is full when a sender who has sent nothing yet has no room; what one may have on its way is bounded.
+        let send = |sender: &UnixDatagram| sender.send_to(b"X=1", &path).is_ok();
+        let sender = || {
+            let sender = UnixDatagram::unbound().unwrap();
+            sender.set_nonblocking(true).unwrap();
+            send(&sender).then_some(sender)
+        };
+        let senders: Vec<_> = std::iter::from_fn(sender).inspect(|sender| while send(sender) {}).collect();
+        assert!(!senders.is_empty());
+        service.tell(Topic::State, "there");
+        tokio::time::sleep(PAUSE * 3).await;
+        let mut heard: Vec<String> = std::iter::from_fn(next).collect();
+        heard.retain(|text| text != "X=1");
+        assert_eq!(heard, [""; 0]);
+        tokio::time::sleep(PAUSE * 2).await;
+        assert_eq!(next().as_deref(), Some("STATUS=there"));
+        told.abort();
     }
 
     #[tokio::test(start_paused = true)]

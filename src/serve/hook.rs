@@ -25,7 +25,7 @@ use super::routes::{Failed, Process, accepted};
 use crate::config::Name;
 use crate::daemon::Fetch;
 use crate::report::Heard;
-use crate::secret::{Code, Secret};
+use crate::secret::{Code, Secret, is_there};
 
 /// A body is never larger, in bytes.
 const LARGEST: usize = 1 << 20;
@@ -101,9 +101,10 @@ impl Hooks {
         let common = self.secret.as_deref().filter(|file| has_any(file))?;
         let Ok(name) = source.parse::<Name>() else { return Some(self.unknown.clone()) };
         let own = beside(common, name.as_str());
-        let file = if own.is_file() { &*own } else { common };
+        // One that cannot be read is no leave to take the common one.
+        let file = if is_there(&own) { &*own } else { common };
         Some(Secret::read(file).unwrap_or_else(|why| {
-            if file.exists() {
+            if is_there(file) {
                 self.tell(format!("no webhook for the source {name} is heard: {why}"));
             }
             self.unknown.clone()
@@ -131,7 +132,7 @@ fn has_any(common: &Path) -> bool {
     let (Some(folder), Some(name)) = (common.parent(), common.file_name()) else { return false };
     let begin = [name.as_encoded_bytes(), b"."].concat();
     let is_own = |entry: fs::DirEntry| entry.file_name().as_encoded_bytes().starts_with(&begin);
-    common.is_file() || fs::read_dir(folder).is_ok_and(|entries| entries.flatten().any(is_own))
+    is_there(common) || fs::read_dir(folder).is_ok_and(|entries| entries.flatten().any(is_own))
 }
 
 /// Answers a webhook, and counts it.

@@ -1,7 +1,9 @@
 //! The Unix socket: who may connect, and what a killed process left in its place.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -11,6 +13,12 @@ use super::Error;
 
 /// Who runs the service and its group may ask; the directory says who else.
 const MODE: u32 = 0o660;
+
+/// The longest path of a socket, in bytes (unix(7)).
+const LONGEST: usize = 107;
+
+/// Stands behind the name of one that nobody may connect to yet.
+const YOUNG: &[u8] = b".new";
 
 /// Listens on a socket. One that nobody answers on any more is replaced, and nothing else is ever removed.
 pub async fn bind(path: &Path) -> Result<UnixListener, Error> {
@@ -39,8 +47,16 @@ pub async fn bind(path: &Path) -> Result<UnixListener, Error> {
     Ok(listener)
 }
 
+/// A name beside it, for the moment before it is complete. Where nothing can be added, as the path needs all the room
+/// that there is, its last character gives way.
 fn young(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".new");
-    name.into()
+    let mut name = path.as_os_str().as_bytes().to_owned();
+    if name.len() + YOUNG.len() <= LONGEST {
+        name.extend(YOUNG);
+    } else if let Some(last) = name.iter().rposition(|byte| byte & 0xC0 != 0x80) {
+        let mark = if name.get(last..) == Some(b"~") { b'-' } else { b'~' };
+        name.truncate(last);
+        name.push(mark);
+    }
+    OsString::from_vec(name).into()
 }

@@ -41,3 +41,23 @@ async fn nothing_else_is_replaced() {
     let long = dir.path().join("a".repeat(200));
     assert!(matches!(bind(&long).await, Err(Error::Io { .. })));
 }
+
+#[tokio::test]
+async fn whatever_path_a_socket_can_have_it_gets() {
+    let dir = tempfile::Builder::new().prefix("s").rand_bytes(6).tempdir_in("/tmp").unwrap();
+    let room = |length: usize| length - dir.path().as_os_str().len() - 1;
+    for length in 102..=107 {
+        for last in ["a", "~", "\u{e9}"] {
+            let name = format!("{}{last}", "a".repeat(room(length) - last.len()));
+            let path = dir.path().join(name);
+            assert_eq!(path.as_os_str().len(), length);
+            let listener = bind(&path).await.unwrap();
+            let connected = tokio::net::UnixStream::connect(&path).await;
+            assert!(connected.is_ok() && listener.accept().await.is_ok(), "{length} {last}");
+            fs::remove_file(&path).unwrap();
+            assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "{length} {last}");
+        }
+    }
+    let path = dir.path().join("a".repeat(room(108)));
+    assert!(matches!(bind(&path).await, Err(Error::Io { .. })));
+}

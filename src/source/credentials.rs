@@ -4,10 +4,13 @@
 //! told where they are and read them anew for each look, so that a newer one counts from then on.
 
 use std::ffi::OsString;
+use std::io;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
 use tokio::process::Command;
+
+use crate::secret::{is_there, open_regular};
 
 /// A folder of such files, and the source that they are for.
 ///
@@ -36,11 +39,24 @@ impl Credentials {
         Self { folder: Some(folder.to_owned()), source: source.to_owned() }
     }
 
-    /// The file of this name that is there now.
+    /// The file of this name that is there now, be it of use or not: no other stands in for it.
     fn file(&self, name: &str) -> Option<PathBuf> {
         let folder = self.folder.as_ref()?;
         let own = folder.join(format!("{name}.{}", self.source));
-        [own, folder.join(name)].into_iter().find(|file| file.is_file())
+        [own, folder.join(name)].into_iter().find(|file| is_there(file))
+    }
+
+    /// Why one of those that a URL takes cannot be read. git and ssh would say less, and wait for ever for a pipe.
+    pub(super) fn check(&self, url: &str) -> Result<(), (PathBuf, io::Error)> {
+        let names: &[&str] =
+            if url.starts_with("http") { &["git-credentials"] } else { &["ssh-key", "known-hosts"] };
+        for name in names {
+            let Some(file) = self.file(name) else { continue };
+            if let Err(error) = open_regular(&file) {
+                return Err((file, error));
+            }
+        }
+        Ok(())
     }
 
     /// Tells a git command, which has no subcommand yet, where they are.
@@ -107,7 +123,11 @@ mod tests {
     use std::fs;
     use std::process::Command as Program;
 
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
     use super::*;
+
+    const URL: &str = "git@git.example.org:shop.git";
 
     /// What ssh itself makes of the command; none where there is no ssh.
     fn understood(credentials: &Credentials) -> Option<String> {
@@ -139,5 +159,23 @@ mod tests {
         let Some(said) = understood(&Credentials::within(&folder, "ops")) else { return };
         let file = folder.join("known-hosts").display().to_string();
         assert!(said.contains(&format!("\nuserknownhostsfile {file}\n")), "{said}");
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_told_and_replaced_by_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let credentials = Credentials::within(dir.path(), "shop");
+        credentials.check(URL).unwrap();
+        fs::write(dir.path().join("ssh-key"), "").unwrap();
+        credentials.check(URL).unwrap();
+        let own = dir.path().join("ssh-key.shop");
+        mknodat(CWD, &own, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        let (file, error) = credentials.check(URL).unwrap_err();
+        assert_eq!((&file, error.to_string().as_str()), (&own, "it is no regular file"));
+        fs::remove_file(&own).unwrap();
+        std::os::unix::fs::symlink("nothing", &own).unwrap();
+        assert_eq!(credentials.check(URL).unwrap_err().0, own);
+        Credentials::within(dir.path(), "other").check(URL).unwrap();
+        credentials.check("https://git.example.org/shop.git").unwrap();
     }
 }

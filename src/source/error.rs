@@ -118,6 +118,16 @@ pub enum Error {
         /// The first line of git's complaint.
         detail: String,
     },
+    /// A file with a key or a token cannot be read.
+    #[error("{place}: the credential {} cannot be read: {error}", .file.display())]
+    Credential {
+        /// The source.
+        place: String,
+        /// The file.
+        file: PathBuf,
+        /// Why not.
+        error: io::Error,
+    },
     /// The ssh server's key is not known, or not the known one.
     #[error(
         "{place}: host key not accepted: {detail}; compare it with the one that the host publishes and put it \
@@ -261,6 +271,7 @@ impl Error {
     pub fn class(&self) -> Class {
         match self {
             Self::Location { .. }
+            | Self::Credential { .. }
             | Self::HostKey { .. }
             | Self::Certificate { .. }
             | Self::Unsupported { .. }

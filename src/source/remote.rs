@@ -154,7 +154,7 @@ impl Remote {
 
     async fn advertised(&self, lock: &Lock, known: Option<&Revision>) -> Result<Advertised, Error> {
         let names = self.wanted.names();
-        let mut command = self.command();
+        let mut command = self.command()?;
         command.args(["ls-remote", "--exit-code", "--", self.address.url.as_str(), "HEAD"]);
         for name in &names {
             command.arg(name).arg(format!("{name}^{{}}"));
@@ -191,7 +191,7 @@ impl Remote {
 
     async fn fetch(&self, lock: &Lock, spec: &str) -> Result<(), Error> {
         let room = self.store.room()?;
-        let mut command = self.command();
+        let mut command = self.command()?;
         command.args(["fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head"]);
         command.args(["--no-auto-maintenance", "--depth=1", "--", self.address.url.as_str(), spec]);
         let deadline = self.store.settings().fetch;
@@ -207,17 +207,23 @@ impl Remote {
         Err(self.failure(&output))
     }
 
-    fn command(&self) -> Command {
+    fn command(&self) -> Result<Command, Error> {
+        let credentials = &self.store.settings().credentials;
+        credentials.check(&self.address.url).map_err(|(file, error)| Error::Credential {
+            place: self.place.clone(),
+            file,
+            error,
+        })?;
         let peer = Peer::Network(self.store.settings().transports);
         let mut command = child::git(self.store.path(), peer);
-        self.store.settings().credentials.tell(&mut command);
+        credentials.tell(&mut command);
         if let Some((url, header)) = &self.address.header {
             command
                 .env("GIT_CONFIG_COUNT", "1")
                 .env("GIT_CONFIG_KEY_0", format!("http.{url}.extraHeader"))
                 .env("GIT_CONFIG_VALUE_0", header);
         }
-        command
+        Ok(command)
     }
 
     fn ended(&self, output: Result<Output, Failure>, after: std::time::Duration) -> Result<Output, Error> {

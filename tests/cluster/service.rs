@@ -5,6 +5,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use controlplane::{Ending, Fault, Requests, Rule};
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use tempfile::TempDir;
 
 use crate::support::{Daemon, Repo, SOON, Site, at, eventually, source, yaml};
@@ -118,6 +119,86 @@ fn the_service_is_up_although_the_api_server_is_not() {
     assert_eq!(daemon.stop().code(), Some(0));
 }
 
+/// Nothing is lost by asking then, and nobody waits for the answer as long as for the API server.
+#[test]
+fn a_new_configuration_is_taken_while_the_api_server_is_away() {
+    let mut site = Site::new("reload-down");
+    let manager = Manager::new();
+    let proxy = site.cluster.fault_proxy(5).unwrap();
+    site.through(&proxy);
+    proxy.add(Rule::new(Requests::any(), Fault::Refuse(Ending::Reset)));
+    let (shop, ops) = (repo("shop"), repo("ops"));
+    let mut daemon = manager.start(&site, &configuration(&site, "", &[("reload-down", &shop)]));
+    manager.hears(&["READY=1\nSTATUS=waiting for the API server"]);
+    write(&site, "kind: Configuration\n");
+    daemon.signal("HUP");
+    manager.hears(&["RELOADING=1"]);
+    manager.hears(&["READY=1\nSTATUS=new configuration refused: ", "; waiting for the API server"]);
+    write(&site, &configuration(&site, "", &[("reload-down", &shop), ("reload-down-ops", &ops)]));
+    daemon.signal("HUP");
+    manager.hears(&["RELOADING=1"]);
+    manager.hears(&["READY=1\nSTATUS=waiting for the API server"]);
+    daemon.says(&["the source reload-down-ops is new"]);
+    proxy.clear();
+    site.await_data("ops", "a", "1");
+    assert_eq!(daemon.stop().code(), Some(0));
+}
+
+/// Whatever a plugin asks may be away, as the API server may.
+#[test]
+fn a_credential_plugin_that_gives_nothing_yet_is_waited_for() {
+    let site = Site::new("plugin");
+    let manager = Manager::new();
+    let shop = repo("env");
+    let dir = TempDir::new().unwrap();
+    let (answer, kubeconfig) = (dir.path().join("answer"), dir.path().join("kubeconfig"));
+    let text = format!(
+        "apiVersion: v1\nkind: Config\ncurrent-context: x\n\
+         clusters: [{{name: x, cluster: {{server: 'https://127.0.0.1:1'}}}}]\n\
+         users: [{{name: x, user: {{exec: {{apiVersion: client.authentication.k8s.io/v1, command: cat, \
+         args: ['{}']}}}}}}]\n\
+         contexts: [{{name: x, context: {{cluster: x, user: x}}}}]\n",
+        answer.display()
+    );
+    std::fs::write(&kubeconfig, text).unwrap();
+    let mut daemon = manager.start_with(&site, &site.configuration(shop.path(), ""), |command| {
+        command.arg("--kubeconfig").arg(&kubeconfig);
+    });
+    manager.hears(&["READY=1\nSTATUS=waiting for the credential plugin"]);
+    // What it complained of stands in the log's own line.
+    daemon.says(&["WARN", "the credential plugin failed", "No such file or directory", "asked again in 1 s"]);
+    let token =
+        r#"{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"t"}}"#;
+    std::fs::write(&answer, token).unwrap();
+    manager.hears(&["STATUS=waiting for the API server"]);
+    assert_eq!(daemon.stop().code(), Some(0));
+}
+
+/// Who only observes holds no Lease, and who does more does.
+#[test]
+fn a_shared_source_is_written_under_its_lease_from_its_first_write_on() {
+    let site = Site::new("reload-lease");
+    let manager = Manager::new();
+    let shop = repo("env");
+    let enforced = site.configuration(shop.path(), "leases: always");
+    let observed = enforced.replace("spec:", "spec:\n  observe: true");
+    assert_ne!(observed, enforced);
+    let mut daemon = manager.start(&site, &observed);
+    manager.hears(&["STATUS=reload-lease at "]);
+    let lease = at("Lease", &site.system(), &format!("rhumb-{}", site.name));
+    assert!(site.api.get(&lease).is_none());
+    write(&site, &enforced);
+    daemon.signal("HUP");
+    daemon.says(&["serves 1 sources by their Leases"]);
+    site.await_data("env", "a", "1");
+    let holder = site.api.get(&lease).unwrap()["spec"]["holderIdentity"].clone();
+    assert!(holder.as_str().is_some_and(|holder| !holder.is_empty()), "{holder}");
+    let log = daemon.log();
+    let said = |words: &str| log.find(words).unwrap();
+    assert!(said("serves 1 sources by their Leases") < said("created"), "{log}");
+    assert_eq!(daemon.stop().code(), Some(0));
+}
+
 #[test]
 fn sources_come_go_and_change_without_a_new_process() {
     let site = Site::new("reload");
@@ -187,6 +268,17 @@ fn a_bad_configuration_keeps_the_one_in_force() {
         shop.change("env.yaml", &yaml::config_map("env", "a", &wanted));
         site.await_data("env", "a", &wanted);
     }
+    // What is no file at all is not waited for.
+    let file = site.state.path().join("rhumb.yaml");
+    std::fs::remove_file(&file).unwrap();
+    mknodat(CWD, &file, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    daemon.signal("HUP");
+    manager.hears(&[
+        "READY=1",
+        "STATUS=new configuration refused: ",
+        "it is no regular file; reload-bad at ",
+    ]);
+    std::fs::remove_file(&file).unwrap();
     // What takes a new process is named, and the rest counts.
     write(
         &site,

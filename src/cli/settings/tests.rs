@@ -15,7 +15,7 @@ fn typed(line: &str) -> CommandLine {
 fn settings(line: &str) -> Result<Config, CommandError> {
     let CommandLine { global, command } = typed(line);
     match command {
-        Command::Run(args) => followed(&global, &args, &Terminal::new(Color::Never)),
+        Command::Run(args) => followed(&global, &args, Reading::First, &Terminal::new(Color::Never)),
         Command::Diff(args) => compared(&global, &args),
         Command::Apply(args) => applied(&global, &args),
         _ => Ok(connection(&global)),
@@ -173,4 +173,21 @@ fn signs_of_life_are_for_the_process_that_is_named() {
     check(Some(30), None, Some(30));
     check(Some(30), Some(7), Some(30));
     check(Some(30), Some(8), None);
+}
+
+#[test]
+fn a_socket_and_a_cluster_are_not_named_together() {
+    let socket = Path::new("/run/here.sock");
+    let namespace = Global { system_namespace: Some("here".parse().unwrap()), ..Global::default() };
+    assert_eq!(asked(&namespace, None).unwrap(), Asked::Cluster);
+    assert_eq!(asked(&namespace, Some(socket)).unwrap(), Asked::Daemon(socket.to_owned()));
+    for (flag, global) in [
+        ("--kubeconfig", Global { kubeconfig: Some("file".into()), ..Global::default() }),
+        ("--context", Global { context: Some("here".to_owned()), ..Global::default() }),
+    ] {
+        assert_eq!(asked(&global, None).unwrap(), Asked::Cluster, "{flag}");
+        let error = asked(&global, Some(socket)).unwrap_err();
+        assert_eq!(error.message, format!("--socket cannot be used with {flag}"));
+    }
+    assert_eq!(asked(&Global::default(), Some(socket)).unwrap(), Asked::Daemon(socket.to_owned()));
 }

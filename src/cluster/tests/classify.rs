@@ -279,7 +279,7 @@ fn what_a_credential_plugin_says_is_told_without_what_looks_like_a_token() {
     let cmd = "plugin --password hunter2hunter2hunter2".to_owned();
     let error = kube::client::AuthError::AuthExecRun { cmd, out: Box::new(out) };
     assert_eq!(
-        credentials(&error),
+        credentials(&error).to_string(),
         "the credential plugin failed (exit status: 1): https://***@idp.example.org says no to ***: log in again"
     );
 }

@@ -1,6 +1,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+
 use super::double::kubeconfig_text;
 use crate::cluster::connect::merged;
 use crate::cluster::{Cluster, Connection, proxy};
@@ -13,8 +15,12 @@ fn file(dir: &tempfile::TempDir, name: &str, text: &str) -> PathBuf {
 }
 
 async fn check_error(connection: Connection, expected: &[&str]) {
+    check_class(connection, Class::Config, expected).await;
+}
+
+async fn check_class(connection: Connection, class: Class, expected: &[&str]) {
     let error = Cluster::connect(&connection).await.unwrap_err();
-    assert_eq!(error.class(), Class::Config);
+    assert_eq!(error.class(), class);
     for words in expected {
         assert!(error.to_string().contains(words), "{error}");
     }
@@ -58,9 +64,11 @@ async fn a_credential_plugin_fails_with_its_own_words_only() {
         let path = file(&dir, "exec", &kubeconfig_text("x", "http://127.0.0.1:1", &exec));
         Connection { kubeconfig: Some(path), ..Connection::default() }
     };
-    check_error(with("echo hunter2; echo no login >&2; exit 3"), &["credential plugin failed", "no login"])
-        .await;
-    check_error(with("echo hunter2"), &["credential plugin's answer cannot be read"]).await;
+    // What it asks may be away for a while.
+    let check_later = |script, expected| check_class(with(script), Class::Transient, expected);
+    check_later("echo hunter2; echo no login >&2; exit 3", &["credential plugin failed", "no login"]).await;
+    check_later("echo hunter2", &["credential plugin's answer cannot be read"]).await;
+    check_later("echo '{}'", &["credential plugin's answer cannot be read"]).await;
     let absent = kubeconfig_text(
         "x",
         "http://127.0.0.1:1",
@@ -70,9 +78,76 @@ async fn a_credential_plugin_fails_with_its_own_words_only() {
     check_error(absent, &["the credential plugin cannot be started: no such file or directory"]).await;
     let Err(error) = with("sleep 1").open(Duration::from_millis(200)).await else { panic!() };
     assert_eq!(error.reason(), "the credential plugin gives no answer");
+    let pids = dir.path().join("pids");
+    let script = format!("sleep 1000 & echo $! $$ > '{0}.new'; mv '{0}.new' '{0}'; wait", pids.display());
+    let hangs = with(&script);
+    let mut opened = Box::pin(hangs.open(Duration::MAX));
+    while !pids.exists() {
+        // It is waited for no longer than it takes to begin.
+        assert!(futures::poll!(&mut opened).is_pending());
+        tokio::task::yield_now().await;
+    }
+    drop(opened);
+    let all = std::fs::read_to_string(&pids).unwrap();
+    // Neither it nor what it started goes on.
+    for pid in all.split_whitespace() {
+        let ended = || {
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
+            stat.map_or(true, |stat| stat.contains(") Z "))
+        };
+        while !ended() {
+            tokio::task::yield_now().await;
+        }
+    }
+    // What the service manager tells is for the service alone.
+    let env = "test -z \"$NOTIFY_SOCKET$WATCHDOG_PID$WATCHDOG_USEC\"";
     let token =
         r#"{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"t"}}"#;
-    Cluster::connect(&with(&format!("echo '{token}'"))).await.unwrap();
+    Cluster::connect(&with(&format!("{env} && echo '{token}'"))).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_is_no_file_is_not_waited_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let pipe = dir.path().join("pipe");
+    mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    let server = "https://127.0.0.1:1";
+    let with = |path: PathBuf| Connection { kubeconfig: Some(path), ..Connection::default() };
+    check_error(with(pipe.clone()), &["the kubeconfig ", "cannot be read: it is no regular file"]).await;
+    for key in ["tokenFile", "client-certificate", "client-key"] {
+        // A name that begins where the kubeconfig is.
+        let text = kubeconfig_text("x", server, &format!("{key}: pipe"));
+        let expected = [&*pipe.display().to_string(), "cannot be read: it is no regular file"];
+        check_error(with(file(&dir, key, &text)), &expected).await;
+    }
+    let text = kubeconfig_text("x", server, "token: t")
+        .replace("certificate-authority-data: ", "certificate-authority: pipe, other: ");
+    check_error(with(file(&dir, "authority", &text)), &["it is no regular file"]).await;
+}
+
+#[tokio::test]
+async fn a_token_file_is_read_as_it_is_meant() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = kubeconfig_text("x", "http://127.0.0.1:1", "tokenFile: token");
+    let with = || Connection { kubeconfig: Some(dir.path().join("config")), ..Connection::default() };
+    file(&dir, "config", &text);
+    check_error(with(), &["cannot be read: no such file"]).await;
+    for (text, expected) in [
+        ("", "is empty"),
+        (" \r\n", "is empty"),
+        ("hunter2 hunter2", "holds no single token"),
+        ("hunter2\nhunter2", "holds no single token"),
+        ("hunter\u{e9}2", "holds no single token"),
+        (&"x".repeat(100_000), "holds no single token"),
+    ] {
+        file(&dir, "token", text);
+        let error = Cluster::connect(&with()).await.unwrap_err().to_string();
+        assert!(error.contains(expected) && !error.contains("hunter"), "{error}");
+    }
+    for text in ["abc", "abc\n", "abc\r\n", "\u{feff}abc\n", " abc \n\n"] {
+        file(&dir, "token", text);
+        Cluster::connect(&with()).await.unwrap();
+    }
 }
 
 #[test]

@@ -36,6 +36,91 @@ fn replace(double: &Double, token: &str) {
     std::fs::rename(newer, double.kubeconfig()).unwrap();
 }
 
+/// As kubelet does it: the file is a link through another link, which is replaced.
+#[tokio::test]
+async fn a_newer_token_file_is_used_before_the_old_one_is_refused() {
+    let double = double().await;
+    double.cluster.uid().await.unwrap();
+    let dir = double.kubeconfig().parent().unwrap().to_owned();
+    let swap = |name: &str, token: &str| {
+        std::fs::create_dir(dir.join(name)).unwrap();
+        std::fs::write(dir.join(name).join("token"), token).unwrap();
+        std::os::unix::fs::symlink(name, dir.join("..new")).unwrap();
+        std::fs::rename(dir.join("..new"), dir.join("..data")).unwrap();
+    };
+    swap("..1", "one\n");
+    std::os::unix::fs::symlink("..data/token", dir.join("token")).unwrap();
+    let text = kubeconfig_text("double", &format!("http://{}", double.address()), "tokenFile: token");
+    std::fs::write(double.kubeconfig(), text).unwrap();
+    let following = tokio::spawn(double.cluster.follow_credentials(PAUSE));
+    let begun = std::time::Instant::now();
+    let used = async |expected: &str| {
+        while token(&double).await.unwrap() != expected {
+            assert!(begun.elapsed() < Duration::from_secs(20), "{expected} is not used");
+        }
+    };
+    used("one").await;
+    swap("..2", "two");
+    used("two").await;
+    // Written in place, and gone in between.
+    let file = dir.join("..2/token");
+    std::fs::write(&file, "").unwrap();
+    assert_eq!(token(&double).await.unwrap(), "two");
+    std::fs::write(&file, "six\r\n").unwrap();
+    used("six").await;
+    std::fs::remove_file(&file).unwrap();
+    assert_eq!(token(&double).await.unwrap(), "six");
+    std::fs::write(&file, "ten").unwrap();
+    used("ten").await;
+    following.abort();
+}
+
+/// What a plugin gave is renewed before it runs out, and whoever asks meanwhile does not wait for that.
+#[tokio::test]
+async fn what_a_plugin_gives_is_renewed_before_it_runs_out() {
+    let double = double().await;
+    double.cluster.uid().await.unwrap();
+    let count = double.kubeconfig().with_file_name("count");
+    let soon = jiff::Timestamp::now() + Duration::from_secs(40);
+    let answer =
+        format!(r#"{{"kind":"ExecCredential","status":{{"token":"p%s","expirationTimestamp":"{soon}"}}}}"#);
+    let script = format!("echo >> '{0}'; printf '{answer}' $(wc -l < '{0}')", count.display());
+    let exec =
+        format!("exec: {{apiVersion: client.authentication.k8s.io/v1, command: sh, args: [-c, {script:?}]}}");
+    let text = kubeconfig_text("double", &format!("http://{}", double.address()), &exec);
+    std::fs::write(double.kubeconfig(), text).unwrap();
+    let following = tokio::spawn(double.cluster.follow_credentials(PAUSE));
+    let begun = std::time::Instant::now();
+    for expected in ["p1", "p2"] {
+        while token(&double).await.unwrap() != expected {
+            assert!(begun.elapsed() < Duration::from_secs(20), "{expected} is not used");
+        }
+    }
+    following.abort();
+}
+
+/// The control plane moves: the kubeconfig is there before the server is.
+#[tokio::test]
+async fn a_newer_kubeconfig_is_tried_until_its_server_answers() {
+    let double = double().await;
+    double.cluster.uid().await.unwrap();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let moved = format!("http://{}", listener.local_addr().unwrap());
+    std::fs::write(double.kubeconfig(), kubeconfig_text("double", &moved, "token: moved")).unwrap();
+    let following = tokio::spawn(double.cluster.follow_credentials(PAUSE));
+    for _ in 0..3 {
+        // It breaks each connection.
+        drop(listener.accept().await.unwrap());
+        assert_eq!(token(&double).await.unwrap(), "t");
+    }
+    let (mut stream, _) = listener.accept().await.unwrap();
+    let mut head = [0; 4096];
+    let length = tokio::io::AsyncReadExt::read(&mut stream, &mut head).await.unwrap();
+    let head = String::from_utf8_lossy(&head[..length]).into_owned();
+    assert!(head.contains("Bearer moved"), "{head}");
+    following.abort();
+}
+
 #[tokio::test]
 async fn a_newer_kubeconfig_is_used_before_the_old_one_is_refused() {
     let double = double().await;

@@ -1,0 +1,150 @@
+//! The credential plugin of a kubeconfig (`client.authentication.k8s.io`), as a child with a deadline.
+//!
+//! kube could run it too, but ends none that hangs, starts the next one beside it, and keeps everybody who calls the
+//! server waiting meanwhile, who then says that the server is silent.
+
+use std::io::IsTerminal as _;
+use std::process::Stdio;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use jiff::Timestamp;
+use kube::config::{AuthInfo, ExecConfig, ExecInteractiveMode};
+use rustix::process::{Pid, Signal};
+use serde::Deserialize;
+use serde_json::json;
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::process::Command;
+
+use super::classify;
+use super::error::Fault;
+
+/// What the service manager tells this process, and none of its children.
+const OF_THE_SERVICE: [&str; 3] = ["NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC"];
+
+/// No answer is longer, in bytes.
+const LONGEST: u64 = 1 << 20;
+
+#[derive(Deserialize)]
+struct Answer {
+    status: Option<Status>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Status {
+    expiration_timestamp: Option<String>,
+    token: Option<String>,
+    client_certificate_data: Option<String>,
+    client_key_data: Option<String>,
+}
+
+/// Whether it may talk to whoever sits there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Talk {
+    Allowed,
+    Silent,
+}
+
+/// Kills all processes of a plugin that is no longer waited for.
+struct Group(Option<Pid>);
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if let Some(group) = self.0.take() {
+            // Only fails when no process is left.
+            let _ = rustix::process::kill_process_group(group, Signal::KILL);
+        }
+    }
+}
+
+/// Runs the plugin, where there is one, and puts what it gives in its place. Tells until when that holds.
+pub(super) async fn ask(user: &mut AuthInfo, patience: Duration) -> Result<Option<Timestamp>, Fault> {
+    // These stand before it.
+    if user.token.is_some() || user.password.is_some() {
+        return Ok(None);
+    }
+    let Some(plugin) = user.exec.take() else { return Ok(None) };
+    let output = match tokio::time::timeout(patience, run(&plugin)).await {
+        Ok(output) => output?,
+        Err(_) => return Err(Fault::Plugin { reason: "the credential plugin gives no answer".to_owned() }),
+    };
+    let unreadable = || Fault::Plugin { reason: "the credential plugin's answer cannot be read".to_owned() };
+    let answer: Answer = serde_json::from_slice(&output).map_err(|_| unreadable())?;
+    let status = answer.status.ok_or_else(unreadable)?;
+    let expires = status.expiration_timestamp.map(|text| text.parse::<Timestamp>());
+    let expires = expires.transpose().map_err(|_| unreadable())?;
+    match (status.client_certificate_data, status.client_key_data) {
+        (Some(certificate), Some(key)) => {
+            user.client_certificate_data = Some(STANDARD.encode(certificate));
+            user.client_key_data = Some(STANDARD.encode(key).into());
+        }
+        _ if status.token.is_none() => return Err(unreadable()),
+        _ => {}
+    }
+    user.token = status.token.map(|token| token.trim().to_owned().into());
+    Ok(expires)
+}
+
+/// What it writes to its standard output.
+async fn run(plugin: &ExecConfig) -> Result<Vec<u8>, Fault> {
+    let mode = plugin.interactive_mode.as_ref();
+    let somebody = mode != Some(&ExecInteractiveMode::Never) && std::io::stdin().is_terminal();
+    let talk = if somebody { Talk::Allowed } else { Talk::Silent };
+    let mut child = command(plugin, talk)?.spawn().map_err(|error| {
+        let said = classify::numberless(&error.to_string()).to_lowercase();
+        Fault::Config { reason: format!("the credential plugin cannot be started: {said}") }
+    })?;
+    let pid = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
+    let mut group = Group(pid.filter(|_| talk == Talk::Silent));
+    let (mut stdout, mut stderr) = (child.stdout.take(), child.stderr.take());
+    let (out, said, status) = tokio::join!(drained(&mut stdout), drained(&mut stderr), child.wait());
+    group.0 = None;
+    match status {
+        Ok(status) if status.success() => Ok(out),
+        Ok(status) => Err(classify::plugin(status, &said)),
+        Err(_) => Err(Fault::Plugin { reason: "how the credential plugin ended is not known".to_owned() }),
+    }
+}
+
+fn command(plugin: &ExecConfig, talk: Talk) -> Result<Command, Fault> {
+    let wrong = |what: &str| Fault::Config { reason: format!("the credential plugin {what}") };
+    let program = plugin.command.as_ref().ok_or_else(|| wrong("has no command"))?;
+    let mut info = json!({
+        "apiVersion": plugin.api_version,
+        "kind": "ExecCredential",
+        "spec": { "interactive": talk == Talk::Allowed },
+    });
+    if plugin.provide_cluster_info {
+        let cluster =
+            serde_json::to_value(&plugin.cluster).map_err(|_| wrong("cannot be told of the cluster"))?;
+        info["spec"]["cluster"] = cluster;
+    }
+    let mut command = Command::new(program);
+    command.args(plugin.args.iter().flatten());
+    for name in OF_THE_SERVICE {
+        command.env_remove(name);
+    }
+    for pair in plugin.env.iter().flatten() {
+        if let (Some(name), Some(value)) = (pair.get("name"), pair.get("value")) {
+            command.env(name, value);
+        }
+    }
+    command.env("KUBERNETES_EXEC_INFO", info.to_string());
+    command.stdout(Stdio::piped()).kill_on_drop(true);
+    if talk == Talk::Silent {
+        // What it complains of belongs into our own error, without what looks like a token.
+        command.stdin(Stdio::null()).stderr(Stdio::piped()).process_group(0);
+    }
+    Ok(command)
+}
+
+async fn drained(stream: &mut Option<impl AsyncRead + Unpin>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    if let Some(stream) = stream {
+        // What is longer is no answer: it is cut, and cannot be read.
+        let _ = stream.take(LONGEST).read_to_end(&mut bytes).await;
+    }
+    bytes
+}
