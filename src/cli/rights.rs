@@ -74,6 +74,8 @@ impl Rights {
         let names = Some(["kube-system".to_owned()].into());
         let identity = Subject::Objects { group: String::new(), resource: "namespaces".to_owned(), names };
         rights.add(Place::Cluster, identity, &["get"], "its uid names the cluster");
+        // All sources share one budget, and one that holds Secrets seals what it tells there.
+        rights.add(here(), key(), &["get"], "the rollout budget is sealed where any source holds Secrets");
         rights
     }
 
@@ -181,13 +183,9 @@ impl Rights {
     }
 
     fn add_key(&mut self, system: &str) {
-        let here = || Place::Namespace(system.to_owned());
-        let names = Some([KEY_SECRET.to_owned()].into());
-        let key = Subject::Objects { group: String::new(), resource: "secrets".to_owned(), names };
-        let why = "the key for hashes of Secrets";
-        self.add(here(), key, &["get"], why);
         // A name is not known to the server when something is created.
-        self.add(here(), objects("", "secrets"), &["create"], why);
+        let here = Place::Namespace(system.to_owned());
+        self.add(here, objects("", "secrets"), &["create"], "the key for hashes of Secrets");
     }
 
     /// Whoever writes roles must have the rights in them; whoever binds them, the right to.
@@ -331,6 +329,12 @@ fn asked(place: &Place, subject: &Subject, verb: &str) -> Vec<Access> {
             }
         }
     }
+}
+
+/// The key for hashes of Secrets.
+fn key() -> Subject {
+    let names = Some([KEY_SECRET.to_owned()].into());
+    Subject::Objects { group: String::new(), resource: "secrets".to_owned(), names }
 }
 
 fn objects(group: &str, resource: &str) -> Subject {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Repo, Run, SOON, Site, eventually, run, until, yaml};
+use crate::support::{Repo, Run, SOON, Site, at, eventually, run, until, yaml};
 
 const GROUP: &str = "/apis/rbac.authorization.k8s.io/v1";
 
@@ -87,6 +87,76 @@ fn with_the_roles_that_are_printed_nothing_is_forbidden() {
     assert!(calls.iter().any(|call| call.resource == "nodes"), "no nodes were read");
     let forbidden: Vec<_> = calls.iter().filter(|call| call.code == 403).collect();
     assert!(forbidden.is_empty(), "{forbidden:#?}");
+}
+
+#[test]
+fn a_source_without_secrets_rolls_beside_one_with_them() {
+    let mut site = Site::new("rights-sealed");
+    let user = |image: &str, key: &str| {
+        let from = "        envFrom:\n        - secretRef: {name: key}\n        image:";
+        let web = yaml::deployment("web", 1, image).replace("        image:", from);
+        [("web.yaml", web), ("key.yaml", yaml::secret("key", "token", key))]
+    };
+    let repo = Repo::new(&user("app:1", "one"));
+    site.apply(repo.path(), &["--wait=60s"]).ends(0);
+    for (file, text) in user("app:2", "two") {
+        repo.write(file, &text);
+    }
+    repo.commit("Change both");
+    site.apply(repo.path(), &["--wait=60s"]).ends(0);
+    let budget = site.api.value(&at("ConfigMap", &site.system(), "rollout-budget.rhumb.dev"), "/data/claims");
+    assert!(budget.as_str().unwrap().contains('~'), "nothing is sealed: {budget}");
+
+    site.limited();
+    let other = Repo::new(&[("other.yaml", yaml::deployment("other", 1, "app:1"))]);
+    let rhumb = |arguments: &[&str]| {
+        let mut command = site.bare_command();
+        command.args(arguments).arg(other.path()).args(["--name", "other", "-n", &site.name]);
+        run(command)
+    };
+    let printed = rhumb(&["rbac", "--user", &site.user]).ends(0).stdout;
+    site.cluster.kubectl_in(&["apply", "-f", "-"], &printed).unwrap();
+    until("all is granted", || rhumb(&["check"]).code == 0);
+    let window = site.window();
+    rhumb(&["apply", "--wait=60s"]).ends(0);
+    let forbidden: Vec<_> = window.calls().into_iter().filter(|call| call.code == 403).collect();
+    assert!(forbidden.is_empty(), "{forbidden:#?}");
+}
+
+/// Policies whose parameters are chosen by name and by labels.
+const POLICIES: &str = "apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: rights-admission-chosen}
+spec: {policyName: rights-admission, validationActions: [Deny], paramRef: {selector: {}, parameterNotFoundAction: Allow}}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: rights-admission-named}
+spec:
+  policyName: rights-admission
+  validationActions: [Deny]
+  paramRef: {name: limits, namespace: rights-admission, parameterNotFoundAction: Allow}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: rights-admission}
+spec:
+  paramKind: {apiVersion: v1, kind: PodTemplate}
+  matchConstraints:
+    resourceRules: [{apiGroups: [none.example.org], apiVersions: [v1], operations: [CREATE], resources: [things]}]
+  validations: [{expression: 'true'}]
+";
+
+#[test]
+fn policies_with_parameters_are_taken_with_the_roles_that_are_printed() {
+    let repo = Repo::new(&[("policies.yaml", POLICIES.to_owned())]);
+    let mut site = Site::new("rights-admission");
+    site.limited();
+    let printed = site.rhumb(&["rbac", repo.path().to_str().unwrap(), "--user", &site.user]).ends(0).stdout;
+    site.cluster.kubectl_in(&["apply", "-f", "-"], &printed).unwrap();
+    until("all is granted", || check(&site, &repo).code == 0);
+    let applied = site.apply(repo.path(), &[]).ends(0);
+    applied.says(&["3 created"]);
 }
 
 #[test]
