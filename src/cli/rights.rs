@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::cluster::Access;
 use crate::engine::{KEY_SECRET, is_workload, restarts_on_change};
 use crate::graph;
+use crate::manifest::Scopes;
 use crate::object::{GroupKind, Object, ObjectId, at, text_at};
 
 const RBAC: &str = "rbac.authorization.k8s.io";
@@ -114,7 +115,8 @@ impl Rights {
         if has(|id| id.is("", "Secret")) && has(is_workload) {
             self.add_key(system);
         }
-        if held.iter().any(|object| !is_builtin(object.id.group())) {
+        let builtin = Scopes::builtin();
+        if held.iter().any(|object| builtin.get(&object.id.group_kind()).is_none()) {
             let proof = "the proof that a kind is gone, without which nothing is pruned";
             self.add(
                 Place::Cluster,
@@ -361,13 +363,8 @@ fn parameters(policy: &Object) -> Option<GroupKind> {
     Some(text("kind")).filter(|kind| !kind.is_empty()).map(|kind| GroupKind::new(group, kind))
 }
 
-/// Groups that the API server itself serves: those without a dot, and those of Kubernetes.
-fn is_builtin(group: &str) -> bool {
-    !group.contains('.') || group.ends_with(".k8s.io")
-}
-
 /// The names of the kinds that the source itself defines.
-fn own_plurals(held: &[Object]) -> BTreeMap<GroupKind, String> {
+pub(super) fn own_plurals(held: &[Object]) -> BTreeMap<GroupKind, String> {
     let definitions = held.iter().filter(|object| object.id.kind() == "CustomResourceDefinition");
     let name = |object: &Object| {
         let text = |path: &[&str]| text_at(&object.body, path).to_owned();

@@ -1,8 +1,9 @@
 //! `rhumb rbac` and `rhumb check`: the roles that are printed are enough, and none of their rules is too much.
 
+use controlplane::{Answer, Fault, Requests, Rule};
 use serde_json::{Value, json};
 
-use crate::support::{Repo, Run, SOON, Site, at, eventually, run, until, yaml};
+use crate::support::{Repo, Run, SOON, Site, at, eventually, run, source, until, yaml};
 
 const GROUP: &str = "/apis/rbac.authorization.k8s.io/v1";
 
@@ -232,7 +233,83 @@ fn a_check_says_what_is_wrong_beside_rights() {
     let mut command = site.command(&["check", &source]);
     command.args(["--kubeconfig", "/none/kubeconfig"]);
     run(command).ends(1).says(&["missing", "/none/kubeconfig"]);
+    // Kinds and versions that the server does not have. What the repository itself defines is on its way.
+    repo.write("thing.yaml", "{apiVersion: none.example.org/v1, kind: Thing, metadata: {name: a}}");
+    repo.write("old.yaml", "{apiVersion: v2, kind: ConfigMap, metadata: {name: b}}");
+    let unserved = site.rhumb(&["check", &source]).ends(1);
+    unserved.says(&["missing the server has no kind none.example.org/v1 Thing"]);
+    unserved.says(&["missing the server has no kind v2 ConfigMap: it serves v1"]);
+    let guessed = site.rhumb(&["rbac", &source]).ends(0);
+    guessed.says(&["is a guess", "Thing.none.example.org"]);
+    assert!(!guessed.stdout.contains("ConfigMap."), "{guessed:#?}");
+    repo.remove("thing.yaml");
+    repo.remove("old.yaml");
+    // An object that is held back for an error would be missing in the roles.
+    repo.write("wrong.yaml", "{apiVersion: v1, kind: ConfigMap, metadata: {name: c, labels: {a: true}}}");
+    site.rhumb(&["check", &source]).ends(1).says(&["not all files are understood"]);
+    site.rhumb(&["rbac", &source]).ends(2).says(&["not all files are understood"]);
+    repo.remove("wrong.yaml");
     repo.write("broken.yaml", "a: [");
     site.rhumb(&["check", &source]).ends(1).says(&["not all files are understood"]);
     site.rhumb(&["rbac", &source]).ends(2).says(&["not all files are understood"]);
+}
+
+#[test]
+fn one_source_that_cannot_be_read_hides_nothing_of_another() {
+    let site = Site::new("rights-unread");
+    let repo = Repo::new(&[("env.yaml", yaml::config_map("env", "a", "1"))]);
+    let file = site.state.path().join("rhumb.yaml");
+    let gone = source("gone", &site.name, &site.state.path().join("nowhere"), "");
+    std::fs::write(&file, format!("{gone}---\n{}", source("there", &site.name, repo.path(), ""))).unwrap();
+    let mut command = site.bare_command();
+    command.arg("check").arg("--config").arg(&file);
+    let told = run(command).ends(1);
+    told.says(&["missing source gone: "]);
+    told.says(&["ok      source there: 1 objects of 1 kinds"]);
+    told.says(&["rights that these sources need are granted"]);
+}
+
+#[test]
+fn a_no_has_the_words_of_the_server() {
+    let repo = Repo::new(&[("env.yaml", yaml::config_map("env", "a", "1"))]);
+    let mut site = Site::new("rights-words");
+    let proxy = site.cluster.fault_proxy(0).unwrap();
+    site.through(&proxy);
+    let answered = |status: Value| {
+        let review = json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": {}, "status": status});
+        let answer = Answer::new(201, &review.to_string()).header("Content-Type", "application/json");
+        let reviews = Requests::any().path_contains("selfsubjectaccessreviews");
+        let rule = proxy.add(Rule::new(reviews, Fault::Replace(answer)));
+        let told = check(&site, &repo).ends(1).json();
+        proxy.remove(rule);
+        told
+    };
+    // To be asked to slow down is no answer.
+    let reviews = Requests::any().path_contains("selfsubjectaccessreviews");
+    let busy = Answer::error(429, "TooManyRequests").header("Retry-After", "1");
+    let rule = proxy.add(Rule::new(reviews, Fault::Replace(busy)).times(3));
+    check(&site, &repo).ends(0);
+    proxy.remove(rule);
+    let lost = answered(json!({"allowed": false, "reason": "the role a is not found"}));
+    let text = lost["findings"].to_string();
+    assert!(text.contains("the server says: the role a is not found"), "{text}");
+    assert_eq!(lost["denied"][0]["said"], json!("the role a is not found"));
+    assert!(lost["roles"].as_str().unwrap().contains("kind: ClusterRole"), "{lost:#}");
+    // No role helps against whoever denies.
+    let denied = answered(json!({"allowed": false, "denied": true, "reason": "all is frozen"}));
+    let text = denied["findings"].to_string();
+    assert!(text.contains("it is denied whatever roles grant: all is frozen"), "{text}");
+    assert_eq!(denied["roles"], json!(""));
+}
+
+#[test]
+fn only_who_can_be_bound_is_bound() {
+    let site = Site::new("rights-bound");
+    let repo = Repo::new(&[("env.yaml", yaml::config_map("env", "a", "1"))]);
+    let rbac = |flag: &str, value: &str| site.rhumb(&["rbac", repo.path().to_str().unwrap(), flag, value]);
+    for wrong in ["a", "/", "a/", "/b", "a/b/c", "A/b", "a/B", "a/b..c"] {
+        rbac("--service-account", wrong).ends(2).says(&[wrong, "is no service account"]);
+    }
+    rbac("--user", "").ends(2).says(&["names nobody"]);
+    rbac("--service-account", "ops/a.b").ends(0).says(&["name: a.b"]);
 }

@@ -136,7 +136,7 @@ fn who_writes_policies_may_read_their_parameters() {
     for sort in ["Validating", "Mutating"] {
         let (kind, binding) = (format!("{sort}AdmissionPolicy"), format!("{sort}AdmissionPolicyBinding"));
         let whole = policy(&kind, of);
-        assert_eq!(read(&[whole.clone()]), ["* limits.example.org get"]);
+        assert_eq!(read(std::slice::from_ref(&whole)), ["* limits.example.org get"]);
         assert_eq!(read(&[policy(&kind, "")]), [""; 0]);
         let bound = |param: &str| policy(&binding, &format!("policyName: a{param}"));
         for (param, expected) in [
@@ -218,6 +218,21 @@ fn kinds_that_the_source_defines_are_named_by_it() {
         lines(&format!("{text}\n---\n{{apiVersion: example.org/v1, kind: Ox, metadata: {{name: a}}}}"));
     for line in ["* oxen.example.org list,watch", "shop oxen.example.org create,delete,get,patch"] {
         assert!(lines.contains(&line.to_owned()), "{line} is not in {lines:#?}");
+    }
+}
+
+#[test]
+fn kinds_that_kubernetes_does_not_bring_along_may_be_proven_gone() {
+    let proof = "* customresourcedefinitions.apiextensions.k8s.io list".to_owned();
+    let object =
+        |api: &str, kind: &str| lines(&format!("{{apiVersion: {api}, kind: {kind}, metadata: {{name: a}}}}"));
+    for (api, kind) in [("gateway.networking.k8s.io/v1", "Gateway"), ("example.org/v1", "Ox")] {
+        assert!(object(api, kind).contains(&proof), "{kind}");
+    }
+    for (api, kind) in
+        [("v1", "ConfigMap"), ("networking.k8s.io/v1", "Ingress"), ("policy/v1", "PodDisruptionBudget")]
+    {
+        assert!(!object(api, kind).contains(&proof), "{kind}");
     }
 }
 
