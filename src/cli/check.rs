@@ -13,7 +13,7 @@ use super::args::{CheckArgs, CheckOutput, Global};
 use super::rbac::{self, Bound};
 use super::rights::{Rights, own_plurals};
 use super::{CommandError, Exit, Terminal, session, settings, share};
-use crate::cluster::{self, Access, Cluster, Fault, Kinds, Lookup, Verdict};
+use crate::cluster::{self, Access, Cluster, Fault, Kinds, Looked, Lookup, Verdict};
 use crate::config::{Config, CustomSource, CustomSources, custom_path};
 use crate::manifest::{self, Scopes};
 use crate::object::{Class, GroupKind, Gvk, Object};
@@ -332,6 +332,7 @@ async fn rights(config: &Config, cluster: &Cluster, kinds: &Kinds, report: &mut 
         all.extend(held.objects);
     }
     unserved(&all, kinds, report);
+    unmade(&rights, &all, cluster, kinds, report).await;
     Some(rights)
 }
 
@@ -348,6 +349,18 @@ fn unserved(held: &[Object], kinds: &Kinds, report: &mut Report) {
             };
             report.tell(Level::Missing, format!("the server has no kind {gvk}{others}"));
         }
+    }
+}
+
+/// Namespaces that nobody has made, and that no source holds. Whoever may not look at them is told nothing.
+async fn unmade(rights: &Rights, held: &[Object], cluster: &Cluster, kinds: &Kinds, report: &mut Report) {
+    let Lookup::Served(kind) = kinds.preferred(&GroupKind::new("", "Namespace")) else { return };
+    let comes =
+        |name: &str| held.iter().any(|object| object.id.is("", "Namespace") && object.id.name() == name);
+    let names = rights.namespaces.iter().filter(|name| !comes(name)).cloned().collect();
+    let Ok(there) = patiently(|| cluster.look(&kind, None, &names)).await else { return };
+    for name in names.iter().filter(|name| matches!(there.get(*name), Some(Looked::Absent))) {
+        report.tell(Level::Missing, format!("namespace {name} is not there, and no source has it"));
     }
 }
 

@@ -244,6 +244,15 @@ fn a_check_says_what_is_wrong_beside_rights() {
     assert!(!guessed.stdout.contains("ConfigMap."), "{guessed:#?}");
     repo.remove("thing.yaml");
     repo.remove("old.yaml");
+    // Nobody makes the one namespace, and the repository makes the other.
+    let homes = "{apiVersion: v1, kind: ConfigMap, metadata: {name: d, namespace: rights-nowhere}}\n---\n{apiVersion: v1, \
+                 kind: ConfigMap, metadata: {name: d, namespace: rights-made}}\n---\n{apiVersion: v1, kind: Namespace, \
+                 metadata: {name: rights-made}}";
+    repo.write("homes.yaml", homes);
+    let unmade = site.rhumb(&["check", &source]).ends(1);
+    unmade.says(&["missing namespace rights-nowhere is not there, and no source has it"]);
+    assert!(!unmade.stdout.contains("rights-made"), "{unmade:#?}");
+    repo.remove("homes.yaml");
     // An object that is held back for an error would be missing in the roles.
     repo.write("wrong.yaml", "{apiVersion: v1, kind: ConfigMap, metadata: {name: c, labels: {a: true}}}");
     site.rhumb(&["check", &source]).ends(1).says(&["not all files are understood"]);
