@@ -4,18 +4,19 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use serde_json::json;
 
 use super::args::{CheckArgs, CheckOutput, Global};
 use super::rbac::{self, Bound};
-use super::rights::Rights;
+use super::rights::{Rights, own_plurals};
 use super::{CommandError, Exit, Terminal, session, settings, share};
-use crate::cluster::{Access, Cluster, Kinds, Lookup};
-use crate::config::{Config, CustomSources};
+use crate::cluster::{self, Access, Cluster, Fault, Kinds, Looked, Lookup, Verdict};
+use crate::config::{Config, CustomSource, CustomSources, custom_path};
 use crate::manifest::{self, Scopes};
-use crate::object::GroupKind;
+use crate::object::{Class, GroupKind, Gvk, Object};
 use crate::render::{Palette, Style};
 
 /// The form of the JSON.
@@ -29,6 +30,10 @@ const KUBERNETES: (u32, u32) = (1, 27);
 
 /// Questions to the server at a time.
 const CONCURRENCY: usize = 8;
+
+/// So often something is asked where the server asks to slow down, and with this pause where it names none.
+const TRIES: usize = 5;
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// How something is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +78,7 @@ impl Finding {
 #[derive(Debug, Default)]
 struct Report {
     findings: Vec<Finding>,
-    denied: Vec<(Access, &'static str)>,
+    denied: Vec<Denied>,
     /// What grants what is missing.
     roles: String,
 }
@@ -125,10 +130,13 @@ fn form(report: &Report) -> serde_json::Value {
     let findings = report.findings.iter();
     let findings: Vec<_> =
         findings.map(|finding| json!({"level": finding.word(), "message": finding.text})).collect();
-    let denied = report.denied.iter().map(|(access, why)| match access {
-        Access::Path { verb, path } => json!({"verb": verb, "path": path, "reason": why}),
+    let denied = report.denied.iter().map(|denied| match &denied.access {
+        Access::Path { verb, path } => {
+            json!({"verb": verb, "path": path, "reason": denied.why, "said": denied.said()})
+        }
         Access::Objects { verb, group, resource, namespace, name } => json!({
-            "verb": verb, "group": group, "resource": resource, "namespace": namespace, "name": name, "reason": why,
+            "verb": verb, "group": group, "resource": resource, "namespace": namespace, "name": name,
+            "reason": denied.why, "said": denied.said(),
         }),
     });
     json!({
@@ -195,7 +203,9 @@ async fn in_cluster(config: &Config, report: &mut Report) {
     } else {
         report.tell(Level::Missing, format!("Kubernetes {told}: 1.27 or newer is needed"));
     }
-    let Some(kinds) = report.tried(cluster.discover().await.map_err(CommandError::from), "discovery") else {
+    let Some(kinds) =
+        report.tried(patiently(|| cluster.discover()).await.map_err(CommandError::from), "discovery")
+    else {
         return;
     };
     match kinds.unknown_groups() {
@@ -211,10 +221,27 @@ async fn in_cluster(config: &Config, report: &mut Report) {
     if let Some(folder) = report.tried(session::state(config, &cluster).await, "the state directory") {
         writable(&folder, report);
     }
-    if let Some(rights) = rights(config, &cluster, &kinds, report).await {
-        let asked = permissions(&cluster, &rights, config, report).await;
+    let config = joined(config, &cluster, &kinds, report).await;
+    if let Some(rights) = rights(&config, &cluster, &kinds, report).await {
+        let asked = permissions(&cluster, &rights, &config, report).await;
         report.tried(asked, "the rights");
     }
+}
+
+/// Asks again where the server only asks to slow down: it says nothing about what was asked.
+async fn patiently<T, A>(ask: impl Fn() -> A) -> Result<T, cluster::Error>
+where
+    A: Future<Output = Result<T, cluster::Error>>,
+{
+    for _ in 1..TRIES {
+        match ask().await {
+            Err(error) if matches!(error.fault(), Fault::TooMany { .. }) => {
+                tokio::time::sleep(error.retry_after().unwrap_or(PAUSE)).await;
+            }
+            answer => return answer,
+        }
+    }
+    ask().await
 }
 
 /// Whether caches can be kept.
@@ -227,6 +254,45 @@ fn writable(folder: &Path, report: &mut Report) {
             report.tell(Level::Missing, format!("state directory {}: {why}", folder.display()));
         }
     }
+}
+
+/// The configuration with the sources that stand in the cluster.
+async fn joined(config: &Config, cluster: &Cluster, kinds: &Kinds, report: &mut Report) -> Config {
+    if config.custom_sources == CustomSources::None {
+        return config.clone();
+    }
+    if let Lookup::Unserved { .. } = kinds.preferred(&GroupKind::new("rhumb.dev", "Source")) {
+        report.tell(Level::Missing, "the server has no kind Source: examples/in-cluster/crd.yaml defines it");
+        return config.clone();
+    }
+    let path = custom_path(&config.namespace);
+    let listed = match patiently(|| cluster.custom_sources(&path)).await {
+        // The right to list them is asked about, and told, with all others.
+        Err(error) if error.class() == Class::Forbidden => return config.clone(),
+        listed => report.tried(listed.map_err(CommandError::from), "the sources that stand in the cluster"),
+    };
+    let read = listed.into_iter().flatten();
+    let read = read.filter_map(|object| CustomSource::read(object, config.custom_sources));
+    let customs: Vec<CustomSource> = read.filter(|custom| !custom.deleted).collect();
+    for custom in &customs {
+        let name = &custom.name;
+        match &custom.config {
+            _ if config.names(name) => {
+                let text = format!("source {name} stands in the cluster too: that of the file is followed");
+                report.tell(Level::Warning, text);
+            }
+            Ok(_) => report.tell(Level::Ok, format!("source {name} stands in the cluster")),
+            Err(why) => {
+                let text = format!("source {name}, which stands in the cluster, cannot be followed: {why}");
+                report.tell(Level::Missing, text);
+            }
+        }
+    }
+    // The finalizer of one that has none yet is no matter of whether it could be followed.
+    let configs = customs.into_iter().filter(|custom| !config.names(&custom.name));
+    let mut joined = config.clone();
+    joined.sources.extend(configs.filter_map(|custom| custom.config.ok()));
+    joined
 }
 
 async fn rights(config: &Config, cluster: &Cluster, kinds: &Kinds, report: &mut Report) -> Option<Rights> {
@@ -249,8 +315,12 @@ async fn rights(config: &Config, cluster: &Cluster, kinds: &Kinds, report: &mut 
         Lookup::Served(kind) => Some(kind.plural.to_string()),
         Lookup::Unserved { .. } | Lookup::Unknown => None,
     };
-    let read = rbac::read(config, scopes).await;
-    for (source, held) in report.tried(read, "the sources")? {
+    let folder = report.tried(rbac::scratch(), "the sources")?;
+    let mut all = Vec::new();
+    for source in &config.sources {
+        let read = rbac::read(source, &folder, &scopes).await;
+        // One that cannot be read hides nothing of the others.
+        let Some(held) = report.tried(read, &format!("source {}", source.name)) else { continue };
         let kinds: BTreeSet<_> = held.objects.iter().map(|object| object.id.group_kind()).collect();
         let text = format!("source {}: {} objects of {} kinds", source.name, held.objects.len(), kinds.len());
         report.tell(Level::Ok, text);
@@ -259,8 +329,69 @@ async fn rights(config: &Config, cluster: &Cluster, kinds: &Kinds, report: &mut 
             report.tell(Level::Missing, text);
         }
         rights.add_source(&config.namespace, &held.objects, &plural);
+        all.extend(held.objects);
     }
+    unserved(&all, kinds, report);
+    unmade(&rights, &all, cluster, kinds, report).await;
     Some(rights)
+}
+
+/// Kinds of objects that neither the server has nor a source defines.
+fn unserved(held: &[Object], kinds: &Kinds, report: &mut Report) {
+    let own = own_plurals(held);
+    let asked: BTreeSet<&Gvk> = held.iter().map(|object| &object.gvk).collect();
+    for gvk in asked.into_iter().filter(|gvk| !own.contains_key(&gvk.group_kind())) {
+        if let Lookup::Unserved { versions } = kinds.get(gvk) {
+            let others = if versions.is_empty() {
+                String::new()
+            } else {
+                format!(": it serves {}", versions.join(", "))
+            };
+            report.tell(Level::Missing, format!("the server has no kind {gvk}{others}"));
+        }
+    }
+}
+
+/// Namespaces that nobody has made, and that no source holds. Whoever may not look at them is told nothing.
+async fn unmade(rights: &Rights, held: &[Object], cluster: &Cluster, kinds: &Kinds, report: &mut Report) {
+    let Lookup::Served(kind) = kinds.preferred(&GroupKind::new("", "Namespace")) else { return };
+    let comes =
+        |name: &str| held.iter().any(|object| object.id.is("", "Namespace") && object.id.name() == name);
+    let names = rights.namespaces.iter().filter(|name| !comes(name)).cloned().collect();
+    let Ok(there) = patiently(|| cluster.look(&kind, None, &names)).await else { return };
+    for name in names.iter().filter(|name| matches!(there.get(*name), Some(Looked::Absent))) {
+        report.tell(Level::Missing, format!("namespace {name} is not there, and no source has it"));
+    }
+}
+
+/// What was asked about, and was not granted.
+#[derive(Debug)]
+struct Denied {
+    access: Access,
+    /// What it is for.
+    why: &'static str,
+    verdict: Verdict,
+}
+
+impl Denied {
+    /// What the server says about it.
+    fn said(&self) -> &str {
+        match &self.verdict {
+            Verdict::Granted => "",
+            Verdict::Ungranted(said) | Verdict::Denied(said) => said,
+        }
+    }
+
+    fn text(&self) -> String {
+        let said = self.said();
+        let said = if said.is_empty() { String::new() } else { format!(": {said}") };
+        let server = match &self.verdict {
+            Verdict::Denied(_) => format!("; it is denied whatever roles grant{said}"),
+            _ if said.is_empty() => String::new(),
+            _ => format!("; the server says{said}"),
+        };
+        format!("the right to {}: {}{server}", words(&self.access), self.why)
+    }
 }
 
 async fn permissions(
@@ -272,25 +403,26 @@ async fn permissions(
     let questions = rights.questions();
     let count = questions.len();
     let ask = |(access, why): (Access, &'static str)| async move {
-        let allowed = cluster.may(&access).await?;
-        Ok::<_, CommandError>((!allowed).then_some((access, why)))
+        let verdict = patiently(|| cluster.may(&access)).await?;
+        Ok::<_, CommandError>(Denied { access, why, verdict })
     };
-    let answers: Vec<_> = stream::iter(questions).map(ask).buffered(CONCURRENCY).try_collect().await?;
-    let denied: Vec<(Access, &'static str)> = answers.into_iter().flatten().collect();
-    if denied.is_empty() {
+    let mut answers: Vec<_> = stream::iter(questions).map(ask).buffered(CONCURRENCY).try_collect().await?;
+    answers.retain(|answer| answer.verdict != Verdict::Granted);
+    if answers.is_empty() {
         report.tell(Level::Ok, format!("all {count} rights that these sources need are granted"));
         return Ok(());
     }
-    for (access, why) in &denied {
-        report.tell(Level::Missing, format!("the right to {}: {why}", words(access)));
+    for denied in &answers {
+        report.tell(Level::Missing, denied.text());
     }
-    let lacking = rights.lacking(&denied.iter().map(|(access, _)| access.clone()).collect());
+    let open = answers.iter().filter(|denied| matches!(denied.verdict, Verdict::Ungranted(_)));
+    let lacking = rights.lacking(&open.map(|denied| denied.access.clone()).collect());
     // An old server does not tell who asks.
     let bound = cluster.user().await.ok().map(|user| Bound::of(&user));
     // Under a name of its own: applied, it takes nothing away that is there.
     let name = format!("{}-missing", rbac::role_name(config));
     report.roles = rbac::documents(&lacking, &name, bound.as_ref());
-    report.denied = denied;
+    report.denied = answers;
     Ok(())
 }
 

@@ -4,15 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use super::args::{Global, RbacArgs};
-use super::rights::{Place, Rights, Subject};
+use super::rights::{Place, Rights, Subject, own_plurals};
 use super::{CommandError, Exit, Terminal, session, settings};
 use crate::change::yaml;
-use crate::config::{Config, CustomSources, Location, SourceConfig, UseLeases};
+use crate::config::{Config, CustomSources, Location, Name, SourceConfig, UseLeases};
 use crate::daemon::{Files, Held, held};
 use crate::manifest::Scopes;
-use crate::object::Class;
+use crate::object::{Class, GroupKind, Object};
 use crate::source::{self, Source, read_disk};
 
 const GROUP: &str = "rbac.authorization.k8s.io";
@@ -50,17 +51,9 @@ impl Bound {
 /// Carries the command out. Asks no API server.
 pub(super) fn carry_out(args: &RbacArgs, global: &Global, terminal: &Terminal) -> Result<Exit, CommandError> {
     let config = settings::named(global, &args.sources, terminal)?;
-    let bound = match (&args.user, &args.service_account) {
-        (Some(user), _) => Some(Bound::User(user.clone())),
-        (None, Some(account)) => {
-            let (namespace, name) = account.split_once('/').ok_or_else(|| {
-                CommandError::usage(format!("{account} is no service account, as rhumb-system/rhumb"))
-            })?;
-            Some(Bound::ServiceAccount(namespace.to_owned(), name.to_owned()))
-        }
-        (None, None) => None,
-    };
-    let rights = session::runtime()?.block_on(async {
+    let bound = bound(args)?;
+    let (rights, guessed) = session::runtime()?.block_on(async {
+        let mut guessed = BTreeSet::new();
         let mut rights = Rights::of_rhumb(&config.namespace);
         // A service account is that of pods, of which there may be several.
         let shared = match config.leases {
@@ -74,15 +67,18 @@ pub(super) fn carry_out(args: &RbacArgs, global: &Global, terminal: &Terminal) -
         if config.custom_sources != CustomSources::None {
             rights.add_customs(&config.namespace);
         }
-        for (source, held) in read(&config, Scopes::builtin()).await? {
+        let (folder, scopes) = (scratch()?, Scopes::builtin());
+        for source in &config.sources {
+            let held = read(source, &folder, &scopes).await?;
             if !held.complete {
                 let message = format!("source {}: not all files are understood", source.name);
                 return Err(CommandError::new(Class::Source, message)
                     .hint("what they hold would be missing; `rhumb validate` says what is wrong"));
             }
             rights.add_source(&config.namespace, &held.objects, &|_| None);
+            guessed.extend(unknown(&held.objects, &scopes));
         }
-        Ok(rights)
+        Ok((rights, guessed))
     })?;
     let name = role_name(&config);
     let whose = match &config.sources[..] {
@@ -95,10 +91,45 @@ pub(super) fn carry_out(args: &RbacArgs, global: &Global, terminal: &Terminal) -
     if !beside.is_empty() {
         terminal.hand_over(&format!("# These namespaces must be there before: {}\n", beside.join(", ")))?;
     }
+    if !guessed.is_empty() {
+        let kinds: Vec<String> = guessed.iter().map(ToString::to_string).collect();
+        terminal.hand_over(&format!(
+            "# Neither Kubernetes nor the source defines these kinds, so what they are called in roles, and whether they \
+             live in namespaces, is a guess; `rhumb check` asks the server: {}\n",
+            kinds.join(", ")
+        ))?;
+    }
     let mut text = namespace(&config.namespace);
     text += &documents(&rights, &name, bound.as_ref());
     terminal.hand_over(&text)?;
     Ok(Exit::Done)
+}
+
+/// Kinds that neither Kubernetes nor the source itself defines.
+fn unknown(held: &[Object], scopes: &Scopes) -> BTreeSet<GroupKind> {
+    let own = own_plurals(held);
+    let kinds = held.iter().map(|object| object.id.group_kind());
+    kinds.filter(|kind| scopes.get(kind).is_none() && !own.contains_key(kind)).collect()
+}
+
+/// Who is named by the flags.
+fn bound(args: &RbacArgs) -> Result<Option<Bound>, CommandError> {
+    let wrong =
+        |text: &str| CommandError::usage(format!("{text} is no service account, as rhumb-system/rhumb"));
+    match (&args.user, &args.service_account) {
+        (Some(user), _) if user.is_empty() => Err(CommandError::usage("--user names nobody")),
+        (Some(user), _) => Ok(Some(Bound::User(user.clone()))),
+        (None, Some(account)) => {
+            let (namespace, name) = account.split_once('/').ok_or_else(|| wrong(account))?;
+            let namespace: Name = namespace.parse().map_err(|_| wrong(account))?;
+            // A name of several labels, as of most objects.
+            if name.len() > 253 || name.split('.').any(|label| label.parse::<Name>().is_err()) {
+                return Err(wrong(account));
+            }
+            Ok(Some(Bound::ServiceAccount(namespace.to_string(), name.to_owned())))
+        }
+        (None, None) => Ok(None),
+    }
 }
 
 /// What the roles of these sources are called.
@@ -109,24 +140,24 @@ pub(super) fn role_name(config: &Config) -> String {
     }
 }
 
-/// Reads what the sources of a configuration hold.
-pub(super) async fn read(
-    config: &Config,
-    scopes: Scopes,
-) -> Result<Vec<(&SourceConfig, Held)>, CommandError> {
-    // A clone of a remote repository is of no use later.
-    let folder = tempfile::tempdir().map_err(|error| {
+/// A place for the clones of remote repositories, which are of no use later.
+pub(super) fn scratch() -> Result<TempDir, CommandError> {
+    tempfile::tempdir().map_err(|error| {
         CommandError::new(
             Class::Internal,
             format!("no directory can be made: {}", super::exit::plain(&error)),
         )
-    })?;
-    let mut all = Vec::new();
-    for source in &config.sources {
-        let files = files(source, folder.path())?;
-        all.push((source, held(files, &source.namespace, scopes.clone()).await?));
-    }
-    Ok(all)
+    })
+}
+
+/// Reads what a source holds.
+pub(super) async fn read(
+    source: &SourceConfig,
+    folder: &TempDir,
+    scopes: &Scopes,
+) -> Result<Held, CommandError> {
+    let files = files(source, folder.path())?;
+    Ok(held(files, &source.namespace, scopes.clone()).await?)
 }
 
 fn files(config: &SourceConfig, folder: &Path) -> Result<Files, CommandError> {

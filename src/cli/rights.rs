@@ -6,9 +6,13 @@ use serde_json::Value;
 
 use crate::cluster::Access;
 use crate::engine::{KEY_SECRET, is_workload, restarts_on_change};
-use crate::object::{GroupKind, Object, at, text_at};
+use crate::graph;
+use crate::manifest::Scopes;
+use crate::object::{GroupKind, Object, ObjectId, at, text_at};
 
 const RBAC: &str = "rbac.authorization.k8s.io";
+const ADMISSION: &str = "admissionregistration.k8s.io";
+const CERTIFICATES: &str = "certificates.k8s.io";
 const STEPS: &str = "rhumb.dev/steps";
 
 /// What is asked of the objects of a source, one by one.
@@ -71,6 +75,8 @@ impl Rights {
         let names = Some(["kube-system".to_owned()].into());
         let identity = Subject::Objects { group: String::new(), resource: "namespaces".to_owned(), names };
         rights.add(Place::Cluster, identity, &["get"], "its uid names the cluster");
+        // All sources share one budget, and one that holds Secrets seals what it tells there.
+        rights.add(here(), key(), &["get"], "the rollout budget is sealed where any source holds Secrets");
         rights
     }
 
@@ -103,11 +109,14 @@ impl Rights {
                 self.add_workload(system, object);
             }
             self.add_granted(object);
+            self.add_admission(object, held, &plural);
         }
-        if held.iter().any(|object| object.id.kind() == "Secret") {
+        let has = |held_by: fn(&ObjectId) -> bool| held.iter().any(|object| held_by(&object.id));
+        if has(|id| id.is("", "Secret")) && has(is_workload) {
             self.add_key(system);
         }
-        if held.iter().any(|object| !is_builtin(object.id.group())) {
+        let builtin = Scopes::builtin();
+        if held.iter().any(|object| builtin.get(&object.id.group_kind()).is_none()) {
             let proof = "the proof that a kind is gone, without which nothing is pruned";
             self.add(
                 Place::Cluster,
@@ -166,22 +175,19 @@ impl Rights {
             self.add(place.clone(), objects("", "pods/eviction"), &["create"], "steps evict pods");
         }
         if restarts_on_change(&object.body) {
-            for resource in ["configmaps", "secrets"] {
+            // Of what no pod uses nothing is read: Secrets are the widest of all rights.
+            for used in graph::configuration(&object.id, &object.body) {
                 let why = "workloads are restarted when these change";
-                self.add(place.clone(), objects("", resource), &["get", "list", "watch"], why);
+                self.add(place.clone(), objects("", &guess(used.kind())), &["get", "list", "watch"], why);
+                self.add_key(system);
             }
-            self.add_key(system);
         }
     }
 
     fn add_key(&mut self, system: &str) {
-        let here = || Place::Namespace(system.to_owned());
-        let names = Some([KEY_SECRET.to_owned()].into());
-        let key = Subject::Objects { group: String::new(), resource: "secrets".to_owned(), names };
-        let why = "the key for hashes of Secrets";
-        self.add(here(), key, &["get"], why);
         // A name is not known to the server when something is created.
-        self.add(here(), objects("", "secrets"), &["create"], why);
+        let here = Place::Namespace(system.to_owned());
+        self.add(here, objects("", "secrets"), &["create"], "the key for hashes of Secrets");
     }
 
     /// Whoever writes roles must have the rights in them; whoever binds them, the right to.
@@ -193,7 +199,7 @@ impl Rights {
         match object.id.kind() {
             "Role" | "ClusterRole" if at(&object.body, &["aggregationRule"]).is_some() => {
                 let why = "a ClusterRole of the source gathers the rights of others";
-                self.add(place, named("clusterroles", object.id.name()), &["escalate"], why);
+                self.add(place, named(RBAC, "clusterroles", object.id.name()), &["escalate"], why);
             }
             "Role" | "ClusterRole" => {
                 let rules = at(&object.body, &["rules"]).and_then(Value::as_array);
@@ -205,9 +211,50 @@ impl Rights {
                 let text = |key| text_at(&object.body, &["roleRef", key]);
                 let resource = if text("kind") == "Role" { "roles" } else { "clusterroles" };
                 let why = "a binding of the source refers to it";
-                self.add(place, named(resource, text("name")), &["bind"], why);
+                self.add(place, named(RBAC, resource, text("name")), &["bind"], why);
             }
             _ => {}
+        }
+    }
+
+    /// What the server asks for, beside the rights on the object itself, when it is written: to read the parameters of a
+    /// policy, and to vouch for the signer of a bundle of trust.
+    fn add_admission(&mut self, object: &Object, held: &[Object], plural: &dyn Fn(&GroupKind) -> String) {
+        match (object.id.group(), object.id.kind()) {
+            (ADMISSION, "ValidatingAdmissionPolicy" | "MutatingAdmissionPolicy") => {
+                if let Some(kind) = parameters(object) {
+                    let why = "a policy of the source has parameters of this kind";
+                    self.add(Place::Cluster, objects(&kind.group, &plural(&kind)), &["get"], why);
+                }
+            }
+            (ADMISSION, "ValidatingAdmissionPolicyBinding" | "MutatingAdmissionPolicyBinding") => {
+                if let (Some(kind), Some(place)) = (bound_parameters(object, held), self.chosen_from(object))
+                {
+                    let why = "a binding of the source chooses among the parameters of a policy";
+                    self.add(place, objects(&kind.group, &plural(&kind)), &["list"], why);
+                }
+            }
+            (CERTIFICATES, "ClusterTrustBundle") => {
+                let signer = text_at(&object.body, &["spec", "signerName"]);
+                if !signer.is_empty() {
+                    let why = "a bundle of the source is of this signer";
+                    self.add(Place::Cluster, named(CERTIFICATES, "signers", signer), &["attest"], why);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Where a binding chooses parameters by their labels. One that it names may be read as all of its kind may.
+    fn chosen_from(&mut self, binding: &Object) -> Option<Place> {
+        let chosen = at(&binding.body, &["spec", "paramRef"])?;
+        match (text_at(chosen, &["name"]), text_at(chosen, &["namespace"])) {
+            ("", "") => Some(Place::Cluster),
+            ("", namespace) => {
+                self.namespaces.insert(namespace.to_owned());
+                Some(Place::Namespace(namespace.to_owned()))
+            }
+            _ => None,
         }
     }
 
@@ -286,22 +333,38 @@ fn asked(place: &Place, subject: &Subject, verb: &str) -> Vec<Access> {
     }
 }
 
+/// The key for hashes of Secrets.
+fn key() -> Subject {
+    let names = Some([KEY_SECRET.to_owned()].into());
+    Subject::Objects { group: String::new(), resource: "secrets".to_owned(), names }
+}
+
 fn objects(group: &str, resource: &str) -> Subject {
     Subject::Objects { group: group.to_owned(), resource: resource.to_owned(), names: None }
 }
 
-fn named(resource: &str, name: &str) -> Subject {
+fn named(group: &str, resource: &str, name: &str) -> Subject {
     let names = Some([name.to_owned()].into());
-    Subject::Objects { group: RBAC.to_owned(), resource: resource.to_owned(), names }
+    Subject::Objects { group: group.to_owned(), resource: resource.to_owned(), names }
 }
 
-/// Groups that the API server itself serves: those without a dot, and those of Kubernetes.
-fn is_builtin(group: &str) -> bool {
-    !group.contains('.') || group.ends_with(".k8s.io")
+/// The kind of the parameters that a binding gives to a policy of the same source.
+fn bound_parameters(binding: &Object, held: &[Object]) -> Option<GroupKind> {
+    let policy = binding.id.kind().strip_suffix("Binding")?;
+    let name = text_at(&binding.body, &["spec", "policyName"]);
+    let policy = held.iter().find(|other| other.id.is(ADMISSION, policy) && other.id.name() == name);
+    policy.and_then(parameters)
+}
+
+/// The kind of the parameters of a policy for admission.
+fn parameters(policy: &Object) -> Option<GroupKind> {
+    let text = |key| text_at(&policy.body, &["spec", "paramKind", key]);
+    let group = text("apiVersion").split_once('/').map_or("", |(group, _)| group);
+    Some(text("kind")).filter(|kind| !kind.is_empty()).map(|kind| GroupKind::new(group, kind))
 }
 
 /// The names of the kinds that the source itself defines.
-fn own_plurals(held: &[Object]) -> BTreeMap<GroupKind, String> {
+pub(super) fn own_plurals(held: &[Object]) -> BTreeMap<GroupKind, String> {
     let definitions = held.iter().filter(|object| object.id.kind() == "CustomResourceDefinition");
     let name = |object: &Object| {
         let text = |path: &[&str]| text_at(&object.body, path).to_owned();

@@ -43,7 +43,7 @@ mod watch;
 mod wire;
 mod write;
 
-pub use access::Access;
+pub use access::{Access, Verdict};
 pub use budget::BudgetObject;
 pub use call::Cluster;
 pub use config_key::ConfigKey;

@@ -3,7 +3,7 @@
 use super::act::blocking;
 use super::setup::Files;
 use crate::manifest::{self, Item, Scopes, assemble};
-use crate::object::Object;
+use crate::object::{Diagnostic, Object};
 use crate::source::{self, Source};
 
 /// What a source holds.
@@ -11,7 +11,7 @@ use crate::source::{self, Source};
 pub struct Held {
     /// Its objects.
     pub objects: Vec<Object>,
-    /// Whether every file was read and understood.
+    /// Whether every file was read and understood, and no object is held back for an error in it.
     pub complete: bool,
 }
 
@@ -30,7 +30,9 @@ pub async fn held(files: Files, namespace: &str, scopes: Scopes) -> Result<Held,
     for item in &items {
         scopes.learn(item);
     }
-    Ok(Held { objects: assemble(items, &scopes, namespace).objects, complete })
+    let assembled = assemble(items, &scopes, namespace);
+    let complete = complete && !assembled.diagnostics.iter().any(Diagnostic::is_error);
+    Ok(Held { objects: assembled.objects, complete })
 }
 
 async fn followed(mut source: Source) -> Result<(Vec<Item>, bool), source::Error> {
@@ -49,7 +51,7 @@ async fn followed(mut source: Source) -> Result<(Vec<Item>, bool), source::Error
 
 fn gather(readings: impl Iterator<Item = manifest::Reading>, complete: bool) -> (Vec<Item>, bool) {
     readings.fold((Vec::new(), complete), |(mut items, complete), reading| {
-        let understood = reading.understood;
+        let understood = reading.understood && !reading.diagnostics.iter().any(Diagnostic::is_error);
         items.extend(reading.items);
         (items, complete && understood)
     })

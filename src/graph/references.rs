@@ -43,9 +43,14 @@ pub fn references(id: &ObjectId, body: &Value) -> BTreeSet<ObjectId> {
             found.target(at(body, &["spec", "scaleTargetRef"]), "apps", "Deployment");
         }
         ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => found.binding(body),
-        ("admissionregistration.k8s.io", _) => found.each(body.get("webhooks"), |f, webhook| {
-            f.service(at(webhook, &["clientConfig", "service"]));
-        }),
+        (group @ "admissionregistration.k8s.io", kind) => {
+            if let Some(policy) = kind.strip_suffix("Binding") {
+                found.global(group, policy, text_at(body, &["spec", "policyName"]));
+            }
+            found.each(body.get("webhooks"), |f, webhook| {
+                f.service(at(webhook, &["clientConfig", "service"]));
+            });
+        }
         ("apiregistration.k8s.io", "APIService") => found.service(at(body, &["spec", "service"])),
         _ => {}
     }

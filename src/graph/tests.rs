@@ -61,6 +61,11 @@ fn references_name_what_must_be_there_first() {
                "subjects": [{"kind": "ServiceAccount", "namespace": "ops", "name": "bot"}, {"kind": "User", "name": "u"}]}),
         &["ServiceAccount ops/bot", "ClusterRole view"],
     );
+    check(
+        id("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding", "", "b"),
+        json!({"spec": {"policyName": "tags", "paramRef": {"name": "a"}}}),
+        &["ValidatingAdmissionPolicy tags"],
+    );
     check(id("", "ConfigMap", "shop", "plain"), json!({"data": {"a": "b"}}), &[]);
 }
 

@@ -1,8 +1,9 @@
 //! `rhumb rbac` and `rhumb check`: the roles that are printed are enough, and none of their rules is too much.
 
+use controlplane::{Answer, Fault, Requests, Rule};
 use serde_json::{Value, json};
 
-use crate::support::{Repo, Run, SOON, Site, eventually, run, until, yaml};
+use crate::support::{Repo, Run, SOON, Site, at, eventually, run, source, until, yaml};
 
 const GROUP: &str = "/apis/rbac.authorization.k8s.io/v1";
 
@@ -90,6 +91,76 @@ fn with_the_roles_that_are_printed_nothing_is_forbidden() {
 }
 
 #[test]
+fn a_source_without_secrets_rolls_beside_one_with_them() {
+    let mut site = Site::new("rights-sealed");
+    let user = |image: &str, key: &str| {
+        let from = "        envFrom:\n        - secretRef: {name: key}\n        image:";
+        let web = yaml::deployment("web", 1, image).replace("        image:", from);
+        [("web.yaml", web), ("key.yaml", yaml::secret("key", "token", key))]
+    };
+    let repo = Repo::new(&user("app:1", "one"));
+    site.apply(repo.path(), &["--wait=60s"]).ends(0);
+    for (file, text) in user("app:2", "two") {
+        repo.write(file, &text);
+    }
+    repo.commit("Change both");
+    site.apply(repo.path(), &["--wait=60s"]).ends(0);
+    let budget = site.api.value(&at("ConfigMap", &site.system(), "rollout-budget.rhumb.dev"), "/data/claims");
+    assert!(budget.as_str().unwrap().contains('~'), "nothing is sealed: {budget}");
+
+    site.limited();
+    let other = Repo::new(&[("other.yaml", yaml::deployment("other", 1, "app:1"))]);
+    let rhumb = |arguments: &[&str]| {
+        let mut command = site.bare_command();
+        command.args(arguments).arg(other.path()).args(["--name", "other", "-n", &site.name]);
+        run(command)
+    };
+    let printed = rhumb(&["rbac", "--user", &site.user]).ends(0).stdout;
+    site.cluster.kubectl_in(&["apply", "-f", "-"], &printed).unwrap();
+    until("all is granted", || rhumb(&["check"]).code == 0);
+    let window = site.window();
+    rhumb(&["apply", "--wait=60s"]).ends(0);
+    let forbidden: Vec<_> = window.calls().into_iter().filter(|call| call.code == 403).collect();
+    assert!(forbidden.is_empty(), "{forbidden:#?}");
+}
+
+/// Policies whose parameters are chosen by name and by labels.
+const POLICIES: &str = "apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: rights-admission-chosen}
+spec: {policyName: rights-admission, validationActions: [Deny], paramRef: {selector: {}, parameterNotFoundAction: Allow}}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: rights-admission-named}
+spec:
+  policyName: rights-admission
+  validationActions: [Deny]
+  paramRef: {name: limits, namespace: rights-admission, parameterNotFoundAction: Allow}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: rights-admission}
+spec:
+  paramKind: {apiVersion: v1, kind: PodTemplate}
+  matchConstraints:
+    resourceRules: [{apiGroups: [none.example.org], apiVersions: [v1], operations: [CREATE], resources: [things]}]
+  validations: [{expression: 'true'}]
+";
+
+#[test]
+fn policies_with_parameters_are_taken_with_the_roles_that_are_printed() {
+    let repo = Repo::new(&[("policies.yaml", POLICIES.to_owned())]);
+    let mut site = Site::new("rights-admission");
+    site.limited();
+    let printed = site.rhumb(&["rbac", repo.path().to_str().unwrap(), "--user", &site.user]).ends(0).stdout;
+    site.cluster.kubectl_in(&["apply", "-f", "-"], &printed).unwrap();
+    until("all is granted", || check(&site, &repo).code == 0);
+    let applied = site.apply(repo.path(), &[]).ends(0);
+    applied.says(&["3 created"]);
+}
+
+#[test]
 fn each_rule_that_is_taken_away_is_named() {
     let repo = Repo::new(&files("app:1"));
     let site = granted("rights-each", &repo);
@@ -162,7 +233,92 @@ fn a_check_says_what_is_wrong_beside_rights() {
     let mut command = site.command(&["check", &source]);
     command.args(["--kubeconfig", "/none/kubeconfig"]);
     run(command).ends(1).says(&["missing", "/none/kubeconfig"]);
+    // Kinds and versions that the server does not have. What the repository itself defines is on its way.
+    repo.write("thing.yaml", "{apiVersion: none.example.org/v1, kind: Thing, metadata: {name: a}}");
+    repo.write("old.yaml", "{apiVersion: v2, kind: ConfigMap, metadata: {name: b}}");
+    let unserved = site.rhumb(&["check", &source]).ends(1);
+    unserved.says(&["missing the server has no kind none.example.org/v1 Thing"]);
+    unserved.says(&["missing the server has no kind v2 ConfigMap: it serves v1"]);
+    let guessed = site.rhumb(&["rbac", &source]).ends(0);
+    guessed.says(&["is a guess", "Thing.none.example.org"]);
+    assert!(!guessed.stdout.contains("ConfigMap."), "{guessed:#?}");
+    repo.remove("thing.yaml");
+    repo.remove("old.yaml");
+    // Nobody makes the one namespace, and the repository makes the other.
+    let homes = "{apiVersion: v1, kind: ConfigMap, metadata: {name: d, namespace: rights-nowhere}}\n---\n{apiVersion: v1, \
+                 kind: ConfigMap, metadata: {name: d, namespace: rights-made}}\n---\n{apiVersion: v1, kind: Namespace, \
+                 metadata: {name: rights-made}}";
+    repo.write("homes.yaml", homes);
+    let unmade = site.rhumb(&["check", &source]).ends(1);
+    unmade.says(&["missing namespace rights-nowhere is not there, and no source has it"]);
+    assert!(!unmade.stdout.contains("rights-made"), "{unmade:#?}");
+    repo.remove("homes.yaml");
+    // An object that is held back for an error would be missing in the roles.
+    repo.write("wrong.yaml", "{apiVersion: v1, kind: ConfigMap, metadata: {name: c, labels: {a: true}}}");
+    site.rhumb(&["check", &source]).ends(1).says(&["not all files are understood"]);
+    site.rhumb(&["rbac", &source]).ends(2).says(&["not all files are understood"]);
+    repo.remove("wrong.yaml");
     repo.write("broken.yaml", "a: [");
     site.rhumb(&["check", &source]).ends(1).says(&["not all files are understood"]);
     site.rhumb(&["rbac", &source]).ends(2).says(&["not all files are understood"]);
+}
+
+#[test]
+fn one_source_that_cannot_be_read_hides_nothing_of_another() {
+    let site = Site::new("rights-unread");
+    let repo = Repo::new(&[("env.yaml", yaml::config_map("env", "a", "1"))]);
+    let file = site.state.path().join("rhumb.yaml");
+    let gone = source("gone", &site.name, &site.state.path().join("nowhere"), "");
+    std::fs::write(&file, format!("{gone}---\n{}", source("there", &site.name, repo.path(), ""))).unwrap();
+    let mut command = site.bare_command();
+    command.arg("check").arg("--config").arg(&file);
+    let told = run(command).ends(1);
+    told.says(&["missing source gone: "]);
+    told.says(&["ok      source there: 1 objects of 1 kinds"]);
+    told.says(&["rights that these sources need are granted"]);
+}
+
+#[test]
+fn a_no_has_the_words_of_the_server() {
+    let repo = Repo::new(&[("env.yaml", yaml::config_map("env", "a", "1"))]);
+    let mut site = Site::new("rights-words");
+    let proxy = site.cluster.fault_proxy(0).unwrap();
+    site.through(&proxy);
+    let answered = |status: Value| {
+        let review = json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": {}, "status": status});
+        let answer = Answer::new(201, &review.to_string()).header("Content-Type", "application/json");
+        let reviews = Requests::any().path_contains("selfsubjectaccessreviews");
+        let rule = proxy.add(Rule::new(reviews, Fault::Replace(answer)));
+        let told = check(&site, &repo).ends(1).json();
+        proxy.remove(rule);
+        told
+    };
+    // To be asked to slow down is no answer.
+    let reviews = Requests::any().path_contains("selfsubjectaccessreviews");
+    let busy = Answer::error(429, "TooManyRequests").header("Retry-After", "1");
+    let rule = proxy.add(Rule::new(reviews, Fault::Replace(busy)).times(3));
+    check(&site, &repo).ends(0);
+    proxy.remove(rule);
+    let lost = answered(json!({"allowed": false, "reason": "the role a is not found"}));
+    let text = lost["findings"].to_string();
+    assert!(text.contains("the server says: the role a is not found"), "{text}");
+    assert_eq!(lost["denied"][0]["said"], json!("the role a is not found"));
+    assert!(lost["roles"].as_str().unwrap().contains("kind: ClusterRole"), "{lost:#}");
+    // No role helps against whoever denies.
+    let denied = answered(json!({"allowed": false, "denied": true, "reason": "all is frozen"}));
+    let text = denied["findings"].to_string();
+    assert!(text.contains("it is denied whatever roles grant: all is frozen"), "{text}");
+    assert_eq!(denied["roles"], json!(""));
+}
+
+#[test]
+fn only_who_can_be_bound_is_bound() {
+    let site = Site::new("rights-bound");
+    let repo = Repo::new(&[("env.yaml", yaml::config_map("env", "a", "1"))]);
+    let rbac = |flag: &str, value: &str| site.rhumb(&["rbac", repo.path().to_str().unwrap(), flag, value]);
+    for wrong in ["a", "/", "a/", "/b", "a/b/c", "A/b", "a/B", "a/b..c"] {
+        rbac("--service-account", wrong).ends(2).says(&[wrong, "is no service account"]);
+    }
+    rbac("--user", "").ends(2).says(&["names nobody"]);
+    rbac("--service-account", "ops/a.b").ends(0).says(&["name: a.b"]);
 }

@@ -80,27 +80,95 @@ fn kinds_are_watched_everywhere_and_written_in_their_namespaces() {
 }
 
 #[test]
+fn every_source_may_open_what_others_have_sealed() {
+    let own = told(&Rights::of_rhumb("rhumb-system"), &BTreeMap::new());
+    assert!(own.contains(&"rhumb-system secrets. get config-key.rhumb.dev".to_owned()), "{own:#?}");
+}
+
+#[test]
 fn secrets_and_restarts_need_the_key() {
+    let secret = "{apiVersion: v1, kind: Secret, metadata: {name: a}}";
     check(
-        "{apiVersion: v1, kind: Secret, metadata: {name: a}}",
-        &[
-            "* secrets. list,watch",
-            "rhumb-system secrets. create",
-            "rhumb-system secrets. get config-key.rhumb.dev",
-            "shop events. create,patch",
-            "shop secrets. create,delete,get,patch",
-        ],
+        secret,
+        &["* secrets. list,watch", "shop events. create,patch", "shop secrets. create,delete,get,patch"],
     );
+    // Hashes are recorded only of what is rolled out together with a workload.
+    let both = lines(&format!("{secret}\n---\n{}", workload("DaemonSet", "{}", "")));
+    assert!(both.contains(&"rhumb-system secrets. create".to_owned()), "{both:#?}");
+}
+
+fn workload(kind: &str, annotations: &str, container: &str) -> String {
+    format!(
+        "{{apiVersion: apps/v1, kind: {kind}, metadata: {{name: a, annotations: {annotations}}}, spec: {{selector: \
+         {{matchLabels: {{a: b}}}}, template: {{metadata: {{labels: {{a: b}}}}, spec: {{containers: [{{{container}}}]}}}}}}}}"
+    )
+}
+
+#[test]
+fn only_what_pods_use_is_read_for_restarts() {
+    let lines = |container: &str| {
+        let text = workload("Deployment", "{rhumb.dev/restart-on-change: 'true'}", container);
+        let mut lines = lines(&text);
+        lines.retain(|line| line.contains("configmaps") || line.contains("secrets"));
+        lines
+    };
+    assert_eq!(lines("name: a"), [""; 0]);
+    let key = ["rhumb-system secrets. create"];
+    let envs = lines("name: a, envFrom: [{configMapRef: {name: env}}]");
+    assert_eq!(envs, [&key[..], &["shop configmaps. get,list,watch"]].concat());
+    let keys = lines("name: a, envFrom: [{secretRef: {name: key, optional: true}}]");
+    assert_eq!(keys, [&key[..], &["shop secrets. get,list,watch"]].concat());
+}
+
+#[test]
+fn who_writes_policies_may_read_their_parameters() {
+    let policy = |kind: &str, rest: &str| {
+        format!(
+            "{{apiVersion: admissionregistration.k8s.io/v1, kind: {kind}, metadata: {{name: a}}, spec: {{{rest}}}}}"
+        )
+    };
+    let of = "paramKind: {apiVersion: example.org/v1, kind: Limit}";
+    let read = |texts: &[String]| {
+        let mut lines = lines(&texts.join("\n---\n"));
+        lines.retain(|line| line.contains("limits"));
+        lines
+    };
+    for sort in ["Validating", "Mutating"] {
+        let (kind, binding) = (format!("{sort}AdmissionPolicy"), format!("{sort}AdmissionPolicyBinding"));
+        let whole = policy(&kind, of);
+        assert_eq!(read(std::slice::from_ref(&whole)), ["* limits.example.org get"]);
+        assert_eq!(read(&[policy(&kind, "")]), [""; 0]);
+        let bound = |param: &str| policy(&binding, &format!("policyName: a{param}"));
+        for (param, expected) in [
+            ("", &["* limits.example.org get"][..]),
+            (", paramRef: {name: one, namespace: ops}", &["* limits.example.org get"]),
+            (", paramRef: {selector: {}}", &["* limits.example.org get,list"]),
+            (
+                ", paramRef: {selector: {}, namespace: ops}",
+                &["* limits.example.org get", "ops limits.example.org list"],
+            ),
+        ] {
+            assert_eq!(read(&[whole.clone(), bound(param)]), expected, "{param}");
+        }
+        assert_eq!(read(&[bound(", paramRef: {selector: {}}")]), [""; 0]);
+    }
+}
+
+#[test]
+fn who_writes_a_bundle_of_trust_vouches_for_its_signer() {
+    let bundle = |spec: &str| {
+        let all = lines(&format!(
+            "{{apiVersion: certificates.k8s.io/v1beta1, kind: ClusterTrustBundle, metadata: {{name: a}}, spec: {{{spec}}}}}"
+        ));
+        all.into_iter().filter(|line| line.contains("signers")).collect::<Vec<_>>()
+    };
+    assert_eq!(bundle("signerName: example.org/a"), ["* signers.certificates.k8s.io attest example.org/a"]);
+    assert_eq!(bundle(""), [""; 0]);
 }
 
 #[test]
 fn workloads_need_what_tells_of_their_rollouts() {
-    let set = |annotations: &str, kind: &str| {
-        format!(
-            "{{apiVersion: apps/v1, kind: {kind}, metadata: {{name: a, annotations: {annotations}}}, spec: {{selector: \
-             {{matchLabels: {{a: b}}}}, template: {{metadata: {{labels: {{a: b}}}}, spec: {{containers: []}}}}}}}}"
-        )
-    };
+    let set = |annotations: &str, kind: &str| workload(kind, annotations, "name: a");
     let plain = lines(&set("{}", "StatefulSet"));
     for line in [
         "* horizontalpodautoscalers.autoscaling list,watch",
@@ -115,12 +183,8 @@ fn workloads_need_what_tells_of_their_rollouts() {
     for line in ["* nodes. list,watch", "shop pods/eviction. create", "shop pods. list,watch"] {
         assert!(stepped.contains(&line.to_owned()), "{line} is not in {stepped:#?}");
     }
-    let restarted = lines(&set("{rhumb.dev/restart-on-change: 'true'}", "Deployment"));
-    for line in
-        ["shop secrets. get,list,watch", "rhumb-system secrets. create", "shop replicasets.apps list,watch"]
-    {
-        assert!(restarted.contains(&line.to_owned()), "{line} is not in {restarted:#?}");
-    }
+    let rolled = lines(&set("{}", "Deployment"));
+    assert!(rolled.contains(&"shop replicasets.apps list,watch".to_owned()), "{rolled:#?}");
 }
 
 #[test]
@@ -154,6 +218,21 @@ fn kinds_that_the_source_defines_are_named_by_it() {
         lines(&format!("{text}\n---\n{{apiVersion: example.org/v1, kind: Ox, metadata: {{name: a}}}}"));
     for line in ["* oxen.example.org list,watch", "shop oxen.example.org create,delete,get,patch"] {
         assert!(lines.contains(&line.to_owned()), "{line} is not in {lines:#?}");
+    }
+}
+
+#[test]
+fn kinds_that_kubernetes_does_not_bring_along_may_be_proven_gone() {
+    let proof = "* customresourcedefinitions.apiextensions.k8s.io list".to_owned();
+    let object =
+        |api: &str, kind: &str| lines(&format!("{{apiVersion: {api}, kind: {kind}, metadata: {{name: a}}}}"));
+    for (api, kind) in [("gateway.networking.k8s.io/v1", "Gateway"), ("example.org/v1", "Ox")] {
+        assert!(object(api, kind).contains(&proof), "{kind}");
+    }
+    for (api, kind) in
+        [("v1", "ConfigMap"), ("networking.k8s.io/v1", "Ingress"), ("policy/v1", "PodDisruptionBudget")]
+    {
+        assert!(!object(api, kind).contains(&proof), "{kind}");
     }
 }
 
