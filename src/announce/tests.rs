@@ -216,7 +216,7 @@ async fn what_is_left_at_the_end_is_said() {
     let to = Recipient::Webhook { url: UrlAt::Url(server.url()), token: None };
     let recipients = vec![NotifyConfig { to, sources: Vec::new(), on: all() }];
     let recorder = Recorder::new(Timestamp::UNIX_EPOCH);
-    let announcing = announcing(recipients, &recorder, &[Duration::from_secs(3600)]);
+    let announcing = announcing(recipients, &recorder, &[Duration::from_hours(1)]);
     until_listening(&recorder).await;
     for message in ["one", "two", "three"] {
         recorder.record(Timestamp::UNIX_EPOCH, draft(Happening::RolloutFailed, message));
@@ -320,7 +320,7 @@ async fn no_failure_shows_a_secret() {
         token: None,
         body: json!({}),
     };
-    check(to(&format!("http://{closed}/{SECRET}")), "it cannot be reached").await;
+    check(to(&format!("http://{closed}/{SECRET}")), "it cannot be reached: Connection refused").await;
     check(to(&format!("http://192.0.2.1/{SECRET}")), "not https").await;
     check(to(&format!("two words {SECRET}")), "no single word").await;
     check(to(&format!("https://user:{SECRET}@example.org/")), "not https").await;

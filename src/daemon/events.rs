@@ -103,10 +103,8 @@ impl Writer {
                 }
                 return;
             }
-            _ if error.retry() == Retry::Soon => {
-                if self.correlator.failed(write) {
-                    self.rest = Some(Instant::now() + TROUBLE);
-                }
+            _ if error.retry() == Retry::Soon && self.correlator.failed(write) => {
+                self.rest = Some(Instant::now() + TROUBLE);
             }
             _ => {}
         }

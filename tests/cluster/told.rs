@@ -228,7 +228,9 @@ fn what_one_process_has_told_the_next_one_does_not_and_what_it_left_it_does() {
     second.kill();
     let mut third = site.configured(&text);
     third.says(&["read", &repo.head()]);
-    ["a", "b", "c"].iter().for_each(|name| repo.remove(&format!("{name}.yaml")));
+    for name in ["a.yaml", "b.yaml", "c.yaml"] {
+        repo.remove(name);
+    }
     repo.commit("Remove three");
     third.says(&["prune waiting: 3 deletions wait for a person (ConfigMap told-once/a: "]);
     until("they are written down", || data("pending-prunes").lines().count() == 3);

@@ -36,18 +36,38 @@ struct SourceTold {
     settled: Option<Revision>,
     /// Whether this process has done anything for the revision: what an earlier one has settled is no news.
     worked: bool,
-    /// The revision of which an earlier process has told that all was as wanted; none where there was no such process.
-    earlier: Option<Option<Revision>>,
+    /// What an earlier process has told.
+    earlier: Earlier,
     /// Why it was not read whole.
     incomplete: Option<String>,
     /// What is to be deleted, and waits for a person.
     pending: BTreeSet<ObjectId>,
 }
 
+/// What an earlier process has told of a source.
+#[derive(Debug, Default)]
+enum Earlier {
+    /// There was none.
+    #[default]
+    Nobody,
+    /// That all of this revision was as wanted, if of any.
+    Settled(Option<Revision>),
+}
+
+impl Earlier {
+    /// The revision, if there was a process that told it.
+    fn settled(&self) -> Option<&Revision> {
+        match self {
+            Self::Settled(revision) => revision.as_ref(),
+            Self::Nobody => None,
+        }
+    }
+}
+
 impl SourceTold {
     /// That all was as wanted holds no longer: when it does again, it is news.
     fn unsettle(&mut self) {
-        (self.settled, self.earlier, self.worked) = (None, Some(None), true);
+        (self.settled, self.earlier, self.worked) = (None, Earlier::Settled(None), true);
     }
 }
 
@@ -65,7 +85,7 @@ impl Chronicle {
     /// What an earlier process has told is not told again, and what it left to tell is told.
     pub(super) fn go_on(&mut self, source: SourceId, parent: Option<&Parent>) {
         let (Some(told), Some(parent)) = (self.sources.get_mut(source), parent) else { return };
-        told.earlier = Some(Stand::settled_in(&parent.data));
+        told.earlier = Earlier::Settled(Stand::settled_in(&parent.data));
         told.pending = pending_prunes(parent).into_iter().map(|pending| pending.id).collect();
     }
 
@@ -218,8 +238,7 @@ impl Reconciler {
     /// The revision in force, where it was told that all of it is as wanted.
     pub(super) fn settled(&self, source: SourceId) -> Option<&Revision> {
         let (told, head) = (&self.chronicle.sources[source], self.engine.source(source).head.as_ref()?);
-        let earlier = told.earlier.as_ref().and_then(Option::as_ref);
-        [told.settled.as_ref(), earlier].into_iter().flatten().find(|settled| *settled == head)
+        [told.settled.as_ref(), told.earlier.settled()].into_iter().flatten().find(|settled| *settled == head)
     }
 
     fn notice_settled(&mut self, source: SourceId, stand: &SourceStatus) {
@@ -234,7 +253,7 @@ impl Reconciler {
             return;
         }
         // An earlier process has ended in the middle, or had not seen the revision.
-        let is_left = told.earlier.as_ref().is_some_and(|settled| *settled != head);
+        let is_left = matches!(&told.earlier, Earlier::Settled(settled) if *settled != head);
         if !told.worked && is_left && !is_seen {
             return;
         }
@@ -269,8 +288,7 @@ impl Reconciler {
         let (count, name) = (stand.prune_waiting, &stand.name);
         let deletions = deletions_wait(count);
         let message = format!(
-            "{deletions} for a person ({}); `rhumb prune list --name {name}` shows them, `rhumb prune confirm --name {name} OBJECT...` confirms them",
-            first
+            "{deletions} for a person ({first}); `rhumb prune list --name {name}` shows them, `rhumb prune confirm --name {name} OBJECT...` confirms them"
         );
         let head = self.engine.source(source).head.clone();
         self.notice(Happening::PruneWaiting, source, None, (message, head));
