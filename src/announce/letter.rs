@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::config::{Forge, Occasion, Recipient, UrlAt};
 use crate::fields::blurred;
+use crate::render::harmless;
 use crate::report::{Happening, Notice};
 
 /// The version of a notice in JSON.
@@ -85,7 +86,7 @@ pub(super) fn letter(to: &Recipient, occasion: Occasion, notice: &Notice) -> Opt
         }
         Recipient::Slack { url } => {
             let mark = if occasion == Occasion::Succeeded { ":white_check_mark:" } else { ":warning:" };
-            let body = json!({ "text": format!("{mark} {}", escaped(&text(notice))) });
+            let body = json!({ "text": format!("{mark} {}", escaped(&harmless(&text(notice)))) });
             Some(Letter { url: UrlAt::File(url.clone()), path: String::new(), token: None, body })
         }
         Recipient::Forge { forge, url, repository, token } => {
@@ -137,7 +138,11 @@ fn status(forge: Forge, occasion: Occasion, notice: &Notice) -> Option<(String, 
         Occasion::Failed | Occasion::RolledBack => false,
         Occasion::PruneWaiting => return None,
     };
-    let description: String = notice.message.chars().take(LONGEST).collect();
+    let about = notice.object.as_ref().map(|object| format!("{object}: "));
+    // The way back names it.
+    let about = about.filter(|about| !notice.message.contains(&**about)).unwrap_or_default();
+    let words = format!("{about}{}", notice.message);
+    let description: String = harmless(&words).chars().take(LONGEST).collect();
     let context = format!("rhumb/{}", notice.source);
     let state = match (succeeded, forge) {
         (true, _) => "success",

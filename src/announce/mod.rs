@@ -76,9 +76,32 @@ fn wanted(recipient: &NotifyConfig, notice: &Notice) -> Option<Letter> {
     of_source.then(|| letter(&recipient.to, occasion, notice)).flatten()
 }
 
+/// The letters to one recipient. Says how many are left when nobody brings them any more.
+struct Bag {
+    name: String,
+    letters: mpsc::Receiver<Letter>,
+    /// How many are on their way.
+    underway: usize,
+}
+
+impl Drop for Bag {
+    fn drop(&mut self) {
+        let left = self.letters.len() + self.underway;
+        if left > 0 {
+            let name = &self.name;
+            tracing::warn!(
+                left,
+                "{name} was not told of what happened: it ended before that, or others are told now"
+            );
+        }
+    }
+}
+
 /// Brings letters to one recipient, one after another.
-async fn carry(mut letters: mpsc::Receiver<Letter>, name: String, post: Arc<Post>, rests: Vec<Duration>) {
-    while let Some(letter) = letters.recv().await {
+async fn carry(letters: mpsc::Receiver<Letter>, name: String, post: Arc<Post>, rests: Vec<Duration>) {
+    let mut bag = Bag { name: name.clone(), letters, underway: 0 };
+    while let Some(letter) = bag.letters.recv().await {
+        bag.underway = 1;
         let mut rests = rests.iter();
         loop {
             match (post.bring(&letter).await, rests.next()) {
@@ -93,6 +116,7 @@ async fn carry(mut letters: mpsc::Receiver<Letter>, name: String, post: Arc<Post
                 }
             }
         }
+        bag.underway = 0;
     }
 }
 

@@ -1,5 +1,7 @@
 //! Bringing a letter to where it goes.
 
+use std::error::Error;
+use std::io;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -54,11 +56,20 @@ impl Post {
         match tokio::time::timeout(PATIENCE, client.request(request)).await {
             Ok(Ok(response)) => judged(response.status()),
             // Its words may hold the URL, which may be a secret.
-            Ok(Err(error)) if error.is_connect() => Err(Failed::ForNow("it cannot be reached".to_owned())),
+            Ok(Err(error)) if error.is_connect() => {
+                Err(Failed::ForNow(format!("it cannot be reached{}", cause(&error))))
+            }
             Ok(Err(_)) => Err(Failed::ForNow("the connection broke".to_owned())),
             Err(_) => Err(Failed::ForNow(format!("no answer within {} s", PATIENCE.as_secs()))),
         }
     }
+}
+
+/// Why there is no connection, as the system and TLS say it: they know the host alone, and nothing else of the URL.
+fn cause(error: &(dyn Error + 'static)) -> String {
+    let chain = std::iter::successors(Some(error), |error| (*error).source());
+    let last = chain.filter_map(|error| error.downcast_ref::<io::Error>()).last();
+    last.map_or_else(String::new, |error| format!(": {error}"))
 }
 
 fn judged(status: StatusCode) -> Result<(), Failed> {

@@ -146,8 +146,8 @@ fn each_recipient_is_told_in_its_own_words() {
     );
     let text = format!(":warning: {}", words.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;"));
     check(&Recipient::Slack { url: file.into() }, Occasion::Failed, ("", json!({ "text": text })));
-    let status =
-        |key: &str, state: &str| json!({"state": state, key: "rhumb/shop", "description": description});
+    let told = format!("Deployment shop/web: {description}");
+    let status = |key: &str, state: &str| json!({"state": state, key: "rhumb/shop", "description": told});
     let path = |before: &str, name: &str| format!("{before}/{name}/statuses/{COMMIT}");
     check(
         &forge(Forge::GitHub, "https://api.github.com", file),
@@ -175,6 +175,64 @@ fn a_forge_hears_of_commits_alone() {
     let long = notice(Happening::RolloutFailed, &"é".repeat(400));
     let letter = letter(&to, Occasion::Failed, &long).unwrap();
     assert_eq!(letter.body["description"].as_str().unwrap().chars().count(), 140);
+}
+
+/// Pods and people write what they like.
+#[test]
+fn no_words_of_others_steer_or_summon() {
+    let hostile = notice(Happening::RolledBack, "Deployment shop/web: \0<!channel>\n\u{202e}no");
+    let to = forge(Forge::GitLab, "https://gitlab.com", Path::new("/t"));
+    let status = letter(&to, Occasion::RolledBack, &hostile).unwrap();
+    let shown = "Deployment shop/web: \u{fffd}<!channel>\u{fffd}\u{fffd}no";
+    assert_eq!(status.body["description"], json!(shown), "its name stands there once");
+    let slack = letter(&Recipient::Slack { url: "/t".into() }, Occasion::RolledBack, &hostile).unwrap();
+    let text = slack.body["text"].as_str().unwrap();
+    assert!(text.contains("\u{fffd}&lt;!channel&gt;\u{fffd}\u{fffd}no (Ann: "), "{text}");
+}
+
+/// Collects what is logged.
+#[derive(Clone, Default)]
+struct Page(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Page {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// As at the end of the process, and where the configuration names others.
+#[tokio::test]
+async fn what_is_left_at_the_end_is_said() {
+    let page = Page::default();
+    let to = page.clone();
+    let lines = tracing_subscriber::fmt().with_writer(move || to.clone()).with_ansi(false).finish();
+    let _guard = tracing::subscriber::set_default(lines);
+    let server = Server::start(&[503; 9]).await;
+    let to = Recipient::Webhook { url: UrlAt::Url(server.url()), token: None };
+    let recipients = vec![NotifyConfig { to, sources: Vec::new(), on: all() }];
+    let recorder = Recorder::new(Timestamp::UNIX_EPOCH);
+    let announcing = announcing(recipients, &recorder, &[Duration::from_hours(1)]);
+    until_listening(&recorder).await;
+    for message in ["one", "two", "three"] {
+        recorder.record(Timestamp::UNIX_EPOCH, draft(Happening::RolloutFailed, message));
+    }
+    server.await_sent(1).await;
+    announcing.abort();
+    let _ = announcing.await;
+    let come = async {
+        while page.0.lock().unwrap().is_empty() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), come).await.unwrap();
+    let said = String::from_utf8(page.0.lock().unwrap().clone()).unwrap();
+    let expected = format!("the webhook at {} was not told of what happened: ", server.address);
+    assert!(said.contains(&expected) && said.contains("left=3"), "{said}");
 }
 
 #[tokio::test]
@@ -262,7 +320,7 @@ async fn no_failure_shows_a_secret() {
         token: None,
         body: json!({}),
     };
-    check(to(&format!("http://{closed}/{SECRET}")), "it cannot be reached").await;
+    check(to(&format!("http://{closed}/{SECRET}")), "it cannot be reached: Connection refused").await;
     check(to(&format!("http://192.0.2.1/{SECRET}")), "not https").await;
     check(to(&format!("two words {SECRET}")), "no single word").await;
     check(to(&format!("https://user:{SECRET}@example.org/")), "not https").await;

@@ -12,12 +12,14 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::watch;
 
 use self::correlate::{Correlator, Deed, Write};
-use crate::cluster::{Cluster, Error, Fault, Terms};
-use crate::object::Class;
+use crate::cluster::{Cluster, Denial, Error, Fault, Retry, Terms};
 use crate::report::{Notices, Recorder};
 
 /// A namespace in which the user may make no Events is not tried again for so long.
 const DENIED: Duration = Duration::from_mins(10);
+
+/// A server in trouble is not tried again for so long.
+const TROUBLE: Duration = Duration::from_secs(10);
 
 /// Writes what a recorder tells, and has told, as long as it is polled: as soon as there are terms, of each source only
 /// within its own. The sources' `ConfigMap`s are in this namespace.
@@ -29,15 +31,19 @@ pub async fn write_events(
 ) {
     let Notices { past, mut coming } = recorder.after(0);
     let correlator = Correlator::new(&namespace);
-    let mut writer = Writer { cluster, terms, correlator, denied: HashMap::new() };
+    let mut writer = Writer { cluster, terms, correlator, denied: HashMap::new(), rest: None };
     for notice in past {
         writer.correlator.offer(&notice, Instant::now());
     }
     loop {
-        while let Some(write) = writer.correlator.next(Instant::now()) {
+        while let Some(write) = writer.next(Instant::now()) {
             writer.carry_out(write).await;
         }
-        let due = writer.correlator.due();
+        let lost = writer.correlator.take_lost();
+        if lost > 0 {
+            tracing::info!(lost, "not all that happened is told by Events: too much at once, or no answer");
+        }
+        let due = writer.correlator.due().max(writer.rest);
         let wake = due.unwrap_or_else(Instant::now);
         tokio::select! {
             notice = coming.recv() => match notice {
@@ -56,9 +62,17 @@ struct Writer {
     correlator: Correlator,
     /// Where the user may make none, and until when that is believed.
     denied: HashMap<Option<String>, Instant>,
+    /// Until when the server is left alone.
+    rest: Option<Instant>,
 }
 
 impl Writer {
+    /// What is to be written now.
+    fn next(&mut self, now: Instant) -> Option<Write> {
+        self.rest = self.rest.filter(|rest| *rest > now);
+        if self.rest.is_some() { None } else { self.correlator.next(now) }
+    }
+
     async fn carry_out(&mut self, write: Write) {
         let namespace = write.occurrence.id.namespace().map(str::to_owned);
         let now = Instant::now();
@@ -80,16 +94,27 @@ impl Writer {
             Err(error) if write.deed == Deed::Repeat && *error.fault() == Fault::NoObject => {
                 self.correlator.expired(write);
             }
-            Err(error) => self.failed(namespace, &error, now),
+            // It was made, and only the answer did not come.
+            Err(error) if write.tried_before() && *error.fault() == Fault::Stale => {}
+            Err(error) => self.failed(write, namespace, &error, now),
         }
     }
 
-    fn failed(&mut self, namespace: Option<String>, error: &Error, now: Instant) {
-        if error.class() != Class::Forbidden {
-            return tracing::debug!("an Event could not be written: {error}");
+    fn failed(&mut self, write: Write, namespace: Option<String>, error: &Error, now: Instant) {
+        match error.fault() {
+            // What the namespace was told of goes with it; another one may have its name soon.
+            Fault::Denied { by: Denial::Terminating, .. } | Fault::NotHeld => {}
+            Fault::Denied { .. } => {
+                if self.denied.insert(namespace, now + DENIED).is_none() {
+                    tracing::warn!("no Events are written there: {error}");
+                }
+                return;
+            }
+            _ if error.retry() == Retry::Soon && self.correlator.failed(write) => {
+                self.rest = Some(Instant::now() + TROUBLE);
+            }
+            _ => {}
         }
-        if self.denied.insert(namespace, now + DENIED).is_none() {
-            tracing::warn!("no Events are written there: {error}");
-        }
+        tracing::debug!("an Event could not be written: {error}");
     }
 }

@@ -18,6 +18,9 @@ pub const STATUS: &str = "status";
 /// The key of [`Stand::open`] in the ConfigMap's data.
 const OPEN: &str = "not-as-wanted";
 
+/// The key of [`Stand::settled`] in the ConfigMap's data.
+const SETTLED: &str = "settled";
+
 /// Where a source stands. Says nothing that changes while nothing happens.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stand {
@@ -25,6 +28,8 @@ pub struct Stand {
     pub line: String,
     /// A line for each object that is not as wanted and healthy; empty where all are.
     pub open: String,
+    /// The revision of which it was told that all was as wanted; empty where that was not told, or no longer holds.
+    pub settled: String,
 }
 
 impl Stand {
@@ -60,22 +65,40 @@ impl Stand {
         if more > 0 {
             let _ = writeln!(open, "and {more} more");
         }
-        Self { line: line.replace(char::is_control, " "), open }
+        Self { line: line.replace(char::is_control, " "), open, settled: String::new() }
+    }
+
+    /// The same, with the revision of which it was told that all was as wanted.
+    #[must_use]
+    pub fn settled(mut self, revision: Option<&Revision>) -> Self {
+        self.settled = revision.map(ToString::to_string).unwrap_or_default();
+        self
+    }
+
+    /// The revision of which a ConfigMap's data say that it was told that all was as wanted.
+    pub fn settled_in(data: &BTreeMap<String, String>) -> Option<Revision> {
+        data.get(SETTLED).map(|text| Revision::new(text))
     }
 
     /// What a ConfigMap's data tell of it.
     pub fn in_data(data: &BTreeMap<String, String>) -> Option<Self> {
         let text = |key| data.get(key).cloned();
-        Some(Self { line: text(STATUS)?, open: text(OPEN).unwrap_or_default() })
+        Some(Self {
+            line: text(STATUS)?,
+            open: text(OPEN).unwrap_or_default(),
+            settled: text(SETTLED).unwrap_or_default(),
+        })
     }
 
     /// Writes it into a ConfigMap's data.
     pub fn write_to(&self, data: &mut BTreeMap<String, String>) {
         data.insert(STATUS.to_owned(), self.line.clone());
-        if self.open.is_empty() {
-            data.remove(OPEN);
-        } else {
-            data.insert(OPEN.to_owned(), self.open.clone());
+        for (key, text) in [(OPEN, &self.open), (SETTLED, &self.settled)] {
+            if text.is_empty() {
+                data.remove(key);
+            } else {
+                data.insert(key.to_owned(), text.clone());
+            }
         }
     }
 }
@@ -130,7 +153,14 @@ mod tests {
             assert_eq!((&*stand.line, &*stand.open), (line, open));
             let mut data = BTreeMap::from([(OPEN.to_owned(), "before".to_owned())]);
             stand.write_to(&mut data);
-            assert_eq!(Stand::in_data(&data), Some(stand));
+            assert_eq!(Stand::in_data(&data), Some(stand.clone()));
+            let revision = Revision::new("1a2b");
+            let settled = stand.settled(Some(&revision));
+            settled.write_to(&mut data);
+            assert_eq!(Stand::settled_in(&data), Some(revision));
+            assert_eq!(Stand::in_data(&data), Some(settled.clone()));
+            settled.settled(None).write_to(&mut data);
+            assert_eq!(Stand::settled_in(&data), None);
         }
         check(
             &source(&[(Phase::Settled, 19), (Phase::LeftAlone, 1)]),

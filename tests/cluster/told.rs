@@ -199,3 +199,50 @@ fn a_namespace_that_is_missing_is_told_once() {
     assert_eq!(told.len(), 1, "{told:#?}");
     assert!(told[0].contains("told-nowhere"), "{told:#?}");
 }
+
+/// How many lines of a daemon's log begin a message like this.
+fn lines(daemon: &crate::support::Daemon, message: &str) -> usize {
+    daemon.whole_log().lines().filter(|line| line.contains(message)).count()
+}
+
+#[test]
+fn what_one_process_has_told_the_next_one_does_not_and_what_it_left_it_does() {
+    let site = Site::new("told-once");
+    let names = ["a", "b", "c", "d", "e", "f"];
+    let files = names.map(|name| (format!("{name}.yaml"), yaml::config_map(name, "a", "1")));
+    let repo = Repo::new(&files);
+    let text = site.configuration(repo.path(), "budget: {soak: 0s}");
+    let data = |key: &str| {
+        let parent = site.parent().unwrap_or_default();
+        parent["data"][key].as_str().unwrap_or_default().to_owned()
+    };
+    let mut first = site.configured(&text);
+    first.says(&["settled: revision "]);
+    until("that is written down", || data("settled") == repo.head());
+    first.kill();
+    // A commit that comes while nobody runs, and changes nothing.
+    repo.git(&["commit", "--quiet", "--allow-empty", "--message=Nothing"]);
+    let mut second = site.configured(&text);
+    second.says(&["settled: revision ", &repo.head()[..12]]);
+    until("that is written down too", || data("settled") == repo.head());
+    second.kill();
+    let mut third = site.configured(&text);
+    third.says(&["read", &repo.head()]);
+    for name in ["a.yaml", "b.yaml", "c.yaml"] {
+        repo.remove(name);
+    }
+    repo.commit("Remove three");
+    third.says(&["prune waiting: 3 deletions wait for a person (ConfigMap told-once/a: "]);
+    until("they are written down", || data("pending-prunes").lines().count() == 3);
+    third.kill();
+    assert_eq!(lines(&third, "settled: "), 0, "{}", third.whole_log());
+    let mut fourth = site.configured(&text);
+    fourth.says(&["read", &repo.head()]);
+    // As many as before, and another one.
+    repo.write("a.yaml", &yaml::config_map("a", "a", "1"));
+    repo.remove("d.yaml");
+    repo.commit("Remove another one");
+    fourth.says(&["prune waiting: 3 deletions wait for a person (ConfigMap told-once/d: "]);
+    fourth.kill();
+    assert_eq!(lines(&fourth, "prune waiting: "), 1, "{}", fourth.whole_log());
+}

@@ -23,8 +23,11 @@ const EVERY: Duration = Duration::from_secs(1);
 const SIMILAR: usize = 10;
 const SIMILAR_WITHIN: Duration = Duration::from_mins(10);
 
-/// So many wait to be written; of more, the oldest that is no warning is not written at all.
+/// So many wait to be written; of more, the oldest one about a mere object that is no warning is not written at all.
 const WAITING: usize = 256;
+
+/// So often one is tried.
+const TRIES: u32 = 12;
 
 /// Of so many Events is remembered that they were made.
 const REMEMBERED: usize = 1024;
@@ -51,6 +54,10 @@ struct Waiting {
     key: Key,
     name: String,
     occurrence: Occurrence,
+    /// Whether it is about a source: what happens to many objects is counted there.
+    of_source: bool,
+    /// How often it was tried in vain.
+    tried: u32,
 }
 
 /// Whether an Event is there already.
@@ -74,6 +81,17 @@ pub(super) struct Write {
     /// Of which source.
     pub(super) source: String,
     key: Key,
+    of_source: bool,
+    tried: u32,
+    /// How much of its count is new.
+    added: u32,
+}
+
+impl Write {
+    /// Whether it was tried before, in vain as it seemed.
+    pub(super) fn tried_before(&self) -> bool {
+        self.tried > 0
+    }
 }
 
 /// An Event that was made.
@@ -98,6 +116,10 @@ pub(super) struct Correlator {
     similar: HashMap<(ObjectId, Happening), Messages>,
     /// When each source has its next whole burst again.
     full: HashMap<String, Instant>,
+    /// The number in the name of the last Event.
+    number: u64,
+    /// How many are not written, since somebody was told.
+    lost: u64,
 }
 
 impl Correlator {
@@ -110,6 +132,8 @@ impl Correlator {
             order: VecDeque::new(),
             similar: HashMap::new(),
             full: HashMap::new(),
+            number: 0,
+            lost: 0,
         }
     }
 
@@ -123,9 +147,9 @@ impl Correlator {
             (Some(author), Some(subject)) => format!(" ({author}: {subject})"),
             _ => String::new(),
         };
-        let message = format!("{}{made}", notice.message);
+        let message = notice.message.clone();
         if let Some((id, gvk, uid)) = &regarding.object {
-            self.add(notice, (id.clone(), gvk.clone(), uid.clone()), message.clone(), now);
+            self.add(notice, (id.clone(), gvk.clone(), uid.clone()), (message.clone(), &made, false), now);
         }
         if let Some(parent) = &regarding.parent {
             let gvk = Gvk::new("", "v1", "ConfigMap");
@@ -134,7 +158,7 @@ impl Correlator {
                 Some((object, ..)) => format!("{object}: {message}"),
                 None => message,
             };
-            self.add(notice, (id, gvk, Some(parent.clone())), message, now);
+            self.add(notice, (id, gvk, Some(parent.clone())), (message, &made, true), now);
         }
     }
 
@@ -142,15 +166,17 @@ impl Correlator {
         &mut self,
         notice: &Notice,
         (id, gvk, uid): (ObjectId, Gvk, Option<Uid>),
-        mut message: String,
+        (mut message, made, is_of_source): (String, &str, bool),
         now: Instant,
     ) {
-        let alike = self.is_one_of_many(&id, notice.reason, &message, now);
-        let key_message = if alike { String::new() } else { message.clone() };
+        let alike = self.is_one_of_many(&id, notice.reason, &format!("{message}{made}"), now);
         if alike {
             message.insert_str(0, "(combined from similar events) ");
         }
-        message.truncate(message.floor_char_boundary(LONGEST_MESSAGE));
+        // Long words of a server do not push out who made the commit.
+        message.truncate(message.floor_char_boundary(LONGEST_MESSAGE - made.len()));
+        message.push_str(made);
+        let key_message = if alike { String::new() } else { message.clone() };
         let key = Key { about: id.clone(), uid: uid.clone(), reason: notice.reason, message: key_message };
         if let Some(waiting) = self.waiting.iter_mut().find(|waiting| waiting.key == key) {
             waiting.occurrence.count += 1;
@@ -170,13 +196,32 @@ impl Correlator {
             uid,
             message,
         };
-        let name = event_name(occurrence.id.name(), notice.number);
+        let name = self.name(&occurrence, notice.number);
         if self.waiting.len() >= WAITING {
-            let normal = |waiting: &Waiting| waiting.occurrence.severity == Severity::Normal;
-            let oldest = self.waiting.iter().position(normal).unwrap_or(0);
-            self.waiting.remove(oldest);
+            self.lose_one();
         }
-        self.waiting.push_back(Waiting { source: notice.source.clone(), key, name, occurrence });
+        let (source, of_source) = (notice.source.clone(), is_of_source);
+        self.waiting.push_back(Waiting { source, key, name, occurrence, of_source, tried: 0 });
+    }
+
+    /// Makes room. What is told of a source stands for what many of its objects would say, so it goes last.
+    fn lose_one(&mut self) {
+        let worth = |one: &Waiting| (one.of_source, one.occurrence.severity == Severity::Warning);
+        let least = self.waiting.iter().enumerate().min_by_key(|(_, one)| worth(one));
+        if let Some(lost) = least.map(|(index, _)| index).and_then(|index| self.waiting.remove(index)) {
+            self.lost += u64::from(lost.occurrence.count);
+        }
+    }
+
+    /// How many things are told by no Event, once nothing waits any more; each is counted once.
+    pub(super) fn take_lost(&mut self) -> u64 {
+        if self.waiting.is_empty() { std::mem::take(&mut self.lost) } else { 0 }
+    }
+
+    /// A name that no Event of this process has: one notice may have two, about objects of the same name.
+    fn name(&mut self, occurrence: &Occurrence, number: u64) -> String {
+        self.number = number.max(self.number + 1);
+        event_name(occurrence.id.name(), self.number)
     }
 
     /// Whether so many different things were said of an object lately that this is only one more of them.
@@ -209,7 +254,8 @@ impl Correlator {
             waiting.iter().position(|one| one.occurrence.severity == of && may(full, &one.source))
         };
         let index = allowed(Severity::Warning).or_else(|| allowed(Severity::Normal))?;
-        let Waiting { source, key, name, mut occurrence } = self.waiting.remove(index)?;
+        let Waiting { source, key, name, mut occurrence, of_source, tried } = self.waiting.remove(index)?;
+        let added = occurrence.count;
         let full = self.full.entry(source.clone()).or_insert(now);
         *full = (*full).max(now) + EVERY;
         let (deed, name) = if let Some(made) = self.made.get_mut(&key) {
@@ -220,7 +266,7 @@ impl Correlator {
             self.remember(&key, &name, &occurrence);
             (Deed::Make, name)
         };
-        Some(Write { deed, name, occurrence, source, key })
+        Some(Write { deed, name, occurrence, source, key, of_source, tried, added })
     }
 
     fn remember(&mut self, key: &Key, name: &str, occurrence: &Occurrence) {
@@ -236,12 +282,33 @@ impl Correlator {
 
     /// An Event that was to be changed is not there any more: it is made anew.
     pub(super) fn expired(&mut self, write: Write) {
-        let Write { mut occurrence, key, source, .. } = write;
-        self.made.remove(&key);
-        self.order.retain(|other| *other != key);
-        (occurrence.count, occurrence.first) = (1, occurrence.last);
-        let name = event_name(occurrence.id.name(), occurrence.last.as_microsecond().unsigned_abs());
-        self.waiting.push_front(Waiting { source, key, name, occurrence });
+        let Write { mut occurrence, key, source, of_source, tried, added, .. } = write;
+        self.forget(&key);
+        (occurrence.count, occurrence.first) = (added, occurrence.last);
+        let name = self.name(&occurrence, 0);
+        self.waiting.push_front(Waiting { source, key, name, occurrence, of_source, tried });
+    }
+
+    /// One could not be written, and may be later: it waits again, under the same name, as it may have been made.
+    /// Whether it is worth another try.
+    pub(super) fn failed(&mut self, write: Write) -> bool {
+        let Write { deed, mut occurrence, key, source, of_source, tried, added, name } = write;
+        match self.made.get_mut(&key) {
+            Some(made) if deed == Deed::Repeat => made.count -= added,
+            _ => self.forget(&key),
+        }
+        if tried + 1 >= TRIES {
+            self.lost += u64::from(added);
+            return false;
+        }
+        occurrence.count = added;
+        self.waiting.push_front(Waiting { source, key, name, occurrence, of_source, tried: tried + 1 });
+        true
+    }
+
+    fn forget(&mut self, key: &Key) {
+        self.made.remove(key);
+        self.order.retain(|other| other != key);
     }
 
     /// When the next one that waits may be written.

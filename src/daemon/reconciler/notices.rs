@@ -1,16 +1,18 @@
 //! Telling what happens, each thing once.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Instant;
 
 use jiff::Timestamp;
 
 use super::super::feed::LastLook;
+use super::super::inventory::{Known, pending_prunes};
 use super::{Reconciler, Until};
+use crate::cluster::Parent;
 use crate::engine::{Authored, Course, Judgement, Reason, SourceId, Turn, Writes};
 use crate::object::{Hash, ObjectId, Revision, duration_text};
 use crate::report::{
-    Draft, Ended, Happening, Recorder, Regarding, SourceStatus, SourceTimes, Status, Tale, Told,
+    Draft, Ended, Happening, Recorder, Regarding, SourceStatus, SourceTimes, Stand, Status, Tale, Told,
     deletions_wait,
 };
 
@@ -34,10 +36,39 @@ struct SourceTold {
     settled: Option<Revision>,
     /// Whether this process has done anything for the revision: what an earlier one has settled is no news.
     worked: bool,
+    /// What an earlier process has told.
+    earlier: Earlier,
     /// Why it was not read whole.
     incomplete: Option<String>,
-    /// The deletions that wait for a person.
-    pending: usize,
+    /// What is to be deleted, and waits for a person.
+    pending: BTreeSet<ObjectId>,
+}
+
+/// What an earlier process has told of a source.
+#[derive(Debug, Default)]
+enum Earlier {
+    /// There was none.
+    #[default]
+    Nobody,
+    /// That all of this revision was as wanted, if of any.
+    Settled(Option<Revision>),
+}
+
+impl Earlier {
+    /// The revision, if there was a process that told it.
+    fn settled(&self) -> Option<&Revision> {
+        match self {
+            Self::Settled(revision) => revision.as_ref(),
+            Self::Nobody => None,
+        }
+    }
+}
+
+impl SourceTold {
+    /// That all was as wanted holds no longer: when it does again, it is news.
+    fn unsettle(&mut self) {
+        (self.settled, self.earlier, self.worked) = (None, Earlier::Settled(None), true);
+    }
 }
 
 impl Chronicle {
@@ -49,6 +80,13 @@ impl Chronicle {
     /// Where the reader of a source says when it has looked.
     pub(super) fn last_look(&self, source: SourceId) -> LastLook {
         self.sources[source].looked.clone()
+    }
+
+    /// What an earlier process has told is not told again, and what it left to tell is told.
+    pub(super) fn go_on(&mut self, source: SourceId, parent: Option<&Parent>) {
+        let (Some(told), Some(parent)) = (self.sources.get_mut(source), parent) else { return };
+        told.earlier = Earlier::Settled(Stand::settled_in(&parent.data));
+        told.pending = pending_prunes(parent).into_iter().map(|pending| pending.id).collect();
     }
 
     /// What is known of the sources' times.
@@ -89,7 +127,11 @@ impl Reconciler {
                 Some(took) => format!("{message}, after {}", duration_text(took)),
                 None => message,
             };
-            self.chronicle.sources[turn.source].worked = true;
+            let told = &mut self.chronicle.sources[turn.source];
+            told.worked = true;
+            if happening.is_warning() {
+                told.unsettle();
+            }
             // What goes back is news of the commit that failed.
             let head = self.engine.source(turn.source).head.clone();
             let about = if turn.back.is_some() { head } else { revision };
@@ -193,17 +235,30 @@ impl Reconciler {
         }
     }
 
+    /// The revision in force, where it was told that all of it is as wanted.
+    pub(super) fn settled(&self, source: SourceId) -> Option<&Revision> {
+        let (told, head) = (&self.chronicle.sources[source], self.engine.source(source).head.as_ref()?);
+        [told.settled.as_ref(), told.earlier.settled()].into_iter().flatten().find(|settled| *settled == head)
+    }
+
     fn notice_settled(&mut self, source: SourceId, stand: &SourceStatus) {
         let head = self.engine.source(source).head.clone();
-        if !stand.healthy || head.is_none() || self.engine.is_anything_moving(source) {
+        let is_seen = self.is_seen(source);
+        let is_unread = self.ledgers[source].parent == Known::Unread;
+        if !stand.healthy || head.is_none() || is_unread || self.engine.is_anything_moving(source) {
             return;
         }
         let told = &mut self.chronicle.sources[source];
         if told.settled == head {
             return;
         }
+        // An earlier process has ended in the middle, or had not seen the revision.
+        let is_left = matches!(&told.earlier, Earlier::Settled(settled) if *settled != head);
+        if !told.worked && is_left && !is_seen {
+            return;
+        }
         told.settled.clone_from(&head);
-        if !told.worked {
+        if !told.worked && !is_left {
             return;
         }
         let count: usize = stand.objects.values().sum();
@@ -213,19 +268,27 @@ impl Reconciler {
     }
 
     fn notice_pending(&mut self, source: SourceId, stand: &SourceStatus) {
-        let before = std::mem::replace(&mut self.chronicle.sources[source].pending, stand.prune_waiting);
-        if stand.prune_waiting <= before {
-            return;
+        let is_seen = self.is_seen(source);
+        let told = &mut self.chronicle.sources[source].pending;
+        let waiting: BTreeMap<_, _> = self
+            .engine
+            .judgements(source)
+            .filter_map(|(id, judged)| match judged {
+                Judgement::Confirm(why) => Some((id, why)),
+                _ => None,
+            })
+            .collect();
+        if is_seen {
+            // What is not seen yet waits as before.
+            told.retain(|id| waiting.contains_key(id));
         }
-        let first = self.engine.judgements(source).find_map(|(id, judged)| match judged {
-            Judgement::Confirm(why) => Some(format!("{id}: {why}")),
-            _ => None,
-        });
+        let new = waiting.iter().find(|(id, _)| !told.contains(**id));
+        let Some(first) = new.map(|(id, why)| format!("{id}: {why}")) else { return };
+        told.extend(waiting.into_keys().cloned());
         let (count, name) = (stand.prune_waiting, &stand.name);
         let deletions = deletions_wait(count);
         let message = format!(
-            "{deletions} for a person ({}); `rhumb prune list --name {name}` shows them, `rhumb prune confirm --name {name} OBJECT...` confirms them",
-            first.unwrap_or_default()
+            "{deletions} for a person ({first}); `rhumb prune list --name {name}` shows them, `rhumb prune confirm --name {name} OBJECT...` confirms them"
         );
         let head = self.engine.source(source).head.clone();
         self.notice(Happening::PruneWaiting, source, None, (message, head));

@@ -46,8 +46,13 @@ impl Reconciler {
         match parent {
             Ok(parent) => {
                 let inventory = inventory::read(parent.as_ref(), &self.places[source], self.engine.seals());
+                let is_first = ledger.parent == Known::Unread;
                 ledger.parent = parent.map_or(Known::Absent, Known::Says);
+                if is_first && self.engine.source(source).writes == Writes::Allowed {
+                    self.chronicle.go_on(source, self.ledgers[source].parent.parent());
+                }
                 // It may have been deleted or edited, or a write may have failed that named a new kind.
+                let ledger = &mut self.ledgers[source];
                 let declared = self.engine.source(source).catalog.census();
                 if declared.kinds().any(|kind| !inventory.kinds.contains(kind)) {
                     ledger.need = Need::Growth;

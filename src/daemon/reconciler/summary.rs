@@ -86,7 +86,7 @@ impl Reconciler {
         };
         let stands = status.sources.iter().enumerate().map(|(source, told)| {
             let unwell = unwell.get(source).map_or(&[][..], Vec::as_slice);
-            self.may_tell(source, told, now).then(|| Stand::of(told, unwell))
+            self.may_tell(source, told, now).then(|| Stand::of(told, unwell).settled(self.settled(source)))
         });
         let stands: Vec<_> = stands.collect();
         if stands.iter().any(Option::is_none) {

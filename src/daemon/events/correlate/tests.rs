@@ -9,12 +9,14 @@ struct Bed {
     correlator: Correlator,
     recorder: Recorder,
     now: Instant,
+    /// The author and the subject of the revision.
+    made: Option<(String, String)>,
 }
 
 impl Bed {
     fn new() -> Self {
         let recorder = Recorder::new(Timestamp::UNIX_EPOCH);
-        Self { correlator: Correlator::new(NAMESPACE), recorder, now: Instant::now() }
+        Self { correlator: Correlator::new(NAMESPACE), recorder, now: Instant::now(), made: None }
     }
 
     /// Something happens to an object; to the source as a whole where none is named.
@@ -23,16 +25,22 @@ impl Bed {
             let gvk = Gvk::new("apps", "v1", "Deployment");
             (ObjectId::new(&gvk.group_kind(), Some("shop"), name), gvk, Some(Uid("u".into())))
         });
+        let about = object.as_ref().map(|(id, ..)| id.clone());
+        // An object's Events alone, unless it is about the source.
+        let regarding = Regarding { parent: name.is_none().then(|| Uid("p".into())), object };
+        self.records(reason, about, message, regarding);
+    }
+
+    fn records(&mut self, reason: Happening, object: Option<ObjectId>, message: &str, regarding: Regarding) {
         let draft = Draft {
             reason,
             source: "shop".into(),
-            object: object.as_ref().map(|(id, ..)| id.clone()),
-            // An object's Events alone, unless it is about the source.
-            regarding: Some(Regarding { parent: name.is_none().then(|| Uid("p".into())), object }),
+            object,
+            regarding: Some(regarding),
             message: message.to_owned(),
             revision: Some("1a2b".to_owned()),
-            author: None,
-            subject: None,
+            author: self.made.clone().map(|(author, _)| author),
+            subject: self.made.clone().map(|(_, subject)| subject),
         };
         self.recorder.record(Timestamp::UNIX_EPOCH, draft);
         let last = self.recorder.after(0).past.pop().unwrap();
@@ -137,6 +145,82 @@ fn events_are_about_the_object_and_about_the_source() {
     assert_eq!((uid.as_ref().map(|uid| &*uid.0), *severity), (Some("p"), Severity::Normal));
     assert_eq!(annotations[REVISION], "1a2b");
     assert_eq!(bed.written(), [""; 0], "what is merely made is told nowhere");
+}
+
+/// An object may have the name of its source, and be in the namespace of the inventories.
+#[test]
+fn two_events_of_one_notice_have_two_names() {
+    let mut bed = Bed::new();
+    let gvk = Gvk::new("apps", "v1", "Deployment");
+    let id = ObjectId::new(&gvk.group_kind(), Some(NAMESPACE), "shop");
+    let both = Regarding { object: Some((id, gvk, None)), parent: Some(Uid("p".into())) };
+    for message in ["a", "b"] {
+        bed.records(Happening::RolloutStarted, None, message, both.clone());
+    }
+    let names: HashSet<String> =
+        std::iter::from_fn(|| bed.correlator.next(bed.now)).map(|write| write.name).collect();
+    assert_eq!(names.len(), 4, "{names:?}");
+}
+
+#[test]
+fn long_words_leave_room_for_the_commit() {
+    let mut bed = Bed::new();
+    bed.made = Some(("é".repeat(100), "😀".repeat(100)));
+    bed.happens(Happening::Refused, None, &"no ".repeat(1000));
+    let write = bed.correlator.next(bed.now).unwrap();
+    let message = write.occurrence.message;
+    let expected = format!(" ({}: {})", "é".repeat(100), "😀".repeat(100));
+    assert!(message.starts_with("no no ") && message.ends_with(&expected), "{message}");
+    assert!(message.len() <= LONGEST_MESSAGE, "{}", message.len());
+}
+
+#[test]
+fn what_could_not_be_written_is_tried_again_and_counted_once() {
+    let mut bed = Bed::new();
+    let fails = |bed: &mut Bed, expected: &str| {
+        let write = bed.correlator.next(bed.now).unwrap();
+        assert_eq!(words(&write), expected);
+        bed.correlator.failed(write)
+    };
+    bed.happens(Happening::Refused, Some("web"), "no");
+    assert!(fails(&mut bed, "web Refused 1: no"));
+    bed.happens(Happening::Refused, Some("web"), "no");
+    assert!(fails(&mut bed, "web Refused 2: no"));
+    assert_eq!(bed.written(), ["web Refused 2: no"]);
+    bed.happens(Happening::Refused, Some("web"), "no");
+    assert!(fails(&mut bed, "web Refused again 3: no"));
+    assert_eq!((bed.written(), bed.correlator.take_lost()), (vec!["web Refused again 3: no".to_owned()], 0));
+    // Not for ever.
+    bed.now += EVERY * TRIES;
+    bed.happens(Happening::Refused, Some("api"), "no");
+    for _ in 1..TRIES {
+        assert!(fails(&mut bed, "api Refused 1: no"));
+    }
+    assert!(!fails(&mut bed, "api Refused 1: no"));
+    assert_eq!((bed.written().len(), bed.correlator.take_lost(), bed.correlator.take_lost()), (0, 1, 0));
+}
+
+/// What happens to a thousand objects is told of some of them, and of all by the count on their source.
+#[test]
+fn no_count_is_lost() {
+    let mut bed = Bed::new();
+    let all: usize = 4 * WAITING;
+    for number in 0..all {
+        let gvk = Gvk::new("apps", "v1", "Deployment");
+        let id = ObjectId::new(&gvk.group_kind(), Some("shop"), &format!("o{number}"));
+        let both = Regarding { object: Some((id, gvk, None)), parent: Some(Uid("p".into())) };
+        bed.records(Happening::DriftRepaired, None, &format!("changed {number}"), both);
+    }
+    let mut written: Vec<Write> = Vec::new();
+    while bed.correlator.due().is_some() || written.is_empty() {
+        written.extend(std::iter::from_fn(|| bed.correlator.next(bed.now)));
+        bed.now += EVERY;
+    }
+    let of_source = written.iter().filter(|write| write.occurrence.id.name() == "shop");
+    let told: u32 = of_source.map(|write| write.occurrence.count).sum();
+    assert_eq!(usize::try_from(told).unwrap(), all);
+    let lost = usize::try_from(bed.correlator.take_lost()).unwrap();
+    assert_eq!(lost + written.len() - SIMILAR - 1, all);
 }
 
 #[test]
