@@ -78,7 +78,8 @@ async fn no_process_outlives_the_deadline() {
         let state = tempfile::tempdir().unwrap();
         let server = Server::start(state.path(), Manner::Silent);
         let location = Location::Git(GitLocation::new(server.url(scheme)));
-        let answer = Duration::from_millis(1500);
+        // Long enough for the witness to see what runs, also on a busy machine.
+        let answer = Duration::from_secs(3);
         let settings = Settings { transports: Transports::Any, answer, ..Settings::default() };
         let mut source = Source::open_with("test", &location, state.path(), settings).unwrap();
         let folder = state.path().to_str().unwrap().to_owned();
