@@ -213,6 +213,8 @@ async fn what_is_left_at_the_end_is_said() {
     let to = page.clone();
     let lines = tracing_subscriber::fmt().with_writer(move || to.clone()).with_ansi(false).finish();
     let _guard = tracing::subscriber::set_default(lines);
+    // While there is only one subscriber, another thread that comes to a line first decides for all that nobody wants it.
+    let _second = tracing::Dispatch::new(tracing_subscriber::registry());
     let server = Server::start(&[503; 9]).await;
     let to = Recipient::Webhook { url: UrlAt::Url(server.url()), token: None };
     let recipients = vec![NotifyConfig { to, sources: Vec::new(), on: all() }];
