@@ -6,6 +6,8 @@
 mod bed;
 #[path = "cli/dist.rs"]
 mod dist;
+#[path = "cli/notify.rs"]
+mod notify;
 #[path = "cli/pipes.rs"]
 mod pipes;
 #[path = "cli/screen.rs"]

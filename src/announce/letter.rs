@@ -29,6 +29,15 @@ pub(super) struct Letter {
     pub(super) token: Option<(&'static str, &'static str, PathBuf)>,
     /// JSON.
     pub(super) body: Value,
+    /// The status that it sets, if it sets one: a newer letter about the same makes it void.
+    pub(super) status: Option<String>,
+}
+
+impl Letter {
+    /// Whether nobody misses an older one after this one.
+    pub(super) fn voids(&self, older: &Self) -> bool {
+        self.status.is_some() && self.status == older.status
+    }
 }
 
 #[derive(Serialize)]
@@ -69,10 +78,29 @@ pub(super) fn name(to: &Recipient) -> String {
     }
 }
 
+/// A letter to it in which nothing stands yet.
+pub(super) fn addressed(to: &Recipient) -> Letter {
+    let (url, token) = match to {
+        Recipient::Webhook { url, token } => {
+            (url.clone(), token.clone().map(|file| ("authorization", "Bearer ", file)))
+        }
+        Recipient::Slack { url } => (UrlAt::File(url.clone()), None),
+        Recipient::Forge { forge, url, token, .. } => {
+            let token = match forge {
+                Forge::GitHub => ("authorization", "Bearer ", token.clone()),
+                Forge::Gitea => ("authorization", "token ", token.clone()),
+                Forge::GitLab => ("private-token", "", token.clone()),
+            };
+            (UrlAt::Url(url.trim_end_matches('/').to_owned()), Some(token))
+        }
+    };
+    Letter { url, path: String::new(), token, body: Value::Null, status: None }
+}
+
 /// What is sent of a notice; none where there is nothing to say there.
 pub(super) fn letter(to: &Recipient, occasion: Occasion, notice: &Notice) -> Option<Letter> {
     match to {
-        Recipient::Webhook { url, token } => {
+        Recipient::Webhook { .. } => {
             let told = Told {
                 api_version: VERSION,
                 kind: "Notice",
@@ -80,25 +108,20 @@ pub(super) fn letter(to: &Recipient, occasion: Occasion, notice: &Notice) -> Opt
                 text: text(notice),
                 notice,
             };
-            let body = serde_json::to_value(told).ok()?;
-            let token = token.clone().map(|file| ("authorization", "Bearer ", file));
-            Some(Letter { url: url.clone(), path: String::new(), token, body })
+            Some(Letter { body: serde_json::to_value(told).ok()?, ..addressed(to) })
         }
-        Recipient::Slack { url } => {
+        Recipient::Slack { .. } => {
             let mark = if occasion == Occasion::Succeeded { ":white_check_mark:" } else { ":warning:" };
             let body = json!({ "text": format!("{mark} {}", escaped(&harmless(&text(notice)))) });
-            Some(Letter { url: UrlAt::File(url.clone()), path: String::new(), token: None, body })
+            Some(Letter { body, ..addressed(to) })
         }
-        Recipient::Forge { forge, url, repository, token } => {
-            status(*forge, occasion, notice).map(|(path, body)| Letter {
-                url: UrlAt::Url(url.trim_end_matches('/').to_owned()),
+        Recipient::Forge { forge, repository, context, .. } => {
+            let context = context.replace("{source}", &notice.source);
+            status(*forge, &context, occasion, notice).map(|(path, body)| Letter {
+                status: Some(format!("{path} {context}")),
                 path: path.replace("{repository}", &named(*forge, repository)),
-                token: Some(match forge {
-                    Forge::GitHub => ("authorization", "Bearer ", token.clone()),
-                    Forge::Gitea => ("authorization", "token ", token.clone()),
-                    Forge::GitLab => ("private-token", "", token.clone()),
-                }),
                 body,
+                ..addressed(to)
             })
         }
     }
@@ -130,7 +153,7 @@ fn escaped(text: &str) -> String {
 
 /// The status of a commit, and where it goes. The snapshot of a folder is nobody's commit, and what waits for a person
 /// is not the commit's fault.
-fn status(forge: Forge, occasion: Occasion, notice: &Notice) -> Option<(String, Value)> {
+fn status(forge: Forge, context: &str, occasion: Occasion, notice: &Notice) -> Option<(String, Value)> {
     notice.author.as_ref()?;
     let revision = notice.revision.as_ref().filter(|text| text.bytes().all(|b| b.is_ascii_hexdigit()))?;
     let succeeded = match occasion {
@@ -143,7 +166,6 @@ fn status(forge: Forge, occasion: Occasion, notice: &Notice) -> Option<(String, 
     let about = about.filter(|about| !notice.message.contains(&**about)).unwrap_or_default();
     let words = format!("{about}{}", notice.message);
     let description: String = harmless(&words).chars().take(LONGEST).collect();
-    let context = format!("rhumb/{}", notice.source);
     let state = match (succeeded, forge) {
         (true, _) => "success",
         (false, Forge::GitLab) => "failed",

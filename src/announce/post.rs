@@ -2,14 +2,17 @@
 
 use std::error::Error;
 use std::io;
+use std::path::Path;
 use std::time::Duration;
 
 use axum::body::Body;
-use http::{Request, StatusCode, Uri, header};
+use http::{HeaderMap, Request, StatusCode, Uri, header};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
+use jiff::Timestamp;
+use jiff::fmt::rfc2822;
 
 use super::letter::Letter;
 use crate::config::{UrlAt, is_sound};
@@ -18,13 +21,27 @@ use crate::secret::Secret;
 /// One try takes no longer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// A server that asks for a longer rest has this one.
+const LONGEST_REST: Duration = Duration::from_mins(5);
+
 /// Why a letter was not brought.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Failed {
     /// It may be taken later.
-    ForNow(String),
+    ForNow {
+        /// Why not now.
+        why: String,
+        /// The rest that the server asks for, within bounds.
+        after: Option<Duration>,
+    },
     /// It never will be.
     ForGood(String),
+}
+
+impl Failed {
+    fn for_now(why: impl Into<String>) -> Self {
+        Self::ForNow { why: why.into(), after: None }
+    }
 }
 
 /// Brings letters. Follows no redirect: whoever is configured is told, and nobody else.
@@ -47,20 +64,21 @@ impl Post {
 
     /// Tries once.
     pub(super) async fn bring(&self, letter: &Letter) -> Result<(), Failed> {
-        let client = self.client.as_ref().map_err(|why| Failed::ForNow(why.clone()))?;
+        let client = self.client.as_ref().map_err(Failed::for_now)?;
         let letter = letter.clone();
         // A disk that hangs holds up nobody else.
         let request = tokio::task::spawn_blocking(move || request(&letter)).await;
         // What a panic says may hold what was read.
-        let request = request.map_err(|_| Failed::ForNow("its files could not be read".to_owned()))??;
+        let request = request.map_err(|_| Failed::for_now("its files could not be read"))?;
+        let request = request.map_err(Failed::for_now)?;
         match tokio::time::timeout(PATIENCE, client.request(request)).await {
-            Ok(Ok(response)) => judged(response.status()),
+            Ok(Ok(response)) => judged(response.status(), response.headers(), Timestamp::now()),
             // Its words may hold the URL, which may be a secret.
             Ok(Err(error)) if error.is_connect() => {
-                Err(Failed::ForNow(format!("it cannot be reached{}", cause(&error))))
+                Err(Failed::for_now(format!("it cannot be reached{}", cause(&error))))
             }
-            Ok(Err(_)) => Err(Failed::ForNow("the connection broke".to_owned())),
-            Err(_) => Err(Failed::ForNow(format!("no answer within {} s", PATIENCE.as_secs()))),
+            Ok(Err(_)) => Err(Failed::for_now("the connection broke")),
+            Err(_) => Err(Failed::for_now(format!("no answer within {} s", PATIENCE.as_secs()))),
         }
     }
 }
@@ -72,25 +90,57 @@ fn cause(error: &(dyn Error + 'static)) -> String {
     last.map_or_else(String::new, |error| format!(": {error}"))
 }
 
-fn judged(status: StatusCode) -> Result<(), Failed> {
-    let why = || format!("it answers {status}");
+fn judged(status: StatusCode, headers: &HeaderMap, now: Timestamp) -> Result<(), Failed> {
+    let why = format!("it answers {status}");
+    let after = asked_rest(headers, now).map(|rest| rest.min(LONGEST_REST));
+    let is_limit = status == StatusCode::FORBIDDEN && (after.is_some() || is_used_up(headers));
     match status {
         _ if status.is_success() => Ok(()),
-        StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS | StatusCode::UNAUTHORIZED => {
-            Err(Failed::ForNow(why()))
+        // Whoever follows one may tell the token to others.
+        _ if status.is_redirection() => {
+            Err(Failed::ForGood(format!("{why}, and redirects are not followed")))
         }
-        _ if status.is_server_error() => Err(Failed::ForNow(why())),
-        _ => Err(Failed::ForGood(why())),
+        StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS | StatusCode::UNAUTHORIZED => {
+            Err(Failed::ForNow { why, after })
+        }
+        _ if is_limit => Err(Failed::ForNow { why: format!("{why}: too much was asked of it"), after }),
+        _ if status.is_server_error() => Err(Failed::ForNow { why, after }),
+        _ => Err(Failed::ForGood(why)),
     }
 }
 
+/// Whether nothing more may be asked for now, in the words of GitHub.
+fn is_used_up(headers: &HeaderMap) -> bool {
+    word(headers, "x-ratelimit-remaining").is_some_and(|left| left == "0")
+}
+
+/// When it may be asked again: `Retry-After` (RFC 9110, section 10.2.3), else when GitHub counts anew.
+fn asked_rest(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
+    let until = |then: Timestamp| Duration::try_from(then.duration_since(now)).unwrap_or_default();
+    if let Some(after) = word(headers, "retry-after") {
+        let seconds = after.parse().ok().map(Duration::from_secs);
+        let date = || rfc2822::DateTimeParser::new().parse_timestamp(after).ok().map(until);
+        return seconds.or_else(date);
+    }
+    let reset = word(headers, "x-ratelimit-reset").filter(|_| is_used_up(headers))?;
+    reset.parse().ok().and_then(|second| Timestamp::from_second(second).ok()).map(until)
+}
+
+fn word<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim)
+}
+
+/// Whether its files can be read and used as they are now.
+pub(super) fn checked(letter: &Letter) -> Result<(), String> {
+    request(letter).map(drop)
+}
+
 /// The files are read at each try: what was wrong with them may have been mended.
-fn request(letter: &Letter) -> Result<Request<Body>, Failed> {
-    let secret = |file| Secret::read(file).map_err(Failed::ForNow);
+fn request(letter: &Letter) -> Result<Request<Body>, String> {
+    let secret = |file: &Path| Secret::read(file);
     let text = |secret: &Secret| {
         let text = secret.expose().filter(|text| !text.contains(char::is_whitespace));
-        text.map(str::to_owned)
-            .ok_or_else(|| Failed::ForNow("what is in its file is no single word".to_owned()))
+        text.map(str::to_owned).ok_or_else(|| "what is in its file is no single word".to_owned())
     };
     let url = match &letter.url {
         UrlAt::Url(url) => url.clone(),
@@ -98,11 +148,10 @@ fn request(letter: &Letter) -> Result<Request<Body>, Failed> {
     };
     if !is_sound(&url) {
         let why = "its URL is not https, and not http on this machine";
-        return Err(Failed::ForNow(why.to_owned()));
+        return Err(why.to_owned());
     }
-    let uri: Uri = format!("{url}{}", letter.path)
-        .parse()
-        .map_err(|_| Failed::ForNow("its URL cannot be read".to_owned()))?;
+    let uri: Uri =
+        format!("{url}{}", letter.path).parse().map_err(|_| "its URL cannot be read".to_owned())?;
     let mut request = Request::post(uri)
         .header(header::CONTENT_TYPE, "application/json")
         .header(header::ACCEPT, "application/json")
@@ -110,11 +159,12 @@ fn request(letter: &Letter) -> Result<Request<Body>, Failed> {
     if let Some((name, before, file)) = &letter.token {
         let value = format!("{before}{}", text(&secret(file)?)?);
         let mut value = http::HeaderValue::try_from(value)
-            .map_err(|_| Failed::ForNow("its token cannot stand in a header".to_owned()))?;
+            .map_err(|_| "its token cannot stand in a header".to_owned())?;
         value.set_sensitive(true);
         request = request.header(*name, value);
     }
-    request
-        .body(Body::from(letter.body.to_string()))
-        .map_err(|_| Failed::ForNow("its URL cannot be asked".to_owned()))
+    request.body(Body::from(letter.body.to_string())).map_err(|_| "its URL cannot be asked".to_owned())
 }
+
+#[cfg(test)]
+mod tests;

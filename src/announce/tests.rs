@@ -117,6 +117,7 @@ fn forge(forge: Forge, url: &str, token: &Path) -> Recipient {
         url: url.to_owned(),
         repository: "acme/shop".to_owned(),
         token: token.to_owned(),
+        context: "rhumb/{source}".to_owned(),
     }
 }
 
@@ -212,6 +213,8 @@ async fn what_is_left_at_the_end_is_said() {
     let to = page.clone();
     let lines = tracing_subscriber::fmt().with_writer(move || to.clone()).with_ansi(false).finish();
     let _guard = tracing::subscriber::set_default(lines);
+    // While there is only one subscriber, another thread that comes to a line first decides for all that nobody wants it.
+    let _second = tracing::Dispatch::new(tracing_subscriber::registry());
     let server = Server::start(&[503; 9]).await;
     let to = Recipient::Webhook { url: UrlAt::Url(server.url()), token: None };
     let recipients = vec![NotifyConfig { to, sources: Vec::new(), on: all() }];
@@ -252,6 +255,100 @@ async fn what_happens_is_brought_with_its_token() {
     tokens.sort();
     assert_eq!(tokens, [format!("Bearer {SECRET}"), SECRET.to_owned(), format!("token {SECRET}")]);
     announcing.abort();
+}
+
+/// Thousands of objects are told of in one turn of the loop.
+#[tokio::test]
+async fn what_is_asked_for_is_not_lost_among_thousands() {
+    let server = Server::start(&[]).await;
+    let to = Recipient::Webhook { url: UrlAt::Url(server.url()), token: None };
+    let recipients = vec![NotifyConfig { to, sources: Vec::new(), on: all() }];
+    let recorder = Recorder::new(Timestamp::UNIX_EPOCH);
+    let announcing = announcing(recipients, &recorder, &[]);
+    until_listening(&recorder).await;
+    recorder.record(Timestamp::UNIX_EPOCH, draft(Happening::RolloutFailed, "the one"));
+    (0..5000).for_each(|_| recorder.record(Timestamp::UNIX_EPOCH, draft(Happening::Created, "of many")));
+    assert_eq!(server.await_sent(1).await[0].body["message"], json!("the one"));
+    announcing.abort();
+}
+
+/// The last status is the one that stays.
+#[tokio::test]
+async fn the_newest_is_told_although_too_much_waits() {
+    let server = Server::start(&[]).await;
+    let to = Recipient::Webhook { url: UrlAt::Url(server.url()), token: None };
+    let recipients = vec![NotifyConfig { to, sources: Vec::new(), on: all() }];
+    let recorder = Recorder::new(Timestamp::UNIX_EPOCH);
+    let announcing = announcing(recipients, &recorder, &[]);
+    until_listening(&recorder).await;
+    for number in 1..=200 {
+        recorder.record(Timestamp::UNIX_EPOCH, draft(Happening::RolloutFailed, &number.to_string()));
+    }
+    let sent = server.await_sent(64).await;
+    assert_eq!(sent.last().unwrap().body["message"], json!("200"));
+    announcing.abort();
+}
+
+#[tokio::test]
+async fn who_stays_keeps_what_waits_for_it() {
+    let (staying, new) = (Server::start(&[503]).await, Server::start(&[]).await);
+    let to = |server: &Server, on: &[Occasion]| NotifyConfig {
+        to: Recipient::Webhook { url: UrlAt::Url(server.url()), token: None },
+        sources: Vec::new(),
+        on: on.iter().copied().collect(),
+    };
+    let (recipients, told) = watch::channel(vec![to(&staying, &Occasion::ALL)]);
+    let recorder = Recorder::new(Timestamp::UNIX_EPOCH);
+    let heard = recorder.clone();
+    let announcing = tokio::spawn(async move {
+        announce_with(told, &heard, &[Duration::from_secs(1)]).await;
+    });
+    until_listening(&recorder).await;
+    for message in ["one", "two"] {
+        recorder.record(Timestamp::UNIX_EPOCH, draft(Happening::RolloutFailed, message));
+    }
+    staying.await_sent(1).await;
+    recipients.send_replace(vec![to(&new, &Occasion::ALL), to(&staying, &[Occasion::Failed])]);
+    // At once: whoever is configured before it happens is told of it.
+    recorder.record(Timestamp::UNIX_EPOCH, draft(Happening::RolloutFailed, "three"));
+    let messages =
+        |sent: Vec<Sent>| sent.into_iter().map(|sent| sent.body["message"].clone()).collect::<Vec<_>>();
+    assert_eq!(messages(new.await_sent(1).await), ["three"]);
+    assert_eq!(messages(staying.await_sent(4).await), ["one", "one", "two", "three"]);
+    drop(recipients);
+    announcing.await.unwrap();
+}
+
+/// Two clusters that follow one repository are told apart.
+#[test]
+fn a_status_has_the_context_that_is_configured() {
+    let mut to = forge(Forge::GitHub, "https://api.github.com", Path::new("/t"));
+    if let Recipient::Forge { context, .. } = &mut to {
+        *context = "eu/{source}/{source}".to_owned();
+    }
+    let status = |reason, message| letter(&to, Occasion::Failed, &notice(reason, message)).unwrap();
+    let (first, second) = (status(Happening::RolloutFailed, "a"), status(Happening::RolledBack, "b"));
+    assert_eq!(first.body["context"], json!("eu/shop/shop"));
+    assert!(second.voids(&first));
+}
+
+/// What is wrong with their files is known before anything happens.
+#[test]
+fn files_are_looked_at_before_they_are_needed() {
+    let dir = TempDir::new().unwrap();
+    let to = forge(Forge::GitHub, "https://api.github.com", &dir.path().join("none"));
+    let said = unusable(&to).unwrap();
+    assert!(said.starts_with("acme/shop at api.github.com cannot be told: "), "{said}");
+    assert!(said.contains("none: ") && said.ends_with("No such file or directory (os error 2)"), "{said}");
+    let slack = |text: &str| Recipient::Slack { url: secret(&dir, text) };
+    assert!(unusable(&slack(&format!("http://example.org/{SECRET}"))).unwrap().ends_with("this machine"));
+    assert_eq!(unusable(&slack(&format!("https://example.org/{SECRET}"))), None);
+    let of = |name: &str| Recipient::Webhook {
+        url: UrlAt::Url("https://h".into()),
+        token: Some(dir.path().join(name)),
+    };
+    assert_eq!(unusable(&of("secret")), None);
+    assert!(unusable(&of("gone")).is_some());
 }
 
 #[tokio::test]
@@ -319,6 +416,7 @@ async fn no_failure_shows_a_secret() {
         path: String::new(),
         token: None,
         body: json!({}),
+        status: None,
     };
     check(to(&format!("http://{closed}/{SECRET}")), "it cannot be reached: Connection refused").await;
     check(to(&format!("http://192.0.2.1/{SECRET}")), "not https").await;
@@ -337,7 +435,10 @@ fn announcing(
     rests: &[Duration],
 ) -> tokio::task::JoinHandle<()> {
     let (recorder, rests) = (recorder.clone(), rests.to_vec());
-    tokio::spawn(async move { announce_to(recipients, &recorder, &rests).await })
+    tokio::spawn(async move {
+        let (_recipients, told) = watch::channel(recipients);
+        announce_with(told, &recorder, &rests).await;
+    })
 }
 
 #[tokio::test]
@@ -369,7 +470,7 @@ async fn others_are_told_after_a_new_configuration() {
 
 /// Waits until somebody listens.
 async fn until_listening(recorder: &Recorder) {
-    while recorder.listeners() == 0 {
+    while recorder.followers() == 0 {
         tokio::task::yield_now().await;
     }
 }

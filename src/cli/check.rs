@@ -13,6 +13,7 @@ use super::args::{CheckArgs, CheckOutput, Global};
 use super::rbac::{self, Bound};
 use super::rights::{Rights, own_plurals};
 use super::{CommandError, Exit, Terminal, session, settings, share};
+use crate::announce::unusable;
 use crate::cluster::{self, Access, Cluster, Fault, Kinds, Looked, Lookup, Verdict};
 use crate::config::{Config, CustomSource, CustomSources, custom_path};
 use crate::manifest::{self, Scopes};
@@ -111,6 +112,7 @@ pub(super) fn carry_out(
     }
     git(&mut report);
     secret_files(&config, &mut report);
+    notifications(&config, &mut report);
     session::runtime()?.block_on(in_cluster(&config, &mut report));
     match args.output {
         CheckOutput::Text => {
@@ -164,6 +166,18 @@ fn version(text: &str) -> Option<(u32, u32)> {
     let start = text.find(|c: char| c.is_ascii_digit())?;
     let mut numbers = text[start..].split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
     Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
+}
+
+/// Whether whoever is told of what happens can be: what their files hold, and of what. Tells nobody anything.
+fn notifications(config: &Config, report: &mut Report) {
+    for recipient in &config.notify {
+        if let Some(why) = unusable(&recipient.to) {
+            report.tell(Level::Missing, why);
+        }
+    }
+    for uncommitted in config.uncommitted() {
+        report.tell(Level::Warning, uncommitted.to_string());
+    }
 }
 
 /// Files with keys and tokens that others may read.

@@ -21,7 +21,7 @@ use crate::daemon::{self, Inquiries, Reconciler, SourceSetup, Until};
 use crate::engine::Life;
 use crate::object::Class;
 use crate::queue;
-use crate::report::{self, Doors, Metrics, Notices, Recorder, Service, Summary, Tale, Topic};
+use crate::report::{self, Doors, Followed, Metrics, Recorder, Service, Summary, Tale, Topic};
 use crate::serve::{self, Door, Guard, Hooks, Others, Place, Process};
 
 /// How long the end waits for what still runs.
@@ -117,7 +117,7 @@ async fn follow(
     };
     let _credentials = AbortOnDropHandle::new(tokio::spawn(cluster.follow_credentials(CREDENTIALS)));
     let (listener, told) = mpsc::unbounded_channel();
-    let log = tokio::spawn(log(told, recorder.after(0)));
+    let log = tokio::spawn(log(told, recorder.follow(report::has_line)));
     let (recipients, announced) = watch::channel(Vec::new());
     let _announcing = AbortOnDropHandle::new(tokio::spawn(announce(announced, recorder.clone())));
     let (state, share) = (state?, Share::of(&config, &cluster, &seen));
@@ -154,9 +154,11 @@ async fn follow(
 }
 
 /// Writes down what becomes of objects and what happens beside that, until nobody tells of objects any more.
-async fn log(mut told: mpsc::UnboundedReceiver<Tale>, notices: Notices) {
-    let mut coming = notices.coming;
-    notices.past.iter().for_each(|notice| report::log_notice(notice));
+async fn log(mut told: mpsc::UnboundedReceiver<Tale>, notices: Followed) {
+    let Followed { past, mut coming } = notices;
+    for notice in past {
+        report::log_notice(&notice);
+    }
     loop {
         tokio::select! {
             biased;
@@ -164,10 +166,7 @@ async fn log(mut told: mpsc::UnboundedReceiver<Tale>, notices: Notices) {
                 Some(tale) => report::log(&tale),
                 None => break,
             },
-            notice = coming.recv() => match notice {
-                Ok(notice) => report::log_notice(&notice),
-                Err(missed) => tracing::debug!(%missed, "not all that happened is written down"),
-            },
+            Some(notice) = coming.recv() => report::log_notice(&notice),
         }
     }
     while let Ok(notice) = coming.try_recv() {
@@ -243,11 +242,14 @@ impl Daemon<'_> {
         let reconciler = Reconciler::new(setup, Until::Stopped, self.listener.clone());
         let reconciler = reconciler.summed_up(summary).recorded(self.recorder.clone());
         let reconciler = reconciler.counting(self.metrics.clone());
-        self.recipients.send_if_modified(|known| {
+        let are_others = self.recipients.send_if_modified(|known| {
             let changed = *known != config.notify;
             known.clone_from(&config.notify);
             changed
         });
+        if are_others {
+            config.uncommitted().iter().for_each(|uncommitted| tracing::warn!("{uncommitted}"));
+        }
         self.running.send_replace(Some(reconciler.inquiries()));
         let mut running = std::pin::pin!(reconciler.run(stop.clone()));
         let mut next = None;

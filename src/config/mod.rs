@@ -34,7 +34,7 @@ pub use file::read;
 pub use leases::UseLeases;
 pub use location::{GitUrl, Location, NotInside, TreePath, is_url};
 pub use name::{Name, NotAName};
-pub use notify::is_sound;
+pub use notify::{Uncommitted, is_sound};
 pub use reload::{Change, changed};
 pub use schema::definition;
 pub use serve::SOCKET;
@@ -163,6 +163,8 @@ pub enum Recipient {
         repository: String,
         /// The file with the token.
         token: PathBuf,
+        /// What tells its statuses from those of others, with `{source}` in place of the source.
+        context: String,
     },
 }
 

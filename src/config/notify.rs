@@ -1,15 +1,24 @@
 //! Who is told of what happens: webhooks, and forges as the status of a commit.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::path::PathBuf;
 
 use serde::Deserialize;
+use serde::de::{self, Deserializer, Visitor};
 
 use super::fault::Fault;
 use super::tree::Node;
-use super::{Environment, Forge, Name, NotifyConfig, Occasion, Recipient, UrlAt};
+use super::{Config, Environment, Forge, Location, Name, NotifyConfig, Occasion, Recipient, UrlAt};
 
 const GITHUB: &str = "https://api.github.com";
+
+/// What stands for the source in a context, and the context where none is given.
+const SOURCE: &str = "{source}";
+const CONTEXT: &str = "rhumb/{source}";
+
+/// Forges keep 255 characters of a context; the name of a source needs its room.
+const LONGEST_CONTEXT: usize = 128;
 
 /// One entry of the key `notify` of a `Configuration`.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -48,8 +57,37 @@ pub(super) struct SlackSpec {
 #[serde(deny_unknown_fields, expecting = "a mapping with repository and token")]
 pub(super) struct ForgeSpec {
     url: Option<String>,
-    repository: String,
+    repository: Repository,
     token: PathBuf,
+    context: Option<String>,
+}
+
+/// Owner and name; a number, where the forge has one for it.
+#[derive(Clone, Debug)]
+struct Repository(String);
+
+impl<'de> Deserialize<'de> for Repository {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(RepositoryVisitor)
+    }
+}
+
+struct RepositoryVisitor;
+
+impl Visitor<'_> for RepositoryVisitor {
+    type Value = Repository;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a text, as acme/shop")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Repository, E> {
+        Ok(Repository(text.to_owned()))
+    }
+
+    fn visit_u64<E: de::Error>(self, number: u64) -> Result<Repository, E> {
+        Ok(Repository(number.to_string()))
+    }
 }
 
 impl NotifySpec {
@@ -82,26 +120,16 @@ impl NotifySpec {
             }
         }
         recipients.extend(self.slack.map(|slack| Recipient::Slack { url: resolve(slack.url_file) }));
-        for (spec, forge, default) in [
-            (self.github, Forge::GitHub, Some(GITHUB)),
-            (self.gitea, Forge::Gitea, None),
-            (self.gitlab, Forge::GitLab, Some("https://gitlab.com")),
-        ] {
-            let Some(spec) = spec else { continue };
-            let Some(url) = spec.url.or_else(|| default.map(str::to_owned)) else {
-                wrong(
-                    ("config-notify-url", "the forge has no `url`".to_owned()),
-                    "its address, as https://git.example.org",
-                );
-                return None;
-            };
-            let (repository, token) = (spec.repository, resolve(spec.token));
-            if !is_repository(&repository) {
-                let message = format!("`{repository}` is no repository");
-                wrong(("config-notify-repository", message), "its owner and name, as acme/shop");
-                return None;
+        for (spec, forge) in
+            [(self.github, Forge::GitHub), (self.gitea, Forge::Gitea), (self.gitlab, Forge::GitLab)]
+        {
+            match spec.map(|spec| spec.checked(forge, environment)).transpose() {
+                Ok(recipient) => recipients.extend(recipient),
+                Err((code, message, hint)) => {
+                    wrong((code, message), hint);
+                    return None;
+                }
             }
-            recipients.push(Recipient::Forge { forge, url, repository, token });
         }
         let one = (recipients.len() == 1).then(|| recipients.pop()).flatten();
         let Some(to) = one else {
@@ -122,6 +150,85 @@ impl NotifySpec {
         }
         let on = self.on.unwrap_or_else(|| Occasion::ALL.into());
         Some(NotifyConfig { to, sources: self.sources.into_iter().map(Into::into).collect(), on })
+    }
+}
+
+/// The code of a fault, what is wrong, and what to do.
+type Wrong = (&'static str, String, &'static str);
+
+impl ForgeSpec {
+    fn checked(self, forge: Forge, environment: &Environment) -> Result<Recipient, Wrong> {
+        let default = match forge {
+            Forge::GitHub => Some(GITHUB),
+            Forge::Gitea => None,
+            Forge::GitLab => Some("https://gitlab.com"),
+        };
+        let Some(url) = self.url.or_else(|| default.map(str::to_owned)) else {
+            let message = "the forge has no `url`".to_owned();
+            return Err(("config-notify-url", message, "its address, as https://git.example.org"));
+        };
+        if url.contains(['?', '#']) {
+            let message = "the `url` of a forge has a query or a fragment".to_owned();
+            return Err(("config-notify-url", message, "its address alone, as https://git.example.org"));
+        }
+        let Repository(repository) = self.repository;
+        let is_number = !repository.is_empty() && repository.bytes().all(|byte| byte.is_ascii_digit());
+        if !(is_repository(&repository) || forge == Forge::GitLab && is_number) {
+            let message = format!("`{repository}` is no repository");
+            return Err(("config-notify-repository", message, "its owner and name, as acme/shop"));
+        }
+        let context = self.context.unwrap_or_else(|| CONTEXT.to_owned());
+        if !is_context(&context) {
+            let message = "the `context` cannot be that of a status".to_owned();
+            let hint = "a short line, as staging/{source}; {source} stands for the name of the source";
+            return Err(("config-notify-context", message, hint));
+        }
+        Ok(Recipient::Forge { forge, url, repository, token: environment.resolve(&self.token), context })
+    }
+}
+
+/// A line that a forge shows as it is.
+fn is_context(text: &str) -> bool {
+    !text.is_empty()
+        && text.trim() == text
+        && text.chars().count() <= LONGEST_CONTEXT
+        && !text.contains(char::is_control)
+        && !text.replace(SOURCE, "").contains(['{', '}'])
+}
+
+/// A directory has no commit, and so no forge shows a status for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Uncommitted {
+    /// The source that is a directory.
+    pub source: String,
+    /// The repository that is to show its status.
+    pub repository: String,
+}
+
+/// `no commit status of the source shop at acme/shop: it is a directory, and has no commits`.
+impl fmt::Display for Uncommitted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { source, repository } = self;
+        write!(
+            f,
+            "no commit status of the source {source} at {repository}: it is a directory, and has no commits"
+        )
+    }
+}
+
+impl Config {
+    /// Sources that a forge is to be told of by name, and cannot be.
+    pub fn uncommitted(&self) -> Vec<Uncommitted> {
+        let is_directory = |name: &str| {
+            let mut named = self.sources.iter().filter(|source| source.name == name);
+            named.any(|source| matches!(source.location, Location::Directory(_)))
+        };
+        let of = |notify: &NotifyConfig| {
+            let Recipient::Forge { repository, .. } = &notify.to else { return Vec::new() };
+            let sources = notify.sources.iter().filter(|name| is_directory(name));
+            sources.map(|name| Uncommitted { source: name.clone(), repository: repository.clone() }).collect()
+        };
+        self.notify.iter().flat_map(of).collect()
     }
 }
 

@@ -8,12 +8,11 @@ mod correlate;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::watch;
 
 use self::correlate::{Correlator, Deed, Write};
 use crate::cluster::{Cluster, Denial, Error, Fault, Retry, Terms};
-use crate::report::{Notices, Recorder};
+use crate::report::{Followed, Recorder};
 
 /// A namespace in which the user may make no Events is not tried again for so long.
 const DENIED: Duration = Duration::from_mins(10);
@@ -29,7 +28,7 @@ pub async fn write_events(
     namespace: String,
     recorder: Recorder,
 ) {
-    let Notices { past, mut coming } = recorder.after(0);
+    let Followed { past, mut coming } = recorder.follow(|_| true);
     let correlator = Correlator::new(&namespace);
     let mut writer = Writer { cluster, terms, correlator, denied: HashMap::new(), rest: None };
     for notice in past {
@@ -38,6 +37,10 @@ pub async fn write_events(
     loop {
         while let Some(write) = writer.next(Instant::now()) {
             writer.carry_out(write).await;
+            // What waits to be written is bounded there, and the rest is counted as lost.
+            while let Ok(notice) = coming.try_recv() {
+                writer.correlator.offer(&notice, Instant::now());
+            }
         }
         let lost = writer.correlator.take_lost();
         if lost > 0 {
@@ -47,9 +50,8 @@ pub async fn write_events(
         let wake = due.unwrap_or_else(Instant::now);
         tokio::select! {
             notice = coming.recv() => match notice {
-                Ok(notice) => writer.correlator.offer(&notice, Instant::now()),
-                Err(RecvError::Lagged(missed)) => tracing::debug!(missed, "no Events of what came too fast"),
-                Err(RecvError::Closed) => return,
+                Some(notice) => writer.correlator.offer(&notice, Instant::now()),
+                None => return,
             },
             () = tokio::time::sleep_until(wake.into()), if due.is_some() => {}
         }

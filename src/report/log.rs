@@ -78,9 +78,13 @@ pub fn log(tale: &Tale) {
     );
 }
 
-/// Writes the line of what happened beside what became of single objects, each of which has a line of its own.
-pub fn log_notice(notice: &Notice) {
-    let words = match notice.reason {
+/// Whether this kind of event has a line of its own.
+pub fn has_line(happening: Happening) -> bool {
+    words(happening).is_some()
+}
+
+fn words(happening: Happening) -> Option<&'static str> {
+    Some(match happening {
         Happening::RolloutStarted => "rollout started",
         Happening::RolloutSucceeded => "rollout succeeded",
         Happening::RolloutFailed => "rollout failed",
@@ -96,8 +100,13 @@ pub fn log_notice(notice: &Notice) {
         | Happening::Created
         | Happening::Configured
         | Happening::Pruned
-        | Happening::Recreated => return,
-    };
+        | Happening::Recreated => return None,
+    })
+}
+
+/// Writes the line of what happened beside what became of single objects, each of which has a line of its own.
+pub fn log_notice(notice: &Notice) {
+    let Some(words) = words(notice.reason) else { return };
     let level = if notice.reason.is_warning() { Level::WARN } else { Level::INFO };
     let part = |of: fn(&Named) -> Option<&str>| notice.object.as_ref().and_then(of);
     line!(

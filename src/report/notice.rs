@@ -1,7 +1,9 @@
 //! Notices: what happened, for all who are told as it happens.
 //!
 //! A notice is made by the loop, once, and kept for a while by the [`Recorder`], from which the event stream, the
-//! Kubernetes Events and the notifications take it. Nobody who listens slowly holds anybody up.
+//! Kubernetes Events, the log and the notifications take it. Nobody who listens slowly holds anybody up. A client that
+//! does is let go, and finds what is kept; what this process itself lives by is lost to nobody, however much happens at
+//! once.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -9,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, mpsc};
 
 use super::Named;
 use crate::engine::Uid;
@@ -178,13 +180,32 @@ pub struct Recorder(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    kept: Mutex<VecDeque<Arc<Notice>>>,
+    told: Mutex<Past>,
     listeners: broadcast::Sender<Arc<Notice>>,
     /// No notice has this number, or a smaller one.
     first: u64,
 }
 
-/// What has been told so far, and what will be.
+/// What was told, and whom it is told to without loss.
+#[derive(Debug, Default)]
+struct Past {
+    kept: VecDeque<Arc<Notice>>,
+    followers: Vec<Follower>,
+}
+
+/// What one is told of, and where.
+type Follower = (fn(Happening) -> bool, mpsc::UnboundedSender<Arc<Notice>>);
+
+/// What has been told so far, and what will be, none of it left out.
+#[derive(Debug)]
+pub struct Followed {
+    /// Those that are still known, the oldest first.
+    pub past: Vec<Arc<Notice>>,
+    /// Those that come, none of which is in the past.
+    pub coming: mpsc::UnboundedReceiver<Arc<Notice>>,
+}
+
+/// What has been told so far, and what will be. Who is too far behind loses some.
 #[derive(Debug)]
 pub struct Notices {
     /// Those that are still known, the oldest first.
@@ -197,14 +218,15 @@ impl Recorder {
     /// One that begins now: its numbers are larger than those of all that began earlier.
     pub fn new(now: Timestamp) -> Self {
         let first = u64::try_from(now.as_microsecond()).unwrap_or(0);
-        Self(Arc::new(Inner { kept: Mutex::default(), listeners: broadcast::Sender::new(BEHIND), first }))
+        Self(Arc::new(Inner { told: Mutex::default(), listeners: broadcast::Sender::new(BEHIND), first }))
     }
 
     /// Tells all who listen.
     pub fn record(&self, now: Timestamp, draft: Draft) {
         let Draft { reason, source, object, regarding, mut message, revision, author, subject } = draft;
         message.truncate(message.floor_char_boundary(LONGEST));
-        let mut kept = self.kept();
+        let mut told = self.told();
+        let Past { kept, followers } = &mut *told;
         let notice = Arc::new(Notice {
             number: kept.back().map_or(self.0.first, |last| last.number) + 1,
             at: now,
@@ -221,24 +243,38 @@ impl Recorder {
             kept.pop_front();
         }
         kept.push_back(notice.clone());
+        followers.retain(|(wants, follower)| {
+            if wants(reason) { follower.send(notice.clone()).is_ok() } else { !follower.is_closed() }
+        });
         // Under the lock, so that whoever begins to listen misses none and hears none twice. Nobody may listen.
         let _ = self.0.listeners.send(notice);
     }
 
     /// What is known after the notice of this number, and what comes; 0 for all.
     pub fn after(&self, number: u64) -> Notices {
-        let kept = self.kept();
-        let past = kept.iter().filter(|notice| notice.number > number).cloned().collect();
+        let told = self.told();
+        let past = told.kept.iter().filter(|notice| notice.number > number).cloned().collect();
         Notices { past, coming: self.0.listeners.subscribe() }
     }
 
-    /// How many listen.
-    pub fn listeners(&self) -> usize {
-        self.0.listeners.receiver_count()
+    /// What is known of these kinds of events, and all that comes of them, were it thousands at once. For whoever takes
+    /// in what comes, whatever else it waits for: what it does not take in stays in memory.
+    pub fn follow(&self, wants: fn(Happening) -> bool) -> Followed {
+        let (follower, coming) = mpsc::unbounded_channel();
+        let mut told = self.told();
+        told.followers.push((wants, follower));
+        let past = told.kept.iter().filter(|notice| wants(notice.reason)).cloned().collect();
+        Followed { past, coming }
     }
 
-    fn kept(&self) -> MutexGuard<'_, VecDeque<Arc<Notice>>> {
-        self.0.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    /// How many follow.
+    #[cfg(test)]
+    pub fn followers(&self) -> usize {
+        self.told().followers.len()
+    }
+
+    fn told(&self) -> MutexGuard<'_, Past> {
+        self.0.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -278,6 +314,28 @@ mod tests {
         let coming = all.coming.try_recv().unwrap();
         assert_eq!((&*coming.message, coming.number), ("c", first + 2));
         assert!(all.coming.try_recv().is_err());
+    }
+
+    /// As many objects may be told of in one turn of the loop.
+    #[test]
+    fn who_follows_loses_nothing_among_thousands() {
+        let now = Timestamp::UNIX_EPOCH;
+        let recorder = Recorder::new(now);
+        recorder.record(now, draft("before"));
+        let mut all = recorder.follow(|_| true);
+        let mut few = recorder.follow(|happening| happening == Happening::RolloutFailed);
+        recorder.record(now, Draft { reason: Happening::RolloutFailed, ..draft("failed") });
+        (0..10_000).for_each(|_| recorder.record(now, draft("read")));
+        assert_eq!((told(&all.past), told(&few.past)), (vec!["before"], vec![]));
+        let heard = |coming: &mut mpsc::UnboundedReceiver<Arc<Notice>>| {
+            std::iter::from_fn(|| coming.try_recv().ok()).collect::<Vec<_>>()
+        };
+        let heard_all = heard(&mut all.coming);
+        assert_eq!((heard_all.len(), &*heard_all[0].message), (10_001, "failed"));
+        assert_eq!(told(&heard(&mut few.coming)), ["failed"]);
+        drop((all, few));
+        recorder.record(now, draft("to nobody"));
+        assert_eq!(recorder.followers(), 0);
     }
 
     #[test]
