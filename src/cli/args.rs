@@ -224,7 +224,7 @@ pub struct RunArgs {
     #[command(flatten)]
     pub place: PlaceArgs,
     /// How often a remote repository is asked [default: 1m]
-    #[arg(long, value_name = "DURATION", help_heading = "Source")]
+    #[arg(long, value_name = "DURATION", help_heading = "Source", value_parser = Duration::regular)]
     pub interval: Option<Duration>,
     /// Delete nothing that the source no longer names
     #[arg(long, help_heading = "Source")]

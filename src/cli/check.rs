@@ -82,6 +82,8 @@ struct Report {
     denied: Vec<Denied>,
     /// What grants what is missing.
     roles: String,
+    /// Sources of which not all is known.
+    unread: BTreeSet<String>,
 }
 
 impl Report {
@@ -299,6 +301,7 @@ async fn joined(config: &Config, cluster: &Cluster, kinds: &Kinds, report: &mut 
             Err(why) => {
                 let text = format!("source {name}, which stands in the cluster, cannot be followed: {why}");
                 report.tell(Level::Missing, text);
+                report.unread.insert(name.clone());
             }
         }
     }
@@ -334,16 +337,25 @@ async fn rights(config: &Config, cluster: &Cluster, kinds: &Kinds, report: &mut 
     for source in &config.sources {
         let read = rbac::read(source, &folder, &scopes).await;
         // One that cannot be read hides nothing of the others.
-        let Some(held) = report.tried(read, &format!("source {}", source.name)) else { continue };
+        let Some(held) = report.tried(read, &format!("source {}", source.name)) else {
+            report.unread.insert(source.name.clone());
+            continue;
+        };
         let kinds: BTreeSet<_> = held.objects.iter().map(|object| object.id.group_kind()).collect();
         let text = format!("source {}: {} objects of {} kinds", source.name, held.objects.len(), kinds.len());
         report.tell(Level::Ok, text);
         if !held.complete {
             let text = format!("source {}: not all files are understood: `rhumb validate`", source.name);
             report.tell(Level::Missing, text);
+            report.unread.insert(source.name.clone());
         }
         rights.add_source(&config.namespace, &held.objects, &plural);
         all.extend(held.objects);
+    }
+    rights.add_bindings(&all, &plural);
+    for binding in &rights.unbound {
+        let text = format!("{binding}: {}", rbac::UNBOUND);
+        report.tell(Level::Warning, text);
     }
     unserved(&all, kinds, report);
     unmade(&rights, &all, cluster, kinds, report).await;
@@ -423,7 +435,14 @@ async fn permissions(
     let mut answers: Vec<_> = stream::iter(questions).map(ask).buffered(CONCURRENCY).try_collect().await?;
     answers.retain(|answer| answer.verdict != Verdict::Granted);
     if answers.is_empty() {
-        report.tell(Level::Ok, format!("all {count} rights that these sources need are granted"));
+        let unread: Vec<&str> = report.unread.iter().map(String::as_str).collect();
+        if unread.is_empty() {
+            report.tell(Level::Ok, format!("all {count} rights that these sources need are granted"));
+        } else {
+            let unread = unread.join(", ");
+            let text = format!("{count} rights are granted; which others are needed is not known: {unread}");
+            report.tell(Level::Warning, text);
+        }
         return Ok(());
     }
     for denied in &answers {
@@ -433,8 +452,7 @@ async fn permissions(
     let lacking = rights.lacking(&open.map(|denied| denied.access.clone()).collect());
     // An old server does not tell who asks.
     let bound = cluster.user().await.ok().map(|user| Bound::of(&user));
-    // Under a name of its own: applied, it takes nothing away that is there.
-    let name = format!("{}-missing", rbac::role_name(config));
+    let name = rbac::missing_name(config);
     report.roles = rbac::documents(&lacking, &name, bound.as_ref());
     report.denied = answers;
     Ok(())

@@ -19,6 +19,10 @@ use crate::source::{self, Source, read_disk};
 const GROUP: &str = "rbac.authorization.k8s.io";
 const VERSION: &str = "rbac.authorization.k8s.io/v1";
 
+/// What is said of a binding whose policy nobody has.
+pub(super) const UNBOUND: &str = "its policy is in no source, so the kind of its parameters is not known; to write it may \
+                                  take the right to list them";
+
 /// Who gets the roles.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Bound {
@@ -67,7 +71,7 @@ pub(super) fn carry_out(args: &RbacArgs, global: &Global, terminal: &Terminal) -
         if config.custom_sources != CustomSources::None {
             rights.add_customs(&config.namespace);
         }
-        let (folder, scopes) = (scratch()?, Scopes::builtin());
+        let (folder, scopes, mut all) = (scratch()?, Scopes::builtin(), Vec::new());
         for source in &config.sources {
             let held = read(source, &folder, &scopes).await?;
             if !held.complete {
@@ -77,7 +81,9 @@ pub(super) fn carry_out(args: &RbacArgs, global: &Global, terminal: &Terminal) -
             }
             rights.add_source(&config.namespace, &held.objects, &|_| None);
             guessed.extend(unknown(&held.objects, &scopes));
+            all.extend(held.objects);
         }
+        rights.add_bindings(&all, &|_| None);
         Ok((rights, guessed))
     })?;
     let name = role_name(&config);
@@ -98,6 +104,9 @@ pub(super) fn carry_out(args: &RbacArgs, global: &Global, terminal: &Terminal) -
              live in namespaces, is a guess; `rhumb check` asks the server: {}\n",
             kinds.join(", ")
         ))?;
+    }
+    for binding in &rights.unbound {
+        terminal.hand_over(&format!("# {binding}: {UNBOUND}\n"))?;
     }
     let mut text = namespace(&config.namespace);
     text += &documents(&rights, &name, bound.as_ref());
@@ -132,12 +141,19 @@ fn bound(args: &RbacArgs) -> Result<Option<Bound>, CommandError> {
     }
 }
 
-/// What the roles of these sources are called.
+/// What the roles of these sources are called: `rhumb:rhumb-system:shop`, or `rhumb:rhumb-system` for several. Neither a
+/// source nor a namespace has a colon in its name, so that no two names meet, nor any with that of a role that people
+/// have named plainly.
 pub(super) fn role_name(config: &Config) -> String {
     match &config.sources[..] {
-        [source] => format!("rhumb-{}", source.name),
-        _ => "rhumb".to_owned(),
+        [source] => format!("rhumb:{}:{}", config.namespace, source.name),
+        _ => format!("rhumb:{}", config.namespace),
     }
+}
+
+/// What the roles are called that grant what is missing. Applied, they take nothing away that is there.
+pub(super) fn missing_name(config: &Config) -> String {
+    role_name(config).replacen("rhumb:", "rhumb-missing:", 1)
 }
 
 /// A place for the clones of remote repositories, which are of no use later.

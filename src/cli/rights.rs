@@ -58,6 +58,8 @@ pub(super) struct Rights {
     pub(super) all: BTreeMap<(Place, Subject), BTreeMap<String, &'static str>>,
     /// Namespaces of objects, which must be there before a Role can be.
     pub(super) namespaces: BTreeSet<String>,
+    /// Bindings to policies whose parameters nobody here knows.
+    pub(super) unbound: BTreeSet<String>,
 }
 
 /// The name of a kind in URLs, as the server tells it.
@@ -109,7 +111,7 @@ impl Rights {
                 self.add_workload(system, object);
             }
             self.add_granted(object);
-            self.add_admission(object, held, &plural);
+            self.add_admission(object, &plural);
         }
         let has = |held_by: fn(&ObjectId) -> bool| held.iter().any(|object| held_by(&object.id));
         if has(|id| id.is("", "Secret")) && has(is_workload) {
@@ -125,6 +127,28 @@ impl Rights {
                 proof,
             );
             self.add(Place::Cluster, objects("apiregistration.k8s.io", "apiservices"), &["list"], proof);
+        }
+    }
+
+    /// Adds what is needed to bind policies, which may be of any source.
+    pub(super) fn add_bindings(&mut self, all: &[Object], plural: Plural<'_>) {
+        let own = own_plurals(all);
+        for binding in all.iter().filter(|object| object.id.group() == ADMISSION) {
+            let Some(policy) = binding.id.kind().strip_suffix("Binding") else { continue };
+            let Some(place) = self.chosen_from(binding) else { continue };
+            let name = text_at(&binding.body, &["spec", "policyName"]);
+            let Some(policy) =
+                all.iter().find(|other| other.id.is(ADMISSION, policy) && other.id.name() == name)
+            else {
+                self.unbound.insert(format!("{} {}", binding.id.kind(), binding.id.name()));
+                continue;
+            };
+            if let Some(kind) = parameters(policy) {
+                let known = own.get(&kind).cloned().or_else(|| plural(&kind));
+                let resource = known.unwrap_or_else(|| guess(&kind.kind));
+                let why = "a binding of the source chooses among the parameters of a policy";
+                self.add(place, objects(&kind.group, &resource), &["list"], why);
+            }
         }
     }
 
@@ -219,19 +243,12 @@ impl Rights {
 
     /// What the server asks for, beside the rights on the object itself, when it is written: to read the parameters of a
     /// policy, and to vouch for the signer of a bundle of trust.
-    fn add_admission(&mut self, object: &Object, held: &[Object], plural: &dyn Fn(&GroupKind) -> String) {
+    fn add_admission(&mut self, object: &Object, plural: &dyn Fn(&GroupKind) -> String) {
         match (object.id.group(), object.id.kind()) {
             (ADMISSION, "ValidatingAdmissionPolicy" | "MutatingAdmissionPolicy") => {
                 if let Some(kind) = parameters(object) {
                     let why = "a policy of the source has parameters of this kind";
                     self.add(Place::Cluster, objects(&kind.group, &plural(&kind)), &["get"], why);
-                }
-            }
-            (ADMISSION, "ValidatingAdmissionPolicyBinding" | "MutatingAdmissionPolicyBinding") => {
-                if let (Some(kind), Some(place)) = (bound_parameters(object, held), self.chosen_from(object))
-                {
-                    let why = "a binding of the source chooses among the parameters of a policy";
-                    self.add(place, objects(&kind.group, &plural(&kind)), &["list"], why);
                 }
             }
             (CERTIFICATES, "ClusterTrustBundle") => {
@@ -292,7 +309,7 @@ impl Rights {
 
     /// The rights among these to which a question was answered with no.
     pub(super) fn lacking(&self, denied: &BTreeSet<Access>) -> Self {
-        let mut lacking = Self { all: BTreeMap::new(), namespaces: self.namespaces.clone() };
+        let mut lacking = Self { all: BTreeMap::new(), ..self.clone() };
         for ((place, subject), verbs) in &self.all {
             let is_denied =
                 |verb: &str| asked(place, subject, verb).iter().any(|access| denied.contains(access));
@@ -346,14 +363,6 @@ fn objects(group: &str, resource: &str) -> Subject {
 fn named(group: &str, resource: &str, name: &str) -> Subject {
     let names = Some([name.to_owned()].into());
     Subject::Objects { group: group.to_owned(), resource: resource.to_owned(), names }
-}
-
-/// The kind of the parameters that a binding gives to a policy of the same source.
-fn bound_parameters(binding: &Object, held: &[Object]) -> Option<GroupKind> {
-    let policy = binding.id.kind().strip_suffix("Binding")?;
-    let name = text_at(&binding.body, &["spec", "policyName"]);
-    let policy = held.iter().find(|other| other.id.is(ADMISSION, policy) && other.id.name() == name);
-    policy.and_then(parameters)
 }
 
 /// The kind of the parameters of a policy for admission.

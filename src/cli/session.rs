@@ -47,7 +47,7 @@ impl From<cluster::Error> for CommandError {
             _ if matches!(error.fault(), Fault::Plugin { .. }) => {
                 "run the command of the kubeconfig's `exec` by hand, as the same user"
             }
-            _ if matches!(error.fault(), Fault::OtherTool { .. }) => {
+            _ if matches!(error.fault(), Fault::OtherTool { .. } | Fault::NoInventory) => {
                 "give the source another name with --name"
             }
             Class::Config => "choose another with --kubeconfig, $KUBECONFIG or --context",

@@ -101,6 +101,11 @@ pub enum Fault {
         /// Its tool and version.
         tool: String,
     },
+    /// Where the parent object of a source would be, there is a ConfigMap of somebody else.
+    #[error(
+        "it is a ConfigMap with data of its own and no inventory, and left alone: give the source another name"
+    )]
+    NoInventory,
     /// The object is no longer the one, or no longer in the version, that the write was decided on.
     #[error("it has changed meanwhile")]
     Stale,
@@ -278,7 +283,7 @@ impl Fault {
     /// The class under which requeue, exit code and metrics treat it.
     pub fn class(&self) -> Class {
         match self {
-            Self::Config { .. } | Self::OtherTool { .. } => Class::Config,
+            Self::Config { .. } | Self::OtherTool { .. } | Self::NoInventory => Class::Config,
             Self::Stale | Self::Owned { .. } | Self::NoObject => Class::Conflict,
             Self::NoNamespace { .. }
             | Self::NoKind
@@ -302,7 +307,11 @@ impl Fault {
     /// When the same call may be tried again.
     pub fn retry(&self) -> Retry {
         match self {
-            Self::Config { .. } | Self::OtherTool { .. } | Self::Immutable { .. } | Self::Bug => Retry::Never,
+            Self::Config { .. }
+            | Self::OtherTool { .. }
+            | Self::NoInventory
+            | Self::Immutable { .. }
+            | Self::Bug => Retry::Never,
             Self::Stale | Self::NoObject => Retry::Decide,
             Self::Owned { .. }
             | Self::NoNamespace { .. }

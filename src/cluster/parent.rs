@@ -89,12 +89,17 @@ impl Parent {
 impl Cluster {
     /// Reads a source's parent; none where there is none.
     ///
-    /// Fails with [`Fault::OtherTool`] where another tool keeps an ApplySet of this name.
+    /// Fails with [`Fault::OtherTool`] where another tool keeps an ApplySet of this name, and with
+    /// [`Fault::NoInventory`] where somebody keeps data of his own there.
     pub async fn parent(&self, namespace: &str, name: &str) -> Result<Option<Parent>, Error> {
         let on = on(namespace, name);
         match self.ask(Ask::read(url(namespace, name), on.clone())).await {
             Ok(answer) => {
-                let parent = Parent::read(answer.decode(&on)?);
+                let object: ConfigMap = answer.decode(&on)?;
+                if is_anothers(&object) {
+                    return Err(Error::new(on, Fault::NoInventory));
+                }
+                let parent = Parent::read(object);
                 match parent.other_tool() {
                     Some(tool) => Err(Error::new(on, Fault::OtherTool { tool: tool.to_owned() })),
                     None => Ok(Some(parent)),
@@ -204,6 +209,19 @@ impl Parent {
         }
         all
     }
+}
+
+/// Whether nothing on a ConfigMap says that it was ever an inventory, and it has data that somebody needs. An empty
+/// one is harmless, and one that lost only its label or only its annotations is still ours.
+fn is_anothers(object: &ConfigMap) -> bool {
+    let metadata = &object.metadata;
+    let labelled = metadata.labels.as_ref().is_some_and(|labels| labels.contains_key(ID_LABEL));
+    let annotations = || metadata.annotations.iter().flat_map(BTreeMap::keys);
+    let ours =
+        labelled || annotations().any(|key| key == TOOLING || key == KINDS || key.starts_with("rhumb.dev/"));
+    let is_empty = object.data.as_ref().is_none_or(BTreeMap::is_empty)
+        && object.binary_data.as_ref().is_none_or(BTreeMap::is_empty);
+    !ours && !is_empty
 }
 
 fn is_same(before: &Parent, after: &Parent) -> bool {

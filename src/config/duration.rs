@@ -22,6 +22,40 @@ impl Duration {
     pub const fn get(self) -> std::time::Duration {
         self.0
     }
+
+    /// Reads how often something is done again.
+    ///
+    /// # Errors
+    ///
+    /// Less than a second would be without a pause.
+    pub fn regular(text: &str) -> Result<Self, NotRegular> {
+        text.parse::<Self>()?.at_least_a_second()
+    }
+
+    fn at_least_a_second(self) -> Result<Self, NotRegular> {
+        if self.0 < SHORTEST { Err(NotRegular::TooShort(self)) } else { Ok(self) }
+    }
+}
+
+/// The shortest time after which something is done again.
+const SHORTEST: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// A text that does not say how often something may be done again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotRegular {
+    /// It is no length of time.
+    #[error(transparent)]
+    NotADuration(#[from] NotADuration),
+    /// It is hardly one.
+    #[error(
+        "{0} is too short: whoever is asked so often has no pause; 1s is the least, and 1m is often enough"
+    )]
+    TooShort(Duration),
+}
+
+/// As [`Duration::regular`].
+pub(super) fn regular<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    Duration::deserialize(deserializer)?.at_least_a_second().map_err(de::Error::custom)
 }
 
 impl From<Duration> for std::time::Duration {
@@ -134,6 +168,16 @@ impl Visitor<'_> for DurationVisitor {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_done_again_has_a_pause() {
+        for short in ["1ms", "999ms", "0.5s"] {
+            let told = Duration::regular(short).unwrap_err();
+            assert!(matches!(told, NotRegular::TooShort(_)), "{short}: {told}");
+        }
+        assert_eq!(Duration::regular("0s"), Err(NotRegular::NotADuration(NotADuration)));
+        assert_eq!(Duration::regular("1s"), Ok(Duration::seconds(1)));
+    }
 
     #[test]
     fn durations_read_and_print() {

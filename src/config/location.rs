@@ -107,6 +107,12 @@ impl<'de> Deserialize<'de> for GitUrl {
         if text.is_empty() {
             return Err(de::Error::custom("the repository's URL or path is empty"));
         }
+        // As a `|` before the text leaves one at its end. Git says nothing of use about it.
+        if text.chars().any(char::is_control) {
+            let why = "the repository's URL or path has a line break or another control character in it: write it in \
+                       one line, without `|` or `>` before it";
+            return Err(de::Error::custom(why));
+        }
         Ok(Self(text))
     }
 }

@@ -118,12 +118,26 @@ fn git() -> Value {
             "url": {
                 "type": "string",
                 "minLength": 1,
+                "pattern": "^\\P{Cc}*$",
                 "description": "https://, ssh:// or user@host:path. It is no place for a password: many may read it.",
             },
             "ref": text("Branch, tag or commit. Left out: the repository's own HEAD."),
             "path": text("The folder inside it. Left out: all of it."),
-            "interval": matching(DURATION, "How often the repository is asked. Left out: 1m."),
+            "interval": interval(),
         },
+    })
+}
+
+fn interval() -> Value {
+    json!({
+        "type": "string",
+        "pattern": DURATION,
+        "maxLength": 64,
+        "description": "How often the repository is asked, 1s at the least. Left out: 1m.",
+        "x-kubernetes-validations": [{
+            "rule": "duration(self) >= duration('1s')",
+            "message": "interval must be at least 1s, as 1m",
+        }],
     })
 }
 

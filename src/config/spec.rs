@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize};
 
+use super::duration::regular;
 use super::notify::NotifySpec;
 use super::serve::ServeSpec;
 use super::{
@@ -82,7 +83,7 @@ pub struct GitSpec {
     #[serde(default, skip_serializing_if = "TreePath::is_root")]
     pub path: TreePath,
     /// How often a remote repository is asked.
-    #[serde(default = "GitSpec::default_interval")]
+    #[serde(default = "GitSpec::default_interval", deserialize_with = "regular")]
     pub interval: Duration,
 }
 
@@ -275,7 +276,7 @@ pub(super) struct ConfigurationDocument {
     pub(super) state_directory: Option<PathBuf>,
     #[serde(default = "Name::system_namespace")]
     pub(super) namespace: Name,
-    #[serde(default = "default_resync")]
+    #[serde(default = "default_resync", deserialize_with = "regular")]
     pub(super) resync: Duration,
     #[serde(default)]
     pub(super) api: ApiSpec,

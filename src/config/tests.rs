@@ -139,6 +139,18 @@ fn keys_of<T: for<'de> Deserialize<'de>>() -> &'static [&'static str] {
 }
 
 #[test]
+fn what_would_be_asked_without_a_pause_or_in_two_lines_is_refused() {
+    let short =
+        "is too short: whoever is asked so often has no pause; 1s is the least, and 1m is often enough";
+    check(&source("  git: {url: a, interval: 1ms}"), &[&format!("5:27 1ms {short}")]);
+    check(&configuration("resync: 999ms"), &[&format!("9:9 999ms {short}")]);
+    let lines = "the repository's URL or path has a line break or another control character in it: write it in one \
+                 line, without `|` or `>` before it";
+    check(&source("  git: {url: \"a\\nb\"}"), &[&format!("5:14 {lines}")]);
+    check(&source("  git: {url: \"a\\u0007b\"}"), &[&format!("5:14 {lines}")]);
+}
+
+#[test]
 fn unknown_keys_name_the_nearest() {
     check(
         &source("  git: {url: a, intervall: 1m}"),

@@ -272,6 +272,8 @@ pub struct Beside<'a> {
     pub open: &'a BTreeMap<ObjectId, Reason>,
     /// Where the sources are.
     pub places: &'a [String],
+    /// Why what they have cannot be known before a person does something.
+    pub troubles: &'a [Option<String>],
     /// Their times.
     pub times: &'a [SourceTimes],
     /// What is counted.
@@ -321,6 +323,8 @@ fn source(
     objects: BTreeMap<Phase, usize>,
 ) -> SourceStatus {
     let source = engine.source(number);
+    let trouble = beside.troubles.get(number).cloned().flatten();
+    let incomplete = trouble.or_else(|| source.incomplete.as_ref().map(ToString::to_string));
     let waiting = engine.judgements(number).filter(|(_, judged)| matches!(judged, Judgement::Confirm(_)));
     let times = beside.times.get(number).copied().unwrap_or_default();
     let authored = source.head.as_ref().and_then(|head| engine.author(number, head));
@@ -335,10 +339,10 @@ fn source(
         looked: times.looked,
         changes: engine.commits_of(number).into_iter().take(CHANGES).map(commit).collect(),
         drift_repaired: beside.metrics.repaired_of(&source.name),
-        complete: source.incomplete.is_none(),
-        incomplete: source.incomplete.as_ref().map(ToString::to_string),
+        complete: incomplete.is_none(),
         observed: source.writes == Writes::Observed,
-        healthy: source.incomplete.is_none() && objects.keys().all(|phase| phase.is_well()),
+        healthy: incomplete.is_none() && objects.keys().all(|phase| phase.is_well()),
+        incomplete,
         paused: paused.map(|paused| paused.reason.to_string()),
         objects,
         findings: source.diagnostics().len(),

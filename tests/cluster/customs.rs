@@ -87,6 +87,35 @@ fn sources_come_change_and_go_in_the_cluster() {
     assert_eq!(daemon.stop().code(), Some(0));
 }
 
+/// As the example's own configuration is one.
+#[test]
+fn a_source_called_like_a_config_map_of_somebody_else_leaves_that_alone() {
+    let cluster = Own::bare();
+    let site = own(&cluster);
+    let parent = |name: &str| at("ConfigMap", &site.system(), name);
+    let foreign = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "rhumb-config"}, "data": {"rhumb.yaml": "a"}});
+    site.api.create(&parent(""), "people", &foreign);
+    let before = site.api.get(&parent("rhumb-config")).unwrap();
+    let repo = |name: &str| Repo::new(&[("a.yaml", yaml::config_map(name, "a", "1"))]);
+    let (barred, other) = (repo("barred"), repo("other"));
+    let mut daemon = site.configured(HEAD);
+    for (name, repo) in [("rhumb-config", &barred), ("other", &other)] {
+        site.api.create(
+            &at("Source", &site.system(), ""),
+            "people",
+            &custom(name, &directory(repo, &site.name)),
+        );
+    }
+    let why = ["True", "no inventory, and left alone: give the source another name"];
+    await_condition(&site, "rhumb-config", "Reconciling", &why);
+    await_condition(&site, "other", "Ready", &["True"]);
+    other.change("a.yaml", &yaml::config_map("other", "a", "2"));
+    site.await_data("other", "a", "2");
+    assert_eq!(daemon.stop().code(), Some(0));
+    assert_eq!(site.api.get(&parent("rhumb-config")).unwrap(), before);
+    assert!(!site.has("ConfigMap", "barred"));
+}
+
 #[test]
 fn what_is_not_allowed_is_said_and_the_server_refuses_what_makes_no_sense() {
     let cluster = Own::bare();
@@ -115,7 +144,13 @@ fn what_is_not_allowed_is_said_and_the_server_refuses_what_makes_no_sense() {
     refused("a.b", "{directory: /a}", "a DNS label");
     refused("a", "{directory: /a, adopt: perhaps}", "adopt");
     refused("a", "{directory: /a, colour: red}", "colour");
+    for short in ["0s", "1ms", "0.9s"] {
+        let spec = format!("{{git: {{url: 'https://a.example/b', interval: {short}}}}}");
+        refused("a", &spec, "interval must be at least 1s");
+    }
+    refused("a", "{git: {url: \"https://a.example/b\\n\"}}", "spec.git.url");
     let good = "{git: {url: 'https://a.example/b'}, blastRadius: {count: 1, percent: 5}, budget: {maxUnavailable: 10%, soak: 0s}}";
     apply("good", good).unwrap();
+    apply("often", "{git: {url: 'https://a.example/b', interval: 1s}}").unwrap();
     assert_eq!(daemon.stop().code(), Some(0));
 }

@@ -19,7 +19,9 @@ fn held(text: &str) -> Vec<Object> {
 fn lines(text: &str) -> Vec<String> {
     let mut rights = Rights::of_rhumb("rhumb-system");
     let own = rights.all.clone();
-    rights.add_source("rhumb-system", &held(text), &|_| None);
+    let held = held(text);
+    rights.add_source("rhumb-system", &held, &|_| None);
+    rights.add_bindings(&held, &|_| None);
     told(&rights, &own)
 }
 
@@ -150,7 +152,16 @@ fn who_writes_policies_may_read_their_parameters() {
         ] {
             assert_eq!(read(&[whole.clone(), bound(param)]), expected, "{param}");
         }
-        assert_eq!(read(&[bound(", paramRef: {selector: {}}")]), [""; 0]);
+        // Of what kind they are, only the policy says, in whichever source it is.
+        let lone = bound(", paramRef: {selector: {}}");
+        assert_eq!(read(std::slice::from_ref(&lone)), [""; 0]);
+        let (mut rights, mut all) = (Rights::default(), held(&lone));
+        rights.add_bindings(&all, &|_| None);
+        assert_eq!(rights.unbound, [format!("{binding} a")].into());
+        rights = Rights::default();
+        all.extend(held(&whole));
+        rights.add_bindings(&all, &|_| None);
+        assert_eq!(rights.unbound, BTreeSet::new());
     }
 }
 

@@ -81,6 +81,30 @@ async fn a_parent_of_another_tool_is_left_alone() {
 }
 
 #[tokio::test]
+async fn a_config_map_that_is_no_inventory_is_left_alone() {
+    let read = async |metadata: Value, data: Value| {
+        let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data});
+        let double = Double::start(move |_, _| Reply::Whole(200, "", object.to_string())).await;
+        double.cluster.parent("rhumb-system", "web").await.map(|found| found.is_some())
+    };
+    let data = json!({ "rhumb.yaml": "a" });
+    for metadata in [json!({}), json!({"labels": {"app": "web"}, "annotations": {"example.org/a": "b"}})] {
+        let error = read(metadata, data.clone()).await.unwrap_err();
+        assert_eq!(error.class(), Class::Config);
+        assert!(error.to_string().contains("no inventory, and left alone"), "{error}");
+    }
+    // What lost a part of what marks it, and what has nothing to lose.
+    for (metadata, data) in [
+        (json!({}), json!(null)),
+        (json!({"labels": {"applyset.kubernetes.io/id": "a"}}), data.clone()),
+        (json!({"annotations": {"applyset.kubernetes.io/tooling": "rhumb/v1"}}), data.clone()),
+        (json!({"annotations": {"rhumb.dev/source": "a"}}), data.clone()),
+    ] {
+        assert!(read(metadata, data).await.unwrap());
+    }
+}
+
+#[tokio::test]
 async fn a_missing_namespace_is_made_with_the_parent() {
     let there = Arc::new(Mutex::new(false));
     let status = |code: u16, name: &str, kind: &str| {

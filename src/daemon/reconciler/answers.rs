@@ -158,9 +158,11 @@ impl Reconciler {
     pub(super) fn with_beside<T>(&self, now: Instant, tell: impl FnOnce(&Engine, &Beside<'_>) -> T) -> T {
         let at = Timestamp::now();
         let (depth, times) = (self.queue.depth(), self.chronicle.times());
+        let troubles: Vec<_> = (0..self.ledgers.len()).map(|source| self.trouble(source)).collect();
         let beside = Beside {
             open: &self.open,
             places: &self.places,
+            troubles: &troubles,
             times: &times,
             metrics: &self.metrics,
             since: self.since,

@@ -16,11 +16,17 @@ impl Reconciler {
         ends.filter_map(|(number, source)| Some((source.name.clone(), self.left(number)?))).collect()
     }
 
+    /// Why what a source has cannot be known before a person does something.
+    pub(super) fn trouble(&self, source: SourceId) -> Option<String> {
+        let why = self.ledgers[source].trouble.as_ref()?;
+        Some(format!("its ConfigMap cannot be read or written: {why}"))
+    }
+
     /// What is being deleted is left until it is gone, whatever keeps it.
     fn left(&self, source: SourceId) -> Option<Left> {
         let ledger = &self.ledgers[source];
-        if let Some(why) = &ledger.trouble {
-            return Some(Left::Unread(format!("its ConfigMap cannot be read or written: {why}")));
+        if let Some(why) = self.trouble(source) {
+            return Some(Left::Unread(why));
         }
         if ledger.call == Call::Busy || !self.read.contains(&source) {
             return None;
