@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 use std::panic::{self, PanicHookInfo};
 
 use super::args::{Color, LogFormat};
+use super::log::json_line;
 use super::terminal::Terminal;
 use crate::render::harmless;
 
@@ -29,15 +30,8 @@ pub(super) fn keep_panics_quiet(format: LogFormat) {
     let terminal = Terminal::new(Color::Never);
     panic::set_hook(Box::new(move |panic| {
         let told = told(panic, &Backtrace::capture());
-        terminal.tell(&if format == LogFormat::Json { line(&told) } else { told });
+        terminal.tell(&if format == LogFormat::Json { json_line(&told, &[]) } else { told });
     }));
-}
-
-/// A line as the log has them. It takes no way through the log: what panics may be the log.
-fn line(told: &str) -> String {
-    let timestamp = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string();
-    let line = serde_json::json!({"timestamp": timestamp, "level": "ERROR", "message": told.trim_end()});
-    format!("{line}\n")
 }
 
 fn told(panic: &PanicHookInfo<'_>, backtrace: &Backtrace) -> String {

@@ -51,6 +51,18 @@ pub(super) fn start(global: &Global, talk: Talk, terminal: &Terminal) -> Result<
     Ok(())
 }
 
+/// A line as the log has them in JSON. It takes no way through the log: what panics may be the log, and an error may be
+/// one of its level.
+pub(super) fn json_line(message: &str, hints: &[String]) -> String {
+    let timestamp = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string();
+    let mut line =
+        serde_json::json!({"timestamp": timestamp, "level": "ERROR", "message": message.trim_end()});
+    if !hints.is_empty() {
+        line["hint"] = hints.join("; ").into();
+    }
+    format!("{line}\n")
+}
+
 fn layer<S>(format: LogFormat, terminal: &Terminal) -> Box<dyn Layer<S> + Send + Sync>
 where
     S: Subscriber + for<'span> LookupSpan<'span>,

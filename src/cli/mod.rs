@@ -66,10 +66,20 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> ExitCode {
     crash::keep_panics_quiet(line.global.log_format);
     let terminal = Terminal::new(line.global.color);
     let exit = carry_out(&line, &terminal).unwrap_or_else(|error| {
-        terminal.complain(&error);
+        complain(&line, &error, &terminal);
         error.exit
     });
     exit.into()
+}
+
+/// Says why a command could not do its work: of the daemon in the form of its log.
+fn complain(line: &CommandLine, error: &CommandError, terminal: &Terminal) {
+    match line.command {
+        Command::Run(_) if line.global.log_format == LogFormat::Json && !error.message.is_empty() => {
+            terminal.tell(&log::json_line(&error.message, &error.hints));
+        }
+        _ => terminal.complain(error),
+    }
 }
 
 fn carry_out(line: &CommandLine, terminal: &Terminal) -> Result<Exit, CommandError> {

@@ -30,7 +30,7 @@ impl Cluster {
                 }
                 let (words, wrong) = match cluster.try_anew().await {
                     Ok(None) => {
-                        tracing::info!("the kubeconfig has changed and is in use");
+                        tracing::info!("newer credentials are in use: {} changed", changed(&known, &now));
                         (elsewhere, told) = (None, None);
                         continue;
                     }
@@ -38,8 +38,8 @@ impl Cluster {
                     Ok(Some(why)) => (format!("{why}; what was read before stays in use"), Some(now)),
                     // The server may answer later, and a file that is missing may come.
                     Err(error) => {
-                        let words = "the kubeconfig has changed, and what was read before stays in use";
-                        (format!("{words}: {error}"), None)
+                        let changed = changed(&known, &now);
+                        (format!("{changed} changed, and what was read before stays in use: {error}"), None)
                     }
                 };
                 elsewhere = wrong;
@@ -59,6 +59,12 @@ async fn seen_now(known: &Seen) -> Seen {
     tokio::task::spawn_blocking(move || seen(files)).await.unwrap_or_default()
 }
 
+/// Which files are others than before.
+fn changed(known: &Seen, now: &Seen) -> String {
+    let others = now.iter().filter(|(file, stamp)| known.get(*file) != Some(stamp));
+    others.map(|(file, _)| file.display().to_string()).collect::<Vec<_>>().join(", ")
+}
+
 /// How files look now.
 pub(super) fn seen(files: Vec<PathBuf>) -> Seen {
     files.into_iter().map(|file| (file.clone(), stamp(&file))).collect()
@@ -68,4 +74,25 @@ fn stamp(file: &Path) -> Stamp {
     let found = std::fs::metadata(file).ok()?;
     // Whoever writes a file may set back when its content changed, but not when it did itself.
     Some((found.dev(), found.ino(), found.ctime(), found.ctime_nsec(), found.size()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_files_that_changed_are_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let files = ["config", "key", "token"].map(|name| dir.path().join(name));
+        for file in &files {
+            std::fs::write(file, "one").unwrap();
+        }
+        let known = seen(files.to_vec());
+        assert_eq!(changed(&known, &seen(files.to_vec())), "");
+        std::fs::write(&files[2], "three").unwrap();
+        assert_eq!(changed(&known, &seen(files.to_vec())), files[2].display().to_string());
+        std::fs::remove_file(&files[1]).unwrap();
+        let both = format!("{}, {}", files[1].display(), files[2].display());
+        assert_eq!(changed(&known, &seen(files.to_vec())), both);
+    }
 }

@@ -271,6 +271,11 @@ fn guard(live: &Live, exact: bool) -> Guard {
     if exact { Guard::Exact(live.uid.clone(), live.rv) } else { Guard::Uid(live.uid.clone()) }
 }
 
+/// An ApplySet in words. Its id says nothing to people, but its parent can be found by it.
+fn apply_set(set: &str) -> Arc<str> {
+    format!("the ApplySet {set}, whose parent has this in its label applyset.kubernetes.io/id").into()
+}
+
 /// Whether we may write to it: as its owner (none), or by taking it over.
 fn ownership(view: &View<'_>, source: SourceId, live: &Live) -> Result<Option<Purpose>, Reason> {
     let mine = &view.inventories[source];
@@ -284,7 +289,7 @@ fn ownership(view: &View<'_>, source: SourceId, live: &Live) -> Result<Option<Pu
         Owner::Ours(set) if view.inventories.contains(set) => Ok(Some(Purpose::Transfer)),
         Owner::Controlled(owner) => Err(Reason::Owned(owner.clone())),
         Owner::Nobody | Owner::Labelled(_) if was_ours => Ok(None),
-        Owner::Ours(set) | Owner::Labelled(set) => adopted(format!("the ApplySet {set}").into()),
+        Owner::Ours(set) | Owner::Labelled(set) => adopted(apply_set(set)),
         Owner::Foreign(owner) => adopted(owner.clone()),
         Owner::Nobody => match view.adopt {
             Adopt::Never => Err(Reason::NotAdopted),

@@ -11,7 +11,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 
-use super::kept::Kept;
+use super::kept::{Kept, Meanwhile};
 use super::routes::Failed;
 use crate::report::{Doors, Unanswered};
 use crate::secret::Secret;
@@ -47,7 +47,7 @@ impl Guard {
             [file] => Secret::read(file).map_err(|why| format!("nobody is let in by the token: {why}")),
             _ => Err("a token is one file".to_owned()),
         };
-        let token = token.map(|file| Kept::of(vec![file], read));
+        let token = token.map(|file| Kept::of(vec![file], Meanwhile::Nothing, read));
         Self { hosts: hosts.into(), others: Others::Unknown, token }
     }
 
@@ -156,6 +156,7 @@ fn bearer(value: &HeaderValue) -> Option<&[u8]> {
 #[cfg(test)]
 mod tests {
     use axum::body::Body;
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
 
     use super::*;
 
@@ -289,5 +290,19 @@ mod tests {
         assert_eq!(judged(&guard, "/", &with("Bearer ")).await, 401);
         assert_eq!(judged(&guard, "/", &with("Bearer another-token-of-the-day")).await, 401);
         assert!(!format!("{guard:?}").contains("another"));
+    }
+
+    #[tokio::test]
+    async fn a_token_that_cannot_be_read_lets_nobody_in() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("token");
+        mknodat(CWD, &file, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        for file in [dir.path(), &file] {
+            let guard = Guard::new(&[], Some(file.to_owned()));
+            for given in ["", "Bearer ", "Bearer 0123456789abcdef"] {
+                let headers = [("host", "localhost"), ("authorization", given)];
+                assert_eq!(judged(&guard, "/v1/status", &headers).await, 401, "{}", file.display());
+            }
+        }
     }
 }

@@ -9,9 +9,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// What tells one state of a file from another: inodes are given again, and a time may stand still.
 type Stamp = Option<(u64, u64, i64, i64, u64)>;
 
+/// What counts while the files say nothing that can be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Meanwhile {
+    /// Nothing.
+    Nothing,
+    /// What they said last that could be.
+    TheLast,
+}
+
 /// A value that is made of files.
 pub(super) struct Kept<T> {
     files: Vec<PathBuf>,
+    meanwhile: Meanwhile,
     make: fn(&[PathBuf]) -> Result<T, String>,
     known: Mutex<Known<T>>,
 }
@@ -29,12 +39,16 @@ impl<T> fmt::Debug for Kept<T> {
 
 impl<T: Send + Sync + 'static> Kept<T> {
     /// Of these files; nothing is read yet.
-    pub(super) fn of(files: Vec<PathBuf>, make: fn(&[PathBuf]) -> Result<T, String>) -> Arc<Self> {
+    pub(super) fn of(
+        files: Vec<PathBuf>,
+        meanwhile: Meanwhile,
+        make: fn(&[PathBuf]) -> Result<T, String>,
+    ) -> Arc<Self> {
         let known = Mutex::new(Known { stamps: Vec::new(), made: None });
-        Arc::new(Self { files, make, known })
+        Arc::new(Self { files, meanwhile, make, known })
     }
 
-    /// What the files say now, or why they say nothing. A disk that hangs holds up nobody else.
+    /// What counts now, or why nothing does. A disk that hangs holds up nobody else.
     pub(super) async fn now(self: &Arc<Self>) -> Result<Arc<T>, String> {
         let kept = self.clone();
         let read = tokio::task::spawn_blocking(move || kept.read()).await;
@@ -49,10 +63,18 @@ impl<T: Send + Sync + 'static> Kept<T> {
         if let (Some(made), true) = (&known.made, known.stamps == stamps) {
             return made.clone();
         }
-        let made = (self.make)(&self.files).map(Arc::new);
-        if let Err(why) = &made {
-            tracing::warn!("{why}");
-        }
+        let last = known.made.take().and_then(Result::ok).filter(|_| self.meanwhile == Meanwhile::TheLast);
+        let made = match ((self.make)(&self.files).map(Arc::new), last) {
+            (Err(why), Some(last)) => {
+                tracing::warn!("{why}; what was read before stays in use");
+                Ok(last)
+            }
+            (Err(why), None) => {
+                tracing::warn!("{why}");
+                Err(why)
+            }
+            (made, _) => made,
+        };
         *known = Known { stamps, made: Some(made.clone()) };
         made
     }

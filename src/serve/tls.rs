@@ -1,20 +1,24 @@
 //! Encryption: a certificate and its key, as the files have them now.
 
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustls::ServerConfig;
 use rustls::crypto::ring;
-use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::pem::{self, PemObject as _};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use super::kept::Kept;
+use super::kept::{Kept, Meanwhile};
 use super::patient::Patient;
 use crate::config::TlsFiles;
+use crate::secret::read_regular;
+
+/// No chain of certificates is longer, in bytes.
+const LONGEST: u64 = 1 << 20;
 
 /// The longest time that two programs may take to agree on a key.
 const HANDSHAKE: Duration = Duration::from_secs(10);
@@ -23,27 +27,18 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
 #[derive(Clone, Debug)]
 pub(super) struct Tls {
     files: Arc<Kept<Arc<ServerConfig>>>,
-    good: Arc<Mutex<Option<Arc<ServerConfig>>>>,
 }
 
 impl Tls {
     /// With these files.
     pub(super) fn of(files: &TlsFiles) -> Self {
-        Self { files: Kept::of(vec![files.cert.clone(), files.key.clone()], read), good: Arc::default() }
+        Self { files: Kept::of(vec![files.cert.clone(), files.key.clone()], Meanwhile::TheLast, read) }
     }
 
     /// What counts now. While a newer certificate cannot be used, as when its key is not there yet, the one before
     /// does.
     pub(super) async fn now(&self) -> Result<Arc<ServerConfig>, String> {
-        let now = self.files.now().await;
-        let mut good = self.good.lock().unwrap_or_else(PoisonError::into_inner);
-        match now {
-            Ok(config) => {
-                *good = Some((*config).clone());
-                Ok((*config).clone())
-            }
-            Err(why) => good.clone().ok_or(why),
-        }
+        self.files.now().await.map(|config| (*config).clone())
     }
 
     /// Agrees with who connects; none where that does not come to anything.
@@ -63,13 +58,13 @@ impl Tls {
 
 fn read(files: &[PathBuf]) -> Result<Arc<ServerConfig>, String> {
     let [cert, key] = files else { return Err("a certificate and its key are two files".to_owned()) };
-    let wrong = |file: &PathBuf, why: String| format!("{}: {why}", file.display());
-    let chain = CertificateDer::pem_file_iter(cert).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-    let chain = chain.map_err(|error| wrong(cert, error.to_string()))?;
+    let wrong = |file: &Path, why: String| format!("{}: {why}", file.display());
+    let chain = CertificateDer::pem_slice_iter(&text(cert)?).collect::<Result<Vec<_>, _>>();
+    let chain = chain.map_err(|error| wrong(cert, plain(&error)))?;
     if chain.is_empty() {
         return Err(wrong(cert, "there is no certificate in it".to_owned()));
     }
-    let secret = PrivateKeyDer::from_pem_file(key).map_err(|error| wrong(key, error.to_string()))?;
+    let secret = PrivateKeyDer::from_pem_slice(&text(key)?).map_err(|error| wrong(key, plain(&error)))?;
     let config = ServerConfig::builder_with_provider(ring::default_provider().into())
         .with_safe_default_protocol_versions()
         .map(rustls::ConfigBuilder::<ServerConfig, _>::with_no_client_auth);
@@ -77,4 +72,94 @@ fn read(files: &[PathBuf]) -> Result<Arc<ServerConfig>, String> {
     let mut config = config.map_err(|error| wrong(cert, format!("with {}: {error}", key.display())))?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(Arc::new(config))
+}
+
+fn text(file: &Path) -> Result<Vec<u8>, String> {
+    let shown = file.display();
+    let text = read_regular(file, LONGEST + 1).map_err(|error| format!("{shown}: {error}"))?;
+    if text.len() as u64 > LONGEST {
+        return Err(format!(
+            "{shown}: longer than {LONGEST} bytes, so it is neither a certificate nor a key"
+        ));
+    }
+    Ok(text)
+}
+
+/// What is wrong with it. The parser's own words repeat a line of the file, which may be a key.
+fn plain(error: &pem::Error) -> String {
+    let words = match error {
+        pem::Error::NoItemsFound => "there is none in it",
+        pem::Error::MissingSectionEnd { .. } => "it has a beginning and no end",
+        pem::Error::IllegalSectionStart { .. } => {
+            "a line that begins with -----BEGIN does not end with -----"
+        }
+        pem::Error::Base64Decode(_) => "it is no base64",
+        _ => "it is no PEM",
+    };
+    words.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_newer_pair_is_used_and_a_broken_one_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let [cert, key] = ["cert", "key"].map(|name| dir.path().join(name));
+        let write = || {
+            let own = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+            fs::write(&cert, own.cert.pem()).unwrap();
+            fs::write(&key, own.signing_key.serialize_pem()).unwrap();
+        };
+        let tls = Tls::of(&TlsFiles { cert: cert.clone(), key: key.clone() });
+        assert!(tls.now().await.unwrap_err().contains("No such file"));
+        write();
+        let first = tls.now().await.unwrap();
+        write();
+        let second = tls.now().await.unwrap();
+        assert!(!Arc::ptr_eq(&first, &second));
+        for file in [&cert, &key] {
+            let good = fs::read(file).unwrap();
+            fs::write(file, "-----BEGIN").unwrap();
+            assert!(Arc::ptr_eq(&second, &tls.now().await.unwrap()));
+            fs::remove_file(file).unwrap();
+            mknodat(CWD, file, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+            assert!(Arc::ptr_eq(&second, &tls.now().await.unwrap()));
+            fs::remove_file(file).unwrap();
+            fs::write(file, good).unwrap();
+        }
+        write();
+        assert!(!Arc::ptr_eq(&second, &tls.now().await.unwrap()));
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_without_a_line_of_the_key() {
+        let dir = tempfile::tempdir().unwrap();
+        let [cert, key] = ["cert", "key"].map(|name| dir.path().join(name));
+        let own = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+        let (good, lines) = (own.cert.pem(), own.signing_key.serialize_pem());
+        fs::write(&cert, &good).unwrap();
+        // As a shell without quotes makes it.
+        let one_line = lines.replace('\n', " ").replace("KEY-----", "KEY----");
+        for (text, expected) in [
+            (one_line.clone(), "a line that begins with -----BEGIN does not end with -----"),
+            (lines.replace("-----END", "-----FIN"), "it has a beginning and no end"),
+            (lines.replace('M', "!"), "it is no base64"),
+            (String::new(), "there is none in it"),
+            ("x".repeat(2 << 20), "longer than 1048576 bytes"),
+        ] {
+            fs::write(&key, &text).unwrap();
+            let why = read(&[cert.clone(), key.clone()]).unwrap_err();
+            assert!(why.contains(expected), "{why}");
+            let bytes = format!("{:?}", one_line.as_bytes());
+            assert!(!why.contains(&bytes[1..20]) && !why.contains("PRIVATE"), "{why}");
+        }
+        fs::write(&key, lines).unwrap();
+        read(&[cert, key]).unwrap();
+    }
 }

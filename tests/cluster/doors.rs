@@ -144,6 +144,7 @@ fn elsewhere_it_takes_encryption_and_the_token() {
     assert_eq!(code(&secretly(port, &first, "/livez", &with("another-0123456789abcdef")).unwrap()), 200);
     std::fs::write(path("cert.pem"), "none").unwrap();
     assert_eq!(code(&secretly(port, &first, "/livez", &with("another-0123456789abcdef")).unwrap()), 200);
+    open.daemon.says(&["WARN", "/cert.pem: ", "what was read before stays in use"]);
     let second = certify();
     assert!(secretly(port, &first, "/livez", "").is_err(), "the old certificate is not used any more");
     assert_eq!(code(&secretly(port, &second, "/livez", &with("another-0123456789abcdef")).unwrap()), 200);
@@ -255,5 +256,38 @@ fn a_webhook_has_its_source_looked_at() {
         let line = format!("rhumb_hooks_total{{source=\"{source}\",outcome=\"{outcome}\"}} ");
         assert!(counted.contains(&line), "{line} is not in\n{counted}");
     }
-    assert!(!daemon.log().contains(SECRET), "{}", daemon.log());
+    // Another secret counts at once, and the one before it no more.
+    let newer = "newer-webhook-0123456789abcdef";
+    std::fs::write(&secret, newer).unwrap();
+    assert_eq!((code(&knock(&own, SECRET)), code(&knock(&own, newer))), (403, 202));
+    let log = daemon.log();
+    assert!(!log.contains(SECRET) && !log.contains(newer), "{log}");
+}
+
+/// The token of the service is there and cannot be read: that is no leave to ask without one.
+#[test]
+fn a_token_of_the_service_that_cannot_be_read_lets_nobody_in() {
+    let site = Site::new("doors-credentials");
+    let repo = Repo::new(&[("env.yaml", yaml::config_map("env", "a", "one"))]);
+    let file = site.state.path().join("rhumb.yaml");
+    std::fs::write(&file, site.configuration(repo.path(), "serve: {listen: '127.0.0.1:0'}")).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    // Whoever runs the tests may read any file.
+    let token = folder.path().join("serve-token");
+    std::fs::create_dir(&token).unwrap();
+    let mut command = site.bare_command();
+    command.env("CREDENTIALS_DIRECTORY", folder.path()).arg("run").arg("--config").arg(file);
+    let daemon = Daemon::start(command);
+    let line = daemon.says(&["answering on http://127.0.0.1:"]);
+    let port: u16 = line.trim_end().rsplit(':').next().unwrap().parse().unwrap();
+    let with = |token: &str| format!("Host: localhost\r\nAuthorization: Bearer {token}\r\n");
+    for head in ["Host: localhost\r\n".to_owned(), with(""), with(TOKEN)] {
+        let answer = ask(port, "GET /v1/status", &head);
+        assert_eq!(code(&answer), 401, "{answer}");
+    }
+    daemon.says(&["nobody is let in by the token", "serve-token"]);
+    std::fs::remove_dir(&token).unwrap();
+    std::fs::write(&token, TOKEN).unwrap();
+    assert_eq!(code(&ask(port, "GET /livez", &with(TOKEN))), 200);
+    assert_eq!(code(&ask(port, "GET /livez", "Host: localhost\r\n")), 401);
 }

@@ -11,13 +11,13 @@ use tempfile::TempDir;
 use crate::support::{Daemon, Repo, SOON, Site, at, eventually, source, yaml};
 
 /// A service manager's socket.
-struct Manager {
+pub(crate) struct Manager {
     dir: TempDir,
     socket: UnixDatagram,
 }
 
 impl Manager {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let dir = TempDir::new().unwrap();
         let socket = UnixDatagram::bind(dir.path().join("notify")).unwrap();
         socket.set_read_timeout(Some(SOON)).unwrap();
@@ -25,11 +25,16 @@ impl Manager {
     }
 
     /// Starts a service with this configuration.
-    fn start(&self, site: &Site<'_>, text: &str) -> Daemon {
+    pub(crate) fn start(&self, site: &Site<'_>, text: &str) -> Daemon {
         self.start_with(site, text, |_| {})
     }
 
-    fn start_with(&self, site: &Site<'_>, text: &str, prepare: impl FnOnce(&mut Command)) -> Daemon {
+    pub(crate) fn start_with(
+        &self,
+        site: &Site<'_>,
+        text: &str,
+        prepare: impl FnOnce(&mut Command),
+    ) -> Daemon {
         write(site, text);
         let mut command = site.bare_command();
         command.env("NOTIFY_SOCKET", self.dir.path().join("notify"));
@@ -40,29 +45,35 @@ impl Manager {
 
     /// The next message that has all these texts.
     #[track_caller]
-    fn hears(&self, texts: &[&str]) -> String {
+    pub(crate) fn hears(&self, texts: &[&str]) -> String {
+        self.hears_all(texts).pop().unwrap()
+    }
+
+    /// All messages up to the next one that has all these texts.
+    #[track_caller]
+    pub(crate) fn hears_all(&self, texts: &[&str]) -> Vec<String> {
         let deadline = Instant::now() + SOON;
         let mut heard = Vec::new();
         while Instant::now() < deadline {
             let mut buffer = [0; 4096];
             let Ok(length) = self.socket.recv(&mut buffer) else { break };
             let message = String::from_utf8(buffer[..length].to_vec()).unwrap();
-            if texts.iter().all(|text| message.contains(text)) {
-                return message;
-            }
             heard.push(message);
+            if texts.iter().all(|text| heard[heard.len() - 1].contains(text)) {
+                return heard;
+            }
         }
         panic!("the manager did not hear {texts:?}, but {heard:#?}");
     }
 }
 
 /// Writes the service's configuration.
-fn write(site: &Site<'_>, text: &str) {
+pub(crate) fn write(site: &Site<'_>, text: &str) {
     std::fs::write(site.state.path().join("rhumb.yaml"), text).unwrap();
 }
 
 /// A configuration with these sources in the site's namespace.
-fn configuration(site: &Site<'_>, settings: &str, sources: &[(&str, &Repo)]) -> String {
+pub(crate) fn configuration(site: &Site<'_>, settings: &str, sources: &[(&str, &Repo)]) -> String {
     let mut text = format!("apiVersion: rhumb.dev/v1alpha1\nkind: Configuration\n{settings}\n");
     for (name, repo) in sources {
         text.push_str("---\n");
@@ -71,7 +82,7 @@ fn configuration(site: &Site<'_>, settings: &str, sources: &[(&str, &Repo)]) -> 
     text
 }
 
-fn repo(name: &str) -> Repo {
+pub(crate) fn repo(name: &str) -> Repo {
     Repo::new(&[("env.yaml", yaml::config_map(name, "a", "1"))])
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::double::{Double, Reply, kubeconfig_text};
-use crate::cluster::Error;
+use crate::cluster::{Error, Fault};
 
 const PAUSE: Duration = Duration::from_millis(5);
 
@@ -147,4 +147,28 @@ async fn a_newer_kubeconfig_is_used_before_the_old_one_is_refused() {
         assert!(begun.elapsed() < Duration::from_secs(20));
     }
     following.abort();
+}
+
+/// The plugin takes longer than credentials that were refused are left alone.
+#[tokio::test]
+async fn many_who_are_refused_at_once_have_the_credentials_renewed_once() {
+    let double = Double::start(|_, asked| {
+        let known = asked.head.contains("Bearer newer");
+        Reply::Whole(if known { 200 } else { 401 }, "", json!({"gitVersion": "v1"}).to_string())
+    })
+    .await;
+    let count = double.kubeconfig().with_file_name("count");
+    let answer = r#"{"kind":"ExecCredential","status":{"token":"newer"}}"#;
+    let script = format!("echo >> '{}'; sleep 6; printf '{answer}'", count.display());
+    let exec =
+        format!("exec: {{apiVersion: client.authentication.k8s.io/v1, command: sh, args: [-c, {script:?}]}}");
+    let text = kubeconfig_text("double", &format!("http://{}", double.address()), &exec);
+    std::fs::write(double.kubeconfig(), text).unwrap();
+    let asked = (0..4).map(|_| double.cluster.server_version());
+    for answer in futures::future::join_all(asked).await {
+        assert_eq!(answer.unwrap_err().fault(), &Fault::Unauthorized);
+    }
+    assert_eq!(std::fs::read_to_string(&count).unwrap().lines().count(), 1);
+    assert_eq!(token(&double).await.unwrap(), "newer");
+    assert_eq!(std::fs::read_to_string(&count).unwrap().lines().count(), 1);
 }

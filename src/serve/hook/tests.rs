@@ -3,6 +3,7 @@
 use axum::Router;
 use axum::body::Body;
 use axum::http::Request;
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use tempfile::TempDir;
 use tokio::sync::watch;
 
@@ -114,6 +115,28 @@ async fn a_source_may_have_a_secret_of_its_own() {
     assert_eq!(post(&router, "/hook/shop", &[("X-Gitlab-Token", "")], BODY.into()).await.0, 403);
     fs::write(dir.path().join("webhook-secret.shop"), "another secret of the day\r\n").unwrap();
     let token = [("X-Gitlab-Token", "another secret of the day")];
+    assert_eq!(post(&router, "/hook/shop", &token, BODY.into()).await.0, 202);
+}
+
+/// One of its own that is there and cannot be read is no leave to take the common one.
+#[tokio::test]
+async fn a_secret_that_cannot_be_read_is_replaced_by_no_other() {
+    let token = [("X-Gitlab-Token", SECRET)];
+    let (dir, router) = served(&[("webhook-secret", SECRET)]);
+    let own = dir.path().join("webhook-secret.shop");
+    mknodat(CWD, &own, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    fs::create_dir(dir.path().join("webhook-secret.folder")).unwrap();
+    std::os::unix::fs::symlink("nothing", dir.path().join("webhook-secret.link")).unwrap();
+    for (source, expected) in [("shop", 403), ("folder", 403), ("link", 403), ("other", 202)] {
+        let (code, said) = post(&router, &format!("/hook/{source}"), &token, BODY.into()).await;
+        assert_eq!(code, expected, "{source}: {said}");
+    }
+    // Nor is a common one that cannot be read taken for none: who asks cannot tell.
+    fs::remove_file(dir.path().join("webhook-secret")).unwrap();
+    fs::create_dir(dir.path().join("webhook-secret")).unwrap();
+    assert_eq!(post(&router, "/hook/other", &token, BODY.into()).await.0, 403);
+    fs::remove_file(&own).unwrap();
+    fs::write(&own, SECRET).unwrap();
     assert_eq!(post(&router, "/hook/shop", &token, BODY.into()).await.0, 202);
 }
 

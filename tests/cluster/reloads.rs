@@ -1,0 +1,172 @@
+//! New configurations in the middle of things: what a source leaves behind that goes, and finds when it comes again.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::customs::{HEAD, await_condition, custom, own};
+use crate::service::{Manager, configuration, repo, write};
+use crate::support::{Own, Repo, SOON, Site, at, eventually, source, yaml};
+
+/// Claims of whoever is gone count until their workloads have rested for two minutes.
+const RECLAIMED: Duration = Duration::from_mins(4);
+
+#[test]
+fn a_source_that_goes_in_the_middle_of_its_rollout_leaves_nothing_taken_and_goes_on_when_it_comes_again() {
+    let site = Site::new("reload-gone");
+    let manager = Manager::new();
+    let names = ["a", "b"];
+    let files = |image: &str| {
+        let delay = if image == "app:1" { "{}" } else { "{controlplane/ready-delay: 10s}" };
+        names.map(|name| (format!("{name}.yaml"), yaml::workload("Deployment", name, 2, image, delay)))
+    };
+    let (shop, ops) =
+        (Repo::new(&files("app:1")), Repo::new(&[("c.yaml", yaml::deployment("c", 1, "app:1"))]));
+    let settings = "leases: always\nbudget: {maxWorkloads: 1, maxUnavailable: 100%, soak: 1s}";
+    let both = configuration(&site, settings, &[("reload-gone-shop", &shop), ("reload-gone-ops", &ops)]);
+    let mut daemon = manager.start(&site, &both);
+    for name in names {
+        site.await_rollout(name);
+    }
+    site.await_rollout("c");
+    site.await_free_budget();
+    for (file, text) in files("app:2") {
+        shop.write(&file, &text);
+    }
+    shop.write("more.yaml", &yaml::config_map("more", "a", "1"));
+    shop.commit("Change all");
+    let image = |name: &str| site.value("Deployment", name, "/spec/template/spec/containers/0/image");
+    let newer = || names.iter().filter(|name| image(name) == "app:2").count();
+    eventually("one rolls", SOON, || if newer() == 1 { Ok(()) } else { Err("none does") });
+    let window = site.window();
+    write(&site, &configuration(&site, settings, &[("reload-gone-ops", &ops)]));
+    let mark = daemon.mark();
+    daemon.signal("HUP");
+    daemon.says_since(mark, &["the source reload-gone-shop is gone; its objects stay as they are"]);
+    let lease = at("Lease", &site.system(), "rhumb-reload-gone-shop");
+    eventually("nobody holds its Lease", SOON, || {
+        let holder = site.api.value(&lease, "/spec/holderIdentity");
+        if holder.as_str().is_none_or(str::is_empty) { Ok(()) } else { Err(holder.to_string()) }
+    });
+    // What rolls goes on by itself, nothing else of it begins, and others have the budget after a while.
+    ops.change("c.yaml", &yaml::deployment("c", 1, "app:2"));
+    eventually("another source rolls", RECLAIMED, || {
+        let budget = at("ConfigMap", &site.system(), "rollout-budget.rhumb.dev");
+        if image("c") == "app:2" { Ok(()) } else { Err(site.api.value(&budget, "/data").to_string()) }
+    });
+    assert_eq!(newer(), 1);
+    window.assert_no_deletes();
+    assert!(site.parent_of("reload-gone-shop").is_some());
+    // It goes on where it was.
+    write(&site, &both);
+    daemon.signal("HUP");
+    eventually("all have the newer image", RECLAIMED, || {
+        if newer() == names.len() { Ok(()) } else { Err("not all") }
+    });
+    for name in names {
+        site.await_rollout(name);
+    }
+    site.await_data("more", "a", "1");
+    site.await_free_budget();
+    window.assert_no_deletes();
+    assert_eq!(site.api.list(&site.at("ReplicaSet", "")).len(), 2 * (names.len() + 1));
+    assert_eq!(daemon.stop().code(), Some(0));
+}
+
+/// What the file has counts, whatever stands in the cluster.
+#[test]
+fn a_name_that_the_file_takes_and_gives_back_loses_and_doubles_nothing() {
+    let cluster = Own::bare();
+    let site = own(&cluster);
+    let both = |text: &str| ("both.yaml", yaml::config_map("both", "a", text));
+    let theirs = Repo::new(&[("own.yaml", yaml::config_map("theirs", "a", "1")), both("theirs")]);
+    let ours = Repo::new(&[both("ours")]);
+    let with = format!("{HEAD}---\n{}", source("taken", &site.name, ours.path(), ""));
+    let mut daemon = site.configured(HEAD);
+    let spec = json!({"git": {"url": theirs.path()}, "namespace": site.name});
+    site.api.create(&at("Source", &site.system(), ""), "people", &custom("taken", &spec));
+    site.await_data("theirs", "a", "1");
+    site.await_data("both", "a", "theirs");
+    await_condition(&site, "taken", "Ready", &["True"]);
+    let uid = |name: &str| site.value("ConfigMap", name, "/metadata/uid");
+    let (parent, before) =
+        (site.parent_of("taken").unwrap()["metadata"]["uid"].clone(), [uid("theirs"), uid("both")]);
+    let window = site.window();
+    for turn in ["1", "2"] {
+        write(&site, &with);
+        daemon.signal("HUP");
+        site.await_data("both", "a", "ours");
+        await_condition(&site, "taken", "Stalled", &["True NameTaken"]);
+        write(&site, HEAD);
+        daemon.signal("HUP");
+        site.await_data("both", "a", "theirs");
+        theirs.change("more.yaml", &yaml::config_map("more", "a", turn));
+        site.await_data("more", "a", turn);
+        await_condition(&site, "taken", "Ready", &["True"]);
+    }
+    window.assert_no_deletes();
+    assert_eq!([uid("theirs"), uid("both")], before);
+    assert_eq!(site.parent_of("taken").unwrap()["metadata"]["uid"], parent);
+    assert!(window.to("configmaps", "theirs").is_empty());
+    assert_eq!(
+        site.api.list(&at("ConfigMap", &site.system(), "")).iter().filter(|object| is_parent(object)).count(),
+        1
+    );
+    assert_eq!(daemon.stop().code(), Some(0));
+}
+
+fn is_parent(object: &Value) -> bool {
+    object["metadata"]["labels"]["applyset.kubernetes.io/id"].is_string()
+}
+
+#[test]
+fn the_manager_hears_once_for_each_configuration_that_it_is_up() {
+    let site = Site::new("reload-many");
+    let manager = Manager::new();
+    let repos: Vec<(String, Repo)> =
+        (0..20).map(|number| (format!("reload-many-{number}"), repo(&format!("m{number}")))).collect();
+    let text = |count: usize| {
+        let sources: Vec<(&str, &Repo)> =
+            repos.iter().take(count).map(|(name, repo)| (&**name, repo)).collect();
+        configuration(&site, "", &sources)
+    };
+    let mut daemon = manager.start(&site, &text(18));
+    let mut heard = manager.hears_all(&["READY=1"]);
+    for count in [19, 19, 20, 17, 20] {
+        write(&site, &text(count));
+        daemon.signal("HUP");
+        heard.extend(manager.hears_all(&["RELOADING=1"]));
+        heard.extend(manager.hears_all(&["READY=1"]));
+    }
+    for (number, _) in repos.iter().enumerate() {
+        site.await_data(&format!("m{number}"), "a", "1");
+    }
+    daemon.signal("TERM");
+    heard.extend(manager.hears_all(&["STOPPING=1"]));
+    assert_eq!(daemon.ended(SOON).code(), Some(0));
+    let count = |text: &str| heard.iter().filter(|message| message.contains(text)).count();
+    assert_eq!((count("READY=1"), count("RELOADING=1")), (6, 5), "{heard:#?}");
+}
+
+/// Each line is for programs, those about a new configuration too.
+#[test]
+fn what_is_wrong_with_a_new_configuration_is_said_in_json_where_the_log_is() {
+    let site = Site::new("reload-json");
+    let manager = Manager::new();
+    let shop = repo("env");
+    let good = site.configuration(shop.path(), "");
+    let mut daemon = manager.start_with(&site, &good, |command| {
+        command.args(["--log-format", "json"]);
+    });
+    site.await_data("env", "a", "1");
+    write(&site, &good.replace("git:", "gti:"));
+    daemon.signal("HUP");
+    manager.hears(&["READY=1", "STATUS=new configuration refused: "]);
+    daemon.says(&["what was in force stays in force"]);
+    assert_eq!(daemon.stop().code(), Some(0));
+    let log = daemon.whole_log();
+    let lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let said =
+        |line: &&Value| line["message"].as_str().is_some_and(|text| text.contains("unknown key `gti`"));
+    assert_eq!(lines.iter().filter(said).count(), 1, "{log}");
+}
