@@ -9,11 +9,15 @@ use crate::engine::{
 };
 use crate::object::{GroupKind, Hash, ObjectId};
 
-/// Annotation with the place that the inventory was made from.
+/// Annotation with the place that the inventory was made from; with all of them, joined by [`AND`], while what came from
+/// one waits to be deleted from another.
 const PLACE: &str = "rhumb.dev/source";
 
 /// What stands for the place of an inventory that does not tell it.
 pub(super) const NOWHERE: &str = "a place that nobody knows any more (its ConfigMap was lost)";
+
+/// What stands between two places.
+const AND: &str = " and ";
 
 /// Annotation with the uids of objects whose deletion a person has confirmed, separated by commas.
 const CONFIRMED: &str = "rhumb.dev/prune-confirmed";
@@ -182,6 +186,7 @@ pub(super) fn read(parent: Option<&Parent>, place: &str, seals: &Seals) -> Inven
             "" => Some(NOWHERE.into()),
             other => (other != place).then(|| other.into()),
         },
+        unplaced: !made_from.is_empty() && !is_among(place, made_from),
         confirmed: confirmed.map(|uid| Uid(uid.into())).collect(),
         finished: parent.data.get(FINISHED).map(|text| finished(text)).unwrap_or_default(),
         rejections: opened(parent, seals).into_iter().map(Rejection::held_where_unreadable).collect(),
@@ -206,6 +211,15 @@ fn finished_text(finished: &BTreeMap<ObjectId, Hash>) -> String {
         format!("{} {}/{} {hash}\n", id.group_kind(), id.namespace().unwrap_or_default(), id.name())
     };
     finished.iter().map(line).collect()
+}
+
+/// Whether a place is one of those that an inventory was made from.
+fn is_among(place: &str, made_from: &str) -> bool {
+    let begins = |text: &str| text.is_empty() || text.starts_with(AND);
+    made_from.match_indices(place).any(|(start, _)| {
+        let (before, after) = (&made_from[..start], &made_from[start + place.len()..]);
+        (before.is_empty() || before.ends_with(AND)) && begins(after)
+    })
 }
 
 /// What the parent should say now. Before the first object of a kind is written its kind stands there; kinds
@@ -238,6 +252,11 @@ pub(super) fn wanted(
     let all_wanted = || state.life == Life::Lives && engine.judge(source).is_empty();
     if here || (tidy == Tidy::Exact && all_wanted()) {
         parent.annotations.insert(PLACE.to_owned(), place.to_owned());
+    } else if inventory.unplaced
+        && let Some(made_from) = parent.annotations.get_mut(PLACE)
+    {
+        // Whoever goes back to the other place must not take for that one's what comes from this one.
+        *made_from = format!("{made_from}{AND}{place}");
     }
     if tidy == Tidy::Exact && parent.annotations.contains_key(CONFIRMED) {
         // A confirmation is for one removal: an object that is wanted again has to be confirmed again.
@@ -414,6 +433,23 @@ impl Default for Ledger {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_place_is_found_among_others_as_a_whole() {
+        let check = |place: &str, made_from: &str, expected: bool| {
+            assert_eq!(is_among(place, made_from), expected, "{place} among {made_from}");
+        };
+        check("/srv/a", "/srv/a", true);
+        check("/srv/a", "/srv/a and /srv/b", true);
+        check("/srv/b", "/srv/a and /srv/b", true);
+        check("/srv/b", "/srv/a and /srv/b and /srv/c", true);
+        check("/srv", "/srv/a and /srv/b", false);
+        check("/srv/a", "/srv/ab and /srv/b", false);
+        check("b", "a/b and c", false);
+        // A folder of an odd name.
+        check("this and that", "/srv/a and this and that", true);
+        check("/srv/a", "this and that", false);
+    }
 
     #[test]
     fn no_name_is_read_as_another_or_as_two() {

@@ -170,6 +170,7 @@ impl Preview {
         }
         let inventory = Inventory {
             kinds: declared.iter().map(|(id, _)| id.group_kind()).chain(known.kinds.clone()).collect(),
+            unplaced: false,
             ..known
         };
         self.engine.inventory(ONLY, inventory);

@@ -10,7 +10,7 @@ use super::entry::{Entry, SourceId, Topic};
 use super::prune::{Guard, Judgement, Pending, judge};
 use super::sources::Writes;
 use super::state::{Engine, Foresight, KindState, Served};
-use super::{Desired, Ends, Live, Owner, Prune, Reason, Substitute, Want, is_workload};
+use super::{Desired, Ends, Inventory, Live, Owner, Prune, Reason, Substitute, Want, is_workload};
 use crate::graph::Units;
 use crate::health::{Status, waits_for_consumer};
 use crate::object::{GroupKind, Gvk, Hash, ObjectId};
@@ -41,8 +41,9 @@ impl Engine {
     pub(super) fn barred(&self, id: &ObjectId, entry: &Entry) -> Option<Reason> {
         let source = entry.wants.first().map(|(source, _)| &self.sources[*source]);
         if let Some(source) = source {
-            let named =
-                source.inventory.as_ref().is_some_and(|inventory| inventory.kinds.contains(&id.group_kind()));
+            let tells =
+                |inventory: &Inventory| inventory.kinds.contains(&id.group_kind()) && !inventory.unplaced;
+            let named = source.inventory.as_ref().is_some_and(tells);
             if let Some(why) = self.locked_inventory().filter(|_| source.inventory.is_none()) {
                 return Some(Reason::Sealed(why));
             }

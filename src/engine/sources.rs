@@ -17,6 +17,9 @@ pub struct Inventory {
     pub kinds: BTreeSet<GroupKind>,
     /// The place that it was made from, where that is not the source's place now.
     pub other_place: Option<Arc<str>>,
+    /// It does not name the present place beside the others yet. What is written before it does would be taken, from one
+    /// of those, for what was brought there and is not wanted any more.
+    pub unplaced: bool,
     /// Incarnations whose deletion a person has confirmed.
     pub confirmed: BTreeSet<Uid>,
     /// The contents with which Jobs ended that go away by themselves.

@@ -210,9 +210,46 @@ fn another_repository_under_the_same_name_prunes_nothing_until_it_is_confirmed()
     site.await_absence("ConfigMap", "a");
     // From now on the new place is the source's own.
     eventually("the place is the new one", SOON, || {
-        let parent = site.parent().unwrap_or_default().to_string();
-        if parent.contains(other.path().to_str().unwrap()) { Ok(()) } else { Err(parent) }
+        let parent = site.parent().unwrap_or_default();
+        let place = &parent["metadata"]["annotations"]["rhumb.dev/source"];
+        if *place == other.path().to_str().unwrap() { Ok(()) } else { Err(place.clone()) }
     });
+}
+
+#[test]
+fn who_goes_back_to_the_repository_before_is_asked_about_what_came_from_the_other() {
+    let site = Site::new("place-before");
+    let shared = ("b.yaml", yaml::config_map("b", "key", "one"));
+    let one = Repo::new(&[("a.yaml", yaml::config_map("a", "key", "one")), shared.clone()]);
+    let other = Repo::new(&[shared, ("c.yaml", yaml::config_map("c", "key", "two"))]);
+    let made_from = || site.parent().unwrap()["metadata"]["annotations"]["rhumb.dev/source"].clone();
+    let mut daemon = site.daemon(one.path());
+    site.await_data("b", "key", "one");
+    eventually("all is settled", SOON, || match made_from() {
+        place if place == one.path().to_str().unwrap() => Ok(()),
+        place => Err(place),
+    });
+    daemon.stop();
+    let window = site.window();
+    let mut daemon = site.daemon(other.path());
+    site.await_data("c", "key", "two");
+    daemon.kill();
+    let both = format!("{} and {}", one.path().display(), other.path().display());
+    assert_eq!(made_from(), both.as_str());
+    let _daemon = site.daemon(one.path());
+    let names = eventually("the deletion is listed", SOON, || match listed(&site) {
+        names if names == ["place-before/configmap/c"] => Ok(names),
+        names => Err(format!("{names:?}")),
+    });
+    site.rhumb(&["prune", "list"]).ends(0).says(&["was made from", &both]);
+    window.assert_no_deletes();
+    confirm(&site, &names);
+    site.await_absence("ConfigMap", "c");
+    eventually("the place is the one alone", SOON, || match made_from() {
+        place if place == one.path().to_str().unwrap() => Ok(()),
+        place => Err(place),
+    });
+    assert!(site.has("ConfigMap", "a") && site.has("ConfigMap", "b"));
 }
 
 #[test]

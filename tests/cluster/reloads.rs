@@ -80,7 +80,7 @@ fn a_name_that_the_file_takes_and_gives_back_loses_and_doubles_nothing() {
     let site = own(&cluster);
     let both = |text: &str| ("both.yaml", yaml::config_map("both", "a", text));
     let theirs = Repo::new(&[("own.yaml", yaml::config_map("theirs", "a", "1")), both("theirs")]);
-    let ours = Repo::new(&[both("ours")]);
+    let ours = Repo::new(&[("ours.yaml", yaml::config_map("ours", "a", "1")), both("ours")]);
     let with = format!("{HEAD}---\n{}", source("taken", &site.name, ours.path(), ""));
     let mut daemon = site.configured(HEAD);
     let spec = json!({"git": {"url": theirs.path()}, "namespace": site.name});
@@ -96,6 +96,7 @@ fn a_name_that_the_file_takes_and_gives_back_loses_and_doubles_nothing() {
         write(&site, &with);
         daemon.signal("HUP");
         site.await_data("both", "a", "ours");
+        site.await_data("ours", "a", "1");
         await_condition(&site, "taken", "Stalled", &["True NameTaken"]);
         write(&site, HEAD);
         daemon.signal("HUP");
@@ -105,6 +106,7 @@ fn a_name_that_the_file_takes_and_gives_back_loses_and_doubles_nothing() {
         await_condition(&site, "taken", "Ready", &["True"]);
     }
     window.assert_no_deletes();
+    assert!(site.has("ConfigMap", "ours"));
     assert_eq!([uid("theirs"), uid("both")], before);
     assert_eq!(site.parent_of("taken").unwrap()["metadata"]["uid"], parent);
     assert!(window.to("configmaps", "theirs").is_empty());

@@ -54,7 +54,7 @@ impl Reconciler {
                 // It may have been deleted or edited, or a write may have failed that named a new kind.
                 let ledger = &mut self.ledgers[source];
                 let declared = self.engine.source(source).catalog.census();
-                if declared.kinds().any(|kind| !inventory.kinds.contains(kind)) {
+                if inventory.unplaced || declared.kinds().any(|kind| !inventory.kinds.contains(kind)) {
                     ledger.need = Need::Growth;
                 }
                 self.watched.hold(inventory.kinds.iter().cloned(), &mut self.engine);
@@ -132,6 +132,9 @@ impl Reconciler {
                 Some(inventory::NOWHERE) if ledger.origin == Provenance::Here => inventory.other_place = None,
                 Some(_) => {}
             }
+            if inventory.unplaced {
+                ledger.need = Need::Growth;
+            }
             self.engine.inventory(source, self.visible(source, inventory));
         }
     }
@@ -140,6 +143,7 @@ impl Reconciler {
     fn visible(&self, source: SourceId, mut inventory: Inventory) -> Inventory {
         if self.engine.source(source).writes == Writes::Observed {
             inventory.kinds.extend(self.engine.source(source).catalog.census().kinds().cloned());
+            inventory.unplaced = false;
         }
         inventory
     }

@@ -54,7 +54,9 @@ impl Reconciler {
             }
         }
         let ledger = &mut self.ledgers[source];
-        ledger.need = if ledger.tells(&touched) { Need::Tidying } else { Need::Growth };
+        let unplaced = self.engine.source(source).inventory.as_ref().is_some_and(|told| told.unplaced);
+        let tells = ledger.tells(&touched) && !unplaced;
+        ledger.need = if tells { Need::Tidying } else { Need::Growth };
         self.unknown.extend(unknown);
         self.watched.want(gvks, &mut self.engine);
         self.watched.hold(held, &mut self.engine);
