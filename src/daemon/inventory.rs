@@ -19,6 +19,9 @@ pub(super) const NOWHERE: &str = "a place that nobody knows any more (its Config
 /// What stands between two places.
 const AND: &str = " and ";
 
+/// So many places are named.
+const PLACES: usize = 8;
+
 /// Annotation with the uids of objects whose deletion a person has confirmed, separated by commas.
 const CONFIRMED: &str = "rhumb.dev/prune-confirmed";
 
@@ -222,6 +225,17 @@ fn is_among(place: &str, made_from: &str) -> bool {
     })
 }
 
+/// The places that an inventory was made from, with one more. Of many some are left out: that there are several is what
+/// counts, and an annotation has a bound.
+fn among(place: &str, made_from: &str) -> String {
+    let mut places: Vec<&str> = made_from.split(AND).collect();
+    while places.len() >= PLACES {
+        places.remove(1);
+    }
+    places.push(place);
+    places.join(AND)
+}
+
 /// What the parent should say now. Before the first object of a kind is written its kind stands there; kinds
 /// leave it when the last object is gone and nothing waits. None where the hash of a Secret is to be sealed, and no key
 /// is known.
@@ -256,7 +270,7 @@ pub(super) fn wanted(
         && let Some(made_from) = parent.annotations.get_mut(PLACE)
     {
         // Whoever goes back to the other place must not take for that one's what comes from this one.
-        *made_from = format!("{made_from}{AND}{place}");
+        *made_from = among(place, made_from);
     }
     if tidy == Tidy::Exact && parent.annotations.contains_key(CONFIRMED) {
         // A confirmation is for one removal: an object that is wanted again has to be confirmed again.
@@ -449,6 +463,14 @@ mod tests {
         // A folder of an odd name.
         check("this and that", "/srv/a and this and that", true);
         check("/srv/a", "this and that", false);
+    }
+
+    #[test]
+    fn so_many_places_are_named_the_first_and_the_last_ones() {
+        let all = (0..20).map(|number| format!("/srv/{number}"));
+        let made_from = all.reduce(|made_from, place| among(&place, &made_from)).unwrap();
+        let last: Vec<String> = (13..20).map(|number| format!(" and /srv/{number}")).collect();
+        assert_eq!(made_from, format!("/srv/0{}", last.concat()));
     }
 
     #[test]
