@@ -216,10 +216,8 @@ async fn what_is_left_at_the_end_is_said() {
     // While there is only one subscriber, another thread that comes to a line first decides for all that nobody wants it.
     let _second = tracing::Dispatch::new(tracing_subscriber::registry());
     let server = Server::start(&[503; 9]).await;
-    let to = Recipient::Webhook { url: UrlAt::Url(server.url()), token: None };
-    let recipients = vec![NotifyConfig { to, sources: Vec::new(), on: all() }];
     let recorder = Recorder::new(Timestamp::UNIX_EPOCH);
-    let announcing = announcing(recipients, &recorder, &[Duration::from_hours(1)]);
+    let announcing = announcing(vec![webhook(&server)], &recorder, &[Duration::from_hours(1)]);
     until_listening(&recorder).await;
     for message in ["one", "two", "three"] {
         recorder.record(Timestamp::UNIX_EPOCH, draft(Happening::RolloutFailed, message));
@@ -261,10 +259,8 @@ async fn what_happens_is_brought_with_its_token() {
 #[tokio::test]
 async fn what_is_asked_for_is_not_lost_among_thousands() {
     let server = Server::start(&[]).await;
-    let to = Recipient::Webhook { url: UrlAt::Url(server.url()), token: None };
-    let recipients = vec![NotifyConfig { to, sources: Vec::new(), on: all() }];
     let recorder = Recorder::new(Timestamp::UNIX_EPOCH);
-    let announcing = announcing(recipients, &recorder, &[]);
+    let announcing = announcing(vec![webhook(&server)], &recorder, &[]);
     until_listening(&recorder).await;
     recorder.record(Timestamp::UNIX_EPOCH, draft(Happening::RolloutFailed, "the one"));
     (0..5000).for_each(|_| recorder.record(Timestamp::UNIX_EPOCH, draft(Happening::Created, "of many")));
@@ -276,10 +272,8 @@ async fn what_is_asked_for_is_not_lost_among_thousands() {
 #[tokio::test]
 async fn the_newest_is_told_although_too_much_waits() {
     let server = Server::start(&[]).await;
-    let to = Recipient::Webhook { url: UrlAt::Url(server.url()), token: None };
-    let recipients = vec![NotifyConfig { to, sources: Vec::new(), on: all() }];
     let recorder = Recorder::new(Timestamp::UNIX_EPOCH);
-    let announcing = announcing(recipients, &recorder, &[]);
+    let announcing = announcing(vec![webhook(&server)], &recorder, &[]);
     until_listening(&recorder).await;
     for number in 1..=200 {
         recorder.record(Timestamp::UNIX_EPOCH, draft(Happening::RolloutFailed, &number.to_string()));
@@ -466,6 +460,12 @@ async fn others_are_told_after_a_new_configuration() {
     tokio::time::timeout(Duration::from_secs(30), come).await.unwrap();
     drop(recipients);
     announcing.await.unwrap();
+}
+
+/// A webhook at a server that is told of everything.
+fn webhook(server: &Server) -> NotifyConfig {
+    let to = Recipient::Webhook { url: UrlAt::Url(server.url()), token: None };
+    NotifyConfig { to, sources: Vec::new(), on: all() }
 }
 
 /// Waits until somebody listens.

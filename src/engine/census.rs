@@ -14,6 +14,15 @@ pub struct Census {
 }
 
 impl Census {
+    /// Counts an object when it comes to belong to these, or no longer does.
+    pub(super) fn note(&mut self, id: &ObjectId, before: bool, now: bool) {
+        match (before, now) {
+            (false, true) => self.add(id),
+            (true, false) => self.remove(id),
+            _ => {}
+        }
+    }
+
     /// One more.
     pub(super) fn add(&mut self, id: &ObjectId) {
         *self.kinds.entry(id.group_kind()).or_default() += 1;

@@ -76,10 +76,10 @@ impl Engine {
                 members.add(id);
             }
             assert_eq!(members, source.members);
-            let mut kinds = std::collections::BTreeMap::new();
+            let mut kinds = super::Census::default();
             let wants = |entry: &super::Entry| entry.wants.iter().any(|(wanting, _)| *wanting == number);
             let wanted = self.entries().filter(|(_, entry)| wants(entry));
-            wanted.for_each(|(id, _)| *kinds.entry(id.group_kind()).or_insert(0) += 1);
+            wanted.for_each(|(id, _)| kinds.add(id));
             assert_eq!(kinds, source.kinds);
             let mut census = super::Census::default();
             for id in source.catalog.ids() {

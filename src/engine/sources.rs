@@ -81,7 +81,7 @@ pub struct Source {
     /// Objects with something else instead of what the newest revision asks for.
     pub(super) instead: BTreeSet<ObjectId>,
     /// How many objects of each kind it wants.
-    pub(super) kinds: BTreeMap<GroupKind, u32>,
+    pub(super) kinds: Census,
     /// What the cluster shows in its inventory.
     pub(super) members: Census,
     /// Objects with which a change of the newest revision is not done.
@@ -115,7 +115,7 @@ impl Source {
             budget: Narrowing::default(),
             rejecting: Vec::new(),
             instead: BTreeSet::new(),
-            kinds: BTreeMap::new(),
+            kinds: Census::default(),
             members: Census::default(),
             moving: BTreeSet::new(),
             waves: BTreeMap::new(),
@@ -148,27 +148,12 @@ impl Source {
 
     /// Keeps the number of its objects of a kind, when it comes to want one, or no longer does.
     pub(super) fn count(&mut self, id: &ObjectId, before: bool, now: bool) {
-        recount(&mut self.kinds, id, before, now);
+        self.kinds.note(id, before, now);
     }
 
     /// As [`Source::count`], for what the cluster shows.
     pub(super) fn count_member(&mut self, id: &ObjectId, before: bool, now: bool) {
-        match (before, now) {
-            (false, true) => self.members.add(id),
-            (true, false) => self.members.remove(id),
-            _ => {}
-        }
-    }
-}
-
-fn recount(counts: &mut BTreeMap<GroupKind, u32>, id: &ObjectId, before: bool, now: bool) {
-    if before == now {
-        return;
-    }
-    let count = counts.entry(id.group_kind()).or_default();
-    *count = if now { *count + 1 } else { count.saturating_sub(1) };
-    if *count == 0 {
-        counts.remove(&id.group_kind());
+        self.members.note(id, before, now);
     }
 }
 

@@ -180,7 +180,7 @@ impl Engine {
         let state = &self.sources[source];
         let workloads = ["Deployment", "StatefulSet", "DaemonSet"].map(|kind| GroupKind::new("apps", kind));
         let held = state.inventory.iter().flat_map(|inventory| &inventory.kinds);
-        let mut kinds = workloads.iter().chain(held).chain(state.kinds.keys());
+        let mut kinds = workloads.iter().chain(held).chain(state.kinds.kinds());
         kinds.find(|kind| self.informers.get(*kind) == Some(&KindState::Syncing)).cloned()
     }
 

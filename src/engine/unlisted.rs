@@ -15,7 +15,7 @@ impl Engine {
     pub(super) fn unlisted_kind(&self, source: SourceId) -> Option<GroupKind> {
         let state = &self.sources[source];
         let held = state.inventory.iter().flat_map(|inventory| &inventory.kinds);
-        held.chain(state.kinds.keys()).filter(|kind| !self.is_synced(kind)).min().cloned()
+        held.chain(state.kinds.kinds()).filter(|kind| !self.is_synced(kind)).min().cloned()
     }
 
     /// Why a source prunes nothing at all until a person does something, and what: a kind cannot be listed. None
@@ -63,7 +63,7 @@ impl Engine {
         if self.definition_of(kind).is_some() {
             return None;
         }
-        Some(if state.kinds.contains_key(kind) {
+        Some(if state.kinds.by_kind().contains_key(kind) {
             "install its definition, or remove its manifests".to_owned()
         } else {
             format!(

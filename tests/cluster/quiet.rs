@@ -1,8 +1,9 @@
 //! What is as wanted is left alone: nothing at all is sent.
 
+use controlplane::AuditEvent;
 use serde_json::json;
 
-use crate::support::{Folder, Own, Repo, SOON, Site, in_time, yaml};
+use crate::support::{Folder, Own, Repo, SOON, Site, Window, in_time, yaml};
 
 /// Objects of many kinds, some with forms that the server stores otherwise.
 fn shop() -> Vec<(String, String)> {
@@ -49,6 +50,12 @@ fn a_second_apply_without_a_state_directory_sends_nothing() {
     window.assert_silent();
 }
 
+/// How often the inventory was looked at.
+fn looks(window: &Window<'_>) -> usize {
+    let is_look = |event: &&AuditEvent| event.verb == "get" && event.resource == "configmaps";
+    window.calls().iter().filter(is_look).count()
+}
+
 #[test]
 fn the_running_daemon_sends_nothing_for_what_is_as_wanted() {
     let site = Site::new("quiet-run");
@@ -64,11 +71,7 @@ fn the_running_daemon_sends_nothing_for_what_is_as_wanted() {
     }
     let first_lists = window.calls().iter().filter(|event| event.verb == "list").count();
     in_time("two resyncs have passed", SOON, || {
-        let looks = window
-            .calls()
-            .iter()
-            .filter(|event| event.verb == "get" && event.resource == "configmaps")
-            .count();
+        let looks = looks(&window);
         if looks >= 4 { Ok(()) } else { Err(format!("{looks} looks at the inventory")) }
     });
     let writes = window.writes();
@@ -96,11 +99,7 @@ fn a_new_process_has_nothing_to_tell_of_what_is_as_unhealthy_as_before() {
     let _daemon = site.configured(&configuration);
     // So many that all has been told which is told late.
     in_time("many resyncs have passed", SOON, || {
-        let looks = window
-            .calls()
-            .iter()
-            .filter(|event| event.verb == "get" && event.resource == "configmaps")
-            .count();
+        let looks = looks(&window);
         if looks >= 20 { Ok(()) } else { Err(format!("{looks} looks at the inventory")) }
     });
     assert_eq!(open(), Some(told));
