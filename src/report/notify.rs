@@ -293,8 +293,13 @@ pub(super) mod tests {
         /// The next message.
         pub(in crate::report) fn hears(&self) -> String {
             let mut buffer = [0; 4096];
-            let length = self.socket.recv(&mut buffer).unwrap();
-            String::from_utf8(buffer[..length].to_vec()).unwrap()
+            loop {
+                match self.socket.recv(&mut buffer) {
+                    // A read with a time limit ends at any signal, such as that of a child's end.
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    received => return String::from_utf8(buffer[..received.unwrap()].to_vec()).unwrap(),
+                }
+            }
         }
 
         /// All messages that are there.

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use tempfile::TempDir;
 
-use crate::support::{Daemon, Repo, SOON, Site, yaml};
+use crate::support::{Daemon, Repo, SOON, Site, receive, yaml};
 
 /// Where the journal listens, for one process alone: the program sees another `/run` than the others.
 const SEE: &str = r#"
@@ -60,9 +60,8 @@ impl Journal {
         let deadline = Instant::now() + SOON;
         let mut others = Vec::new();
         while Instant::now() < deadline {
-            let mut buffer = vec![0; 1 << 16];
-            let Ok(length) = self.socket.recv(&mut buffer) else { break };
-            let entry = entry(&buffer[..length]);
+            let Some(message) = receive(&self.socket) else { break };
+            let entry = entry(&message);
             if fields.iter().all(|(name, value)| entry.get(*name).is_some_and(|found| found == value)) {
                 return entry;
             }

@@ -8,7 +8,7 @@ use controlplane::{Ending, Fault, Requests, Rule};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use tempfile::TempDir;
 
-use crate::support::{Daemon, Repo, SOON, Site, at, eventually, source, yaml};
+use crate::support::{Daemon, Repo, SOON, Site, at, eventually, receive, source, yaml};
 
 /// A service manager's socket.
 pub(crate) struct Manager {
@@ -55,10 +55,8 @@ impl Manager {
         let deadline = Instant::now() + SOON;
         let mut heard = Vec::new();
         while Instant::now() < deadline {
-            let mut buffer = [0; 4096];
-            let Ok(length) = self.socket.recv(&mut buffer) else { break };
-            let message = String::from_utf8(buffer[..length].to_vec()).unwrap();
-            heard.push(message);
+            let Some(message) = receive(&self.socket) else { break };
+            heard.push(String::from_utf8(message).unwrap());
             if texts.iter().all(|text| heard[heard.len() - 1].contains(text)) {
                 return heard;
             }
@@ -204,6 +202,8 @@ fn a_shared_source_is_written_under_its_lease_from_its_first_write_on() {
     site.await_data("env", "a", "1");
     let holder = site.api.get(&lease).unwrap()["spec"]["holderIdentity"].clone();
     assert!(holder.as_str().is_some_and(|holder| !holder.is_empty()), "{holder}");
+    // It tells of a write after the server has answered it.
+    daemon.says(&["created"]);
     let log = daemon.log();
     let said = |words: &str| log.find(words).unwrap();
     assert!(said("serves 1 sources by their Leases") < said("created"), "{log}");

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use super::letters::Letters;
 use super::plants;
 use super::search::Canary;
-use crate::support::{Daemon, Remote, Repo, Run, Site, at, run};
+use crate::support::{Daemon, Remote, Repo, Run, Site, at, receive, run};
 
 /// All of it.
 pub(super) struct Estate<'a> {
@@ -138,9 +138,8 @@ impl<'a> Estate<'a> {
         let socket = UnixDatagram::bind(self.path("notify")).unwrap();
         let heard = Arc::clone(&self.heard);
         thread::spawn(move || {
-            let mut buffer = [0; 4096];
-            while let Ok(length) = socket.recv(&mut buffer) {
-                heard.lock().unwrap().push_str(&String::from_utf8_lossy(&buffer[..length]));
+            while let Some(message) = receive(&socket) {
+                heard.lock().unwrap().push_str(&String::from_utf8_lossy(&message));
             }
         });
     }

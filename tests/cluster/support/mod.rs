@@ -29,7 +29,7 @@ pub(crate) use repo::{Folder, Repo};
 pub(crate) use schema::Schema;
 pub(crate) use shares::{MOVED, SHARED, await_shares, shared_name};
 pub(crate) use site::{Run, Site, run, source};
-pub(crate) use wait::{SOON, eventually, in_time, until};
+pub(crate) use wait::{SOON, eventually, in_time, receive, until};
 
 /// The control plane that all tests share that stop none of its parts.
 pub(crate) fn shared() -> &'static Cluster {

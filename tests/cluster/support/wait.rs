@@ -1,6 +1,8 @@
 //! Waiting for a condition, with a deadline.
 
 use std::fmt::Display;
+use std::io::ErrorKind;
+use std::os::unix::net::UnixDatagram;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -42,4 +44,20 @@ pub(crate) fn eventually<T, E: Display>(
 #[track_caller]
 pub(crate) fn until(what: &str, mut look: impl FnMut() -> bool) {
     eventually(what, SOON, || if look() { Ok(()) } else { Err("it is not so") });
+}
+
+/// The next message on a socket; none where it came to the end of its patience. A signal is no end: a read with a
+/// time limit is not begun anew by itself after one (`signal(7)`).
+pub(crate) fn receive(socket: &UnixDatagram) -> Option<Vec<u8>> {
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        match socket.recv(&mut buffer) {
+            Ok(length) => {
+                buffer.truncate(length);
+                return Some(buffer);
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(_) => return None,
+        }
+    }
 }
