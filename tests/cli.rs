@@ -298,6 +298,7 @@ fn what_is_not_there_cannot_be_read() {
     $ rhumb validate nowhere
     --- standard error
     error: nowhere: no such file or directory
+    hint: a path or a git URL is wanted here, not the name of a source
     --- exit code 2
     ");
     assert_snapshot!(bed.run("render empty"), @r"
@@ -310,6 +311,7 @@ fn what_is_not_there_cannot_be_read() {
     $ rhumb diff nowhere
     --- standard error
     error: nowhere: no such file or directory
+    hint: a path or a git URL is wanted here, not the name of a source
     --- exit code 2
     ");
     assert_snapshot!(bed.run("apply empty/readme.md"), @r"

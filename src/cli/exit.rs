@@ -93,7 +93,11 @@ impl From<source::Error> for CommandError {
         match &error {
             // Its own text is for those who follow it: here there is no last revision.
             source::Error::Missing { place } => {
-                Self::new(error.class(), format!("{place}: no such file or directory"))
+                let missing = Self::new(error.class(), format!("{place}: no such file or directory"));
+                if place.contains('/') {
+                    return missing;
+                }
+                missing.hint("a path or a git URL is wanted here, not the name of a source")
             }
             source::Error::Unreachable { place, .. } | source::Error::NotARepository { place, .. } => {
                 Self::new(error.class(), error.to_string())
