@@ -52,6 +52,8 @@ fn rollouts_and_repairs_are_told_on_the_object_and_on_the_inventory() {
         site.api.merge(&site.at("ConfigMap", "env"), "them", &json!({"data": {"a": "theirs"}}));
         await_event(&site, env, &[&format!("Normal DriftRepaired {turn}: somebody else had changed it")]);
     }
+    site.api.delete(&site.at("ConfigMap", "env"));
+    await_event(&site, env, &["Normal DriftRepaired 1: somebody else had deleted it"]);
     // kubectl shows them beside the object.
     let shown = site.kubectl(&["describe", "deployment", "web"]);
     assert!(shown.contains("RolloutSucceeded") && shown.contains("rhumb"), "{shown}");

@@ -346,6 +346,7 @@ fn happening_of(told: &Told) -> Option<Happening> {
 
 fn message(happening: Happening, told: &Told) -> String {
     match told {
+        Told::Created if happening == Happening::DriftRepaired => "somebody else had deleted it".to_owned(),
         _ if happening == Happening::DriftRepaired => "somebody else had changed it".to_owned(),
         Told::Waiting(reason) | Told::Refused(reason) => reason.to_string(),
         done => done.to_string(),
