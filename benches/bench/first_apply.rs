@@ -12,14 +12,13 @@ use crate::numbers::{Times, ratio};
 use crate::options::{Options, Scenario};
 use crate::program::{Program, run};
 use crate::table::{Aim, Table, progress};
-use crate::{Outcome, block_on, diff};
+use crate::{Outcome, block_on};
 
 /// Writes in flight at once, as many as the program has by default.
 const CONNECTIONS: usize = 8;
 
-/// Measures the floor, S1 and S6 on one cluster.
-pub(crate) fn measure(options: &Options, table: &mut Table) -> Outcome<()> {
-    let cluster = Cluster::builder().bare().start()?;
+/// Measures the floor and S1, and leaves what was applied last.
+pub(crate) fn measure(cluster: &Cluster, options: &Options, table: &mut Table) -> Outcome<Option<Place>> {
     let api = block_on(Api::connect(cluster.kubeconfig()))?;
     let count = options.few;
     // The first writes of a server are slower than all that follow.
@@ -34,7 +33,7 @@ pub(crate) fn measure(options: &Options, table: &mut Table) -> Outcome<()> {
                 floors.push(floor(&api, &Corpus::new(&format!("floor{round}"), Mix::Apps, count))?);
                 progress(&format!("floor: {:.2} s", floors[floors.len() - 1].as_secs_f64()));
             } else if needed {
-                let applied = first_apply(&cluster, &api, round, count)?;
+                let applied = first_apply(cluster, &api, round, count)?;
                 progress(&format!(
                     "first apply: {:.2} s, calls {:?}",
                     applied.time.as_secs_f64(),
@@ -47,10 +46,7 @@ pub(crate) fn measure(options: &Options, table: &mut Table) -> Outcome<()> {
         }
     }
     report(options, table, &Times::new(floors), Times::new(firsts), &calls);
-    match last {
-        Some(place) if options.wants(Scenario::Diff) => diff::measure(&cluster, &place, table),
-        _ => Ok(()),
-    }
+    Ok(last)
 }
 
 fn report(options: &Options, table: &mut Table, floors: &Times, firsts: Times, calls: &[f64]) {

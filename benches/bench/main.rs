@@ -33,6 +33,7 @@ mod table;
 use std::process::ExitCode;
 use std::sync::OnceLock;
 
+use controlplane::Cluster;
 use options::{Options, Scenario};
 use table::{Table, progress};
 use tokio::runtime::{Builder, Runtime};
@@ -57,13 +58,22 @@ fn main() -> ExitCode {
                 table.tell(name, format!("not measured: {error}"));
             }
         };
-    attempt("floor, S1, S6", &[Scenario::Floor, Scenario::FirstApply, Scenario::Diff], first_apply::measure);
+    attempt("floor, S1, S6", &[Scenario::Floor, Scenario::FirstApply, Scenario::Diff], applied);
     attempt("S2, S3", &[Scenario::Commit, Scenario::Drift], latency::measure);
     attempt("S4, S5", &[Scenario::Idle, Scenario::Resync], idle::measure);
     attempt("S7", &[Scenario::Rollouts], rollouts::measure);
     attempt("S8", &[Scenario::Answers], answers::measure);
     table.print(&machine());
     ExitCode::SUCCESS
+}
+
+/// What is applied first, and what changes of it, on one cluster.
+fn applied(options: &Options, table: &mut Table) -> Outcome<()> {
+    let cluster = Cluster::builder().bare().start()?;
+    match first_apply::measure(&cluster, options, table)? {
+        Some(place) if options.wants(Scenario::Diff) => diff::measure(&cluster, &place, table),
+        _ => Ok(()),
+    }
 }
 
 /// The size of the machine.

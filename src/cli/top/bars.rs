@@ -6,8 +6,9 @@ use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr as _;
 
 use super::super::overview::{self, age, clean};
+use super::feed::Place;
 use super::ink::{cut, span};
-use super::model::{Mode, Model, Place, Silence};
+use super::model::{Mode, Model, Silence};
 use super::panes::bar;
 use crate::render::{Palette, Style};
 use crate::report::{RolloutStatus, Share};

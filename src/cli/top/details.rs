@@ -5,12 +5,12 @@ use ratatui::text::Line;
 
 use super::super::events;
 use super::super::overview::{self, Cell};
+use super::super::view::View;
 use super::ink::{span, wrapped};
-use super::model::{Known, Mode, Model, Opened, OpenedSubject};
 use super::panes::clock;
 use crate::object::Revision;
 use crate::render::{Palette, Style};
-use crate::report::{Notice, SourceStatus};
+use crate::report::{Named, Notice, ObjectStatus, SourceStatus};
 
 /// So many of the last events are told with it.
 const EVENTS: usize = 20;
@@ -18,45 +18,78 @@ const EVENTS: usize = 20;
 /// The column in which values begin.
 const VALUES: usize = 11;
 
-/// What stands above it.
-pub(super) fn title(subject: &OpenedSubject) -> String {
-    match subject {
-        OpenedSubject::Source(name) => format!("source {}", overview::clean(name)),
-        OpenedSubject::Object { named, .. } => overview::name(named),
+/// What is looked at alone.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Opened {
+    pub(super) subject: OpenedSubject,
+    /// So many lines are above the screen.
+    pub(super) scroll: usize,
+}
+
+/// A source or an object.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum OpenedSubject {
+    Source(String),
+    Object { named: Named, status: Known },
+}
+
+/// What is known of an object.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Known {
+    /// It was not told yet.
+    Asked,
+    /// No source has it.
+    Gone,
+    Told(Box<ObjectStatus>),
+}
+
+impl OpenedSubject {
+    /// What stands above it.
+    pub(super) fn title(&self) -> String {
+        match self {
+            Self::Source(name) => format!("source {}", overview::clean(name)),
+            Self::Object { named, .. } => overview::name(named),
+        }
     }
 }
 
-/// The lines, where something is looked at alone.
-pub(super) fn lines(model: &Model, columns: usize) -> Vec<Line<'static>> {
-    let Mode::Opened(Opened { subject, .. }) = &model.mode else { return Vec::new() };
-    let mut page = Page { palette: model.palette, columns, lines: Vec::new() };
-    match subject {
-        OpenedSubject::Source(name) => {
-            let source = model.view.sources.iter().find(|source| source.name == *name);
-            match source {
-                Some(source) => of_source(&mut page, model, source),
-                None => page.tell("state", &Cell::plain("there is no such source any more")),
+impl Opened {
+    /// The lines, of a width.
+    pub(super) fn lines(
+        &self,
+        view: &View,
+        notices: &[Notice],
+        (palette, columns): (Palette, usize),
+    ) -> Vec<Line<'static>> {
+        let mut page = Page { palette, columns, lines: Vec::new() };
+        let is_meant: Box<dyn Fn(&Notice) -> bool> = match &self.subject {
+            OpenedSubject::Source(name) => {
+                match view.sources.iter().find(|source| source.name == *name) {
+                    Some(source) => of_source(&mut page, view, source),
+                    None => page.tell("state", &Cell::plain("there is no such source any more")),
+                }
+                Box::new(|notice| notice.source == *name)
             }
-            page.events(model, |notice| notice.source == *name);
-        }
-        OpenedSubject::Object { named, status } => {
-            match status {
-                Known::Asked => page.tell("phase", &Cell::plain("is asked for")),
-                Known::Gone => page.tell("phase", &Cell::plain("no source has it")),
-                Known::Told(status) => {
-                    for (key, cell) in overview::facts(status, &model.view.rollout) {
-                        page.tell(key, &cell);
+            OpenedSubject::Object { named, status } => {
+                match status {
+                    Known::Asked => page.tell("phase", &Cell::plain("is asked for")),
+                    Known::Gone => page.tell("phase", &Cell::plain("no source has it")),
+                    Known::Told(status) => {
+                        for (key, cell) in overview::facts(status, &view.rollout) {
+                            page.tell(key, &cell);
+                        }
                     }
                 }
+                Box::new(|notice| notice.object.as_ref() == Some(named))
             }
-            page.events(model, |notice: &Notice| notice.object.as_ref() == Some(named));
-        }
+        };
+        page.events(view.at, notices.iter().filter(|notice| is_meant(notice)));
+        page.lines
     }
-    page.lines
 }
 
-fn of_source(page: &mut Page, model: &Model, source: &SourceStatus) {
-    let (style, state) = overview::state(&model.view, source);
+fn of_source(page: &mut Page, view: &View, source: &SourceStatus) {
+    let (style, state) = overview::state(view, source);
     page.tell("state", &Cell::styled(style, state));
     for (style, note) in overview::notes(source) {
         page.tell("", &Cell::styled(style, note));
@@ -130,16 +163,15 @@ impl Page {
         }
     }
 
-    fn events(&mut self, model: &Model, is_meant: impl Fn(&Notice) -> bool) {
-        let meant: Vec<&Notice> =
-            model.notices.iter().rev().filter(|notice| is_meant(notice)).take(EVENTS).collect();
+    fn events<'a>(&mut self, now: Timestamp, notices: impl DoubleEndedIterator<Item = &'a Notice>) {
+        let meant: Vec<&Notice> = notices.rev().take(EVENTS).collect();
         if meant.is_empty() {
             return;
         }
         self.head("what happened last");
         for notice in meant {
             let style = if notice.reason.is_warning() { Style::Error } else { Style::Strong };
-            let first = format!("{} {}", clock(model.view.at, notice.at), notice.reason);
+            let first = format!("{} {}", clock(now, notice.at), notice.reason);
             let by = events::by(notice).unwrap_or_default();
             self.row(&Cell::styled(style, first), &format!("{} {by}", notice.message));
         }

@@ -6,10 +6,11 @@ use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr as _;
 
 use super::bars;
-use super::details;
+use super::details::Opened;
+use super::feed::Place;
 use super::ink::{cut, span};
 use super::layout;
-use super::model::{Mode, Model, Opened, Place};
+use super::model::{Mode, Model};
 use super::panes::{Item, PANES, Pane};
 use super::table::Table;
 use crate::render::Style;
@@ -132,7 +133,7 @@ fn title(
 
 fn details(model: &Model, opened: &Opened, frame: &mut Frame<'_>, (first, rows): (u16, u16)) {
     let area = frame.area();
-    let all = details::lines(model, area.width.into());
+    let all = model.details(area.width.into());
     let (count, left) = (all.len(), usize::from(rows).saturating_sub(1));
     let skipped = opened.scroll.min(count.saturating_sub(left));
     let more = if count > left {
@@ -140,7 +141,7 @@ fn details(model: &Model, opened: &Opened, frame: &mut Frame<'_>, (first, rows):
     } else {
         String::new()
     };
-    let mut lines = vec![heading(model, &details::title(&opened.subject), &more, area.width.into())];
+    let mut lines = vec![heading(model, &opened.subject.title(), &more, area.width.into())];
     lines.extend(all.into_iter().skip(skipped).take(left));
     put(frame, area, first, lines);
 }

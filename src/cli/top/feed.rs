@@ -8,8 +8,16 @@ use super::super::socket::Unanswered;
 use super::super::status::Teller;
 use super::super::survey::survey;
 use super::super::view::{self, View};
-use super::model::Place;
 use crate::report::{Named, Notice, ObjectStatus};
+
+/// Who tells, in words, and how often it is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// The daemon on this socket, each second.
+    Daemon(String),
+    /// The cluster of this context alone, each 5 s.
+    Cluster(String),
+}
 
 /// What was told at once.
 #[derive(Clone, Debug, PartialEq)]

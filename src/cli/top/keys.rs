@@ -1,6 +1,7 @@
 //! What a key does.
 
-use super::model::{Cursor, Known, Mode, Model, Opened, OpenedSubject};
+use super::details::{Known, Opened, OpenedSubject};
+use super::model::{Cursor, Mode, Model};
 use super::panes::{PANES, Subject};
 use crate::report::Named;
 

@@ -3,27 +3,19 @@
 use std::borrow::Cow;
 
 use jiff::Timestamp;
+use ratatui::text::Line;
 
 use super::super::overview::Cell;
 use super::super::view::View;
-use super::details;
-use super::feed::Look;
+use super::details::{Known, Opened, OpenedSubject};
+use super::feed::{Look, Place};
 use super::layout::{self, Layout};
 use super::panes::{self, Item, PANES, Pane, Subject};
 use crate::render::Palette;
-use crate::report::{Named, Notice, ObjectStatus};
+use crate::report::{Named, Notice};
 
 /// So many notices are kept, as many as the daemon does.
 const KEPT: usize = 512;
-
-/// Who tells, in words, and how often it is asked.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Place {
-    /// The daemon on this socket, each second.
-    Daemon(String),
-    /// The cluster of this context alone, each 5 s.
-    Cluster(String),
-}
 
 /// Since when nobody answers, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,31 +54,6 @@ pub(super) enum Mode {
     Help,
     /// All that is known of one thing.
     Opened(Opened),
-}
-
-/// What is looked at alone.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Opened {
-    pub(super) subject: OpenedSubject,
-    /// So many lines are above the screen.
-    pub(super) scroll: usize,
-}
-
-/// A source or an object.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum OpenedSubject {
-    Source(String),
-    Object { named: Named, status: Known },
-}
-
-/// What is known of an object.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Known {
-    /// It was not told yet.
-    Asked,
-    /// No source has it.
-    Gone,
-    Told(Box<ObjectStatus>),
 }
 
 /// Which item of a pane is chosen: the one with this subject, or what has come to its place.
@@ -212,11 +179,19 @@ impl Model {
         (index < items.len()).then(|| items.swap_remove(index))
     }
 
+    /// What is looked at alone, in lines of a width.
+    pub(super) fn details(&self, columns: usize) -> Vec<Line<'static>> {
+        match &self.mode {
+            Mode::Opened(opened) => opened.lines(&self.view, &self.notices, (self.palette, columns)),
+            _ => Vec::new(),
+        }
+    }
+
     /// So many lines can be above the screen, where something is looked at alone.
     pub(super) fn deepest(&self) -> usize {
         let (columns, rows) = self.size;
         let body = usize::from(layout::body(rows).1).saturating_sub(1);
-        details::lines(self, columns.into()).len().saturating_sub(body)
+        self.details(columns.into()).len().saturating_sub(body)
     }
 
     /// What is looked at may have become shorter, or the terminal taller.

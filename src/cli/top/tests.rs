@@ -12,10 +12,11 @@ use ratatui::buffer::Buffer;
 use ratatui::style::{Color, Modifier};
 use unicode_width::UnicodeWidthStr as _;
 
+use super::details::{Opened, OpenedSubject};
 use super::draw::draw;
-use super::feed::Look;
+use super::feed::{Look, Place};
 use super::keys::{Key, Wish};
-use super::model::{Mode, Model, Opened, OpenedSubject, Place};
+use super::model::{Mode, Model};
 use super::panes::Subject;
 use crate::cli::overview;
 use crate::render::Palette;
