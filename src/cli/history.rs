@@ -10,7 +10,7 @@ use super::{CommandError, Exit, Terminal, facts};
 use crate::cluster::{Lookup, applyset_id};
 use crate::daemon;
 use crate::engine::{Authored, Release, is_workload};
-use crate::object::{GroupKind, RELEASE, Revision, at, text_at};
+use crate::object::{GroupKind, RELEASE, Revision, annotation, at, text_at};
 
 /// One revision of a workload.
 struct Line {
@@ -77,10 +77,9 @@ async fn lines(desk: &Desk, target: &Target) -> Result<Vec<Line>, CommandError> 
 }
 
 fn line(object: &Value) -> Line {
-    let annotation = |key: &str| text_at(object, &["metadata", "annotations", key]);
-    let counted = annotation("deployment.kubernetes.io/revision").parse().ok();
+    let counted = annotation(object, "deployment.kubernetes.io/revision").parse().ok();
     let number = counted.or_else(|| at(object, &["revision"]).and_then(Value::as_i64)).unwrap_or(0);
-    let release = Release::parse(annotation(RELEASE));
+    let release = Release::parse(annotation(object, RELEASE));
     Line {
         number,
         revision: release.as_ref().map(|release| release.revision.clone()),

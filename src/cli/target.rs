@@ -9,7 +9,7 @@ use super::{CommandError, session};
 use crate::cluster::{Cluster, Kind, Kinds, Lookup, Parent, applyset_id};
 use crate::config::Config;
 use crate::engine::Release;
-use crate::object::{Class, ObjectId, PART_OF, RELEASE, text_at};
+use crate::object::{Class, ObjectId, PART_OF, RELEASE, annotation, text_at};
 
 /// A cluster, and what it is looked at for.
 pub(super) struct Desk {
@@ -33,7 +33,7 @@ pub(super) struct Target {
 impl Target {
     /// An annotation, empty where there is none.
     pub(super) fn annotation(&self, key: &str) -> &str {
-        text_at(&self.object, &["metadata", "annotations", key])
+        annotation(&self.object, key)
     }
 
     /// What is in force.

@@ -7,8 +7,7 @@ use std::fmt;
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::words::annotation;
-use crate::object::{Hash, ObjectId, canonical_json};
+use crate::object::{Hash, ObjectId, annotation, canonical_json};
 
 /// Annotation of a workload that asks for a restart when data that its pods use change.
 pub const RESTART_ON_CHANGE: &str = "rhumb.dev/restart-on-change";

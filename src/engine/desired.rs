@@ -6,10 +6,9 @@ use serde_json::Value;
 
 use super::effective::effective;
 use super::ignore::{IGNORE_FIELDS, Reconcile, reconcile, without_ignored};
-use super::words::annotation;
 use super::{Data, SourceId, Steps, Strategy, restarts_on_change};
 use crate::graph::{self, Labels, Selects};
-use crate::object::{GroupKind, Gvk, Hash, Object, ObjectId, Origin, at, text_at};
+use crate::object::{GroupKind, Gvk, Hash, Object, ObjectId, Origin, annotation, at, text_at};
 
 /// Where a body is found again: a git blob, and the object's position among the objects of that file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

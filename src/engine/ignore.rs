@@ -3,9 +3,8 @@
 use serde_json::Value;
 
 use super::OVERLAY;
-use super::words::annotation;
 use crate::fields::{self, Element, Path};
-use crate::object::{Diagnostic, Object};
+use crate::object::{Diagnostic, Object, annotation};
 
 /// Annotation with the fields that are never sent and never repaired.
 pub const IGNORE_FIELDS: &str = "rhumb.dev/ignore-fields";

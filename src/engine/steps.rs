@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::selector::LabelSelector;
 use super::step_words::{self, Shape};
 use super::{OVERLAY, Overlay};
-use crate::object::{Diagnostic, Object, at, duration_text, text_at};
+use crate::object::{Diagnostic, Object, annotation, at, duration_text};
 
 /// How many pods get the new template in a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,8 +138,8 @@ pub enum Shown {
 impl Shown {
     /// Reads the annotations of a live object that has the template.
     pub fn of(object: &Value) -> Self {
-        let annotation = at(object, &["metadata", "annotations", OVERLAY]);
-        Self::read(annotation.map(|_| text_at(object, &["metadata", "annotations", OVERLAY])))
+        let is_there = at(object, &["metadata", "annotations", OVERLAY]).is_some();
+        Self::read(is_there.then(|| annotation(object, OVERLAY)))
     }
 
     /// Reads the annotation [`OVERLAY`] of a live object that has the template.

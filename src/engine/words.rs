@@ -10,7 +10,7 @@ use super::step_words::STEP_WORDS;
 use super::steps::misused_steps;
 use super::{OVERLAY, STARTED, is_workload};
 use crate::graph;
-use crate::object::{Diagnostic, Object, RELEASE, text_at};
+use crate::object::{Diagnostic, Object, RELEASE, annotation};
 
 /// Our own words and what each may be.
 const WORDS: [(&str, Form); 7] = [
@@ -109,9 +109,4 @@ fn dependencies(object: &Object) -> impl Iterator<Item = Diagnostic> {
             .hint("take it out of its own depends-on annotation")
     });
     unreadable.chain(itself)
-}
-
-/// Whether an annotation of a content has this text.
-pub(super) fn annotation<'a>(content: &'a Value, key: &str) -> &'a str {
-    text_at(content, &["metadata", "annotations", key])
 }

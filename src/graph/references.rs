@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::object::{GroupKind, ObjectId, at, text_at};
+use crate::object::{GroupKind, ObjectId, annotation, at, text_at};
 
 /// Objects named in this annotation must be there and healthy first; Config Sync's and cli-utils' word for
 /// it is read as well. Form: `group/namespaces/ns/Kind/name` or `group/Kind/name`, separated by commas;
@@ -103,7 +103,7 @@ pub fn unreadable_dependencies(body: &Value) -> Vec<(&'static str, &str)> {
 }
 
 fn named_in<'a>(body: &'a Value, key: &str) -> impl Iterator<Item = &'a str> {
-    let text = text_at(body, &["metadata", "annotations", key]);
+    let text = annotation(body, key);
     text.split(',').map(str::trim).filter(|part| !part.is_empty())
 }
 

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{Health, Status};
-use crate::object::{at, text_at};
+use crate::object::{annotation, at, text_at};
 
 /// No message is longer than this many characters: it ends up in one line of a terminal, of a log, of an Event.
 const LONGEST: usize = 400;
@@ -34,7 +34,7 @@ impl<'a> View<'a> {
     }
 
     pub(super) fn annotation(&self, name: &str) -> &'a str {
-        text_at(self.object, &["metadata", "annotations", name])
+        annotation(self.object, name)
     }
 
     pub(super) fn spec(&self, path: &[&str]) -> Option<&'a Value> {

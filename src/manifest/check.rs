@@ -7,7 +7,6 @@ use serde_json::Value;
 
 use super::clean;
 use super::date;
-use super::decode::TEMPLATE;
 use super::findings::{Finding, Findings};
 use super::names::{self, NameRule};
 use super::places::Places;
@@ -389,6 +388,9 @@ impl<'s> Check<'_, 's, '_> {
         self.findings.add(finding.hint("remove it from the manifest"));
     }
 }
+
+/// The hint for what a template engine should have filled in.
+pub(super) const TEMPLATE: &str = "`{{` looks like a template: render it first (for example with `helm template`) and follow the result, or list the file in .rhumbignore";
 
 /// What a text looks like that a program should have filled in.
 fn unrendered(text: &str) -> Option<&'static str> {

@@ -421,13 +421,10 @@ impl Traits {
 /// What a text has that may be a Secret's.
 const SECRET: [&str; 3] = ["Secret", "kind: secret", "stringData"];
 
-/// The hint for what a template engine should have filled in.
-pub(super) const TEMPLATE: &str = "`{{` looks like a template: render it first (for example with `helm template`) and follow the result, or list the file in .rhumbignore";
-
 /// Why a text does not parse, where it looks like something else.
 fn likely_cause(text: &str) -> Option<&'static str> {
     if text.contains("{{") {
-        return Some(TEMPLATE);
+        return Some(check::TEMPLATE);
     }
     let begins = |mark: &str| text.starts_with(&mark[1..]) || text.contains(mark);
     (begins("\n<<<<<<< ") || begins("\n>>>>>>> "))

@@ -18,7 +18,7 @@ pub use diagnostic::{Code, Diagnostic, Severity};
 pub use duration::{duration, duration_text};
 pub use hash::Hash;
 pub use id::{GroupKind, Gvk, ObjectId};
-pub use tree::{at, canonical_json, pretty_json, text_at};
+pub use tree::{annotation, at, canonical_json, pretty_json, text_at};
 
 use std::fmt;
 use std::sync::Arc;

@@ -16,6 +16,11 @@ pub fn text_at<'a>(value: &'a Value, path: &[&str]) -> &'a str {
     at(value, path).and_then(Value::as_str).unwrap_or_default()
 }
 
+/// The text of an annotation of an object; empty where there is none.
+pub fn annotation<'a>(object: &'a Value, key: &str) -> &'a str {
+    text_at(object, &["metadata", "annotations", key])
+}
+
 /// One line of JSON, keys sorted, numbers as Go's `encoding/json` writes them. Two trees that mean the
 /// same give the same text.
 pub fn canonical_json(value: &Value) -> String {
