@@ -401,8 +401,12 @@ pub struct Filter {
 }
 
 impl Filter {
+    /// In any case, as kubectl takes kinds.
     fn is_of_kind(&self, id: &ObjectId) -> bool {
-        self.kind.as_ref().is_none_or(|kind| *kind == *id.kind() || *kind == id.group_kind().to_string())
+        let is = |kind: &String| {
+            kind.eq_ignore_ascii_case(id.kind()) || kind.eq_ignore_ascii_case(&id.group_kind().to_string())
+        };
+        self.kind.as_ref().is_none_or(is)
     }
 }
 

@@ -341,9 +341,9 @@ async fn object(
         path.map_err(|rejection| Failed(StatusCode::BAD_REQUEST, rejection.body_text()))?;
     let look = understood(look)?;
     let namespace = (namespace != NO_NAMESPACE).then_some(namespace);
-    let id = ObjectId::new(&GroupKind::parse(&kind), namespace.as_deref(), &name);
-    let none = || Failed(StatusCode::NOT_FOUND, format!("no source of this process knows {id}"));
     let inquiries = process.inquiries()?;
+    let id = meant(&inquiries, &kind, namespace.as_deref(), &name).await?;
+    let none = || Failed(StatusCode::NOT_FOUND, format!("no source of this process knows {id}"));
     let one = |object| OneObject { api_version: VERSION, object };
     if look.view == Some(View::Yaml) {
         let compared = inquiries.compared(id.clone());
@@ -352,6 +352,30 @@ async fn object(
     }
     let found = asked(inquiries.object(id.clone())).await?;
     Ok(Json(one(found.ok_or_else(none)?)).into_response())
+}
+
+/// The object whose kind may be named without its group, and in any case.
+async fn meant(
+    inquiries: &Inquiries,
+    kind: &str,
+    namespace: Option<&str>,
+    name: &str,
+) -> Result<ObjectId, Failed> {
+    let exact = ObjectId::new(&GroupKind::parse(kind), namespace, name);
+    if asked(inquiries.object(exact.clone())).await?.is_some() {
+        return Ok(exact);
+    }
+    let of_kind = Filter { kind: Some(kind.to_owned()), ..Filter::default() };
+    let all = asked(inquiries.objects(of_kind)).await?.into_iter().map(|object| object.object.id());
+    let mut named = all.filter(|id| (id.namespace(), id.name()) == (namespace, name));
+    let Some(first) = named.next() else { return Ok(exact) };
+    match named.next() {
+        None => Ok(first),
+        Some(second) => {
+            let (one, other) = (first.group_kind(), second.group_kind());
+            Err(Failed(StatusCode::BAD_REQUEST, format!("{kind} may be {one} or {other}: name its group")))
+        }
+    }
 }
 
 async fn diff(

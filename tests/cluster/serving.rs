@@ -217,7 +217,17 @@ fn tell_of_objects(served: &Served, name: &str) {
     assert_eq!(names("").len(), 4);
     assert_eq!(names("?kind=Secret"), ["Settled token"]);
     assert_eq!(names("?kind=Deployment.apps&phase=RollingOut").len(), 1);
+    assert_eq!(names("?kind=deployment"), names("?kind=Deployment.apps"));
     assert_eq!(names("?source=another"), [""; 0]);
+    // A kind is named as kubectl shows it, whatever its group.
+    let (_, web) = served.get(&format!("/v1/objects/Deployment.apps/{name}/web"));
+    assert_eq!(web["group"], json!("apps"));
+    for kind in ["Deployment", "deployment", "deployment.apps"] {
+        assert_eq!(served.get(&format!("/v1/objects/{kind}/{name}/web")), (200, web.clone()), "{kind}");
+        let (code, shown) = served.get(&format!("/v1/objects/{kind}/{name}/web?view=yaml"));
+        assert_eq!((code, &shown["group"]), (200, &json!("apps")), "{kind}");
+    }
+    assert_eq!(served.get(&format!("/v1/objects/Deployment.batch/{name}/web")).0, 404);
     let (code, env) = served.get(&format!("/v1/objects/ConfigMap/{name}/env"));
     assert_eq!((code, &env["kind"], &env["phase"]), (200, &json!("ConfigMap"), &json!("Refused")), "{env}");
     assert!(env["reason"].as_str().unwrap().contains("env.yaml is not understood"), "{env}");
