@@ -218,8 +218,7 @@ fn whoever_watches_an_object_goes_on_when_the_daemon_is_new_and_knows_nothing_ye
     watcher.says(&["no source has configmap/env; asked again"]);
     is_new.store(false, Ordering::SeqCst);
     let before = std::fs::read_to_string(&shown).unwrap();
-    repo.remove("env.yaml");
-    repo.commit("Remove it");
+    repo.change("env.yaml", &yaml::config_map("env", "a", "two"));
     until("it shows what has changed", || std::fs::read_to_string(&shown).unwrap() != before);
     assert!(watcher.is_running());
 }
