@@ -61,9 +61,11 @@ async fn announce_with(
     }
 }
 
-/// One recipient, and who brings it its letters.
+/// One recipient, and who brings it its letters. All entries that name the same one share it: what one of them is told
+/// of keeps its order with what the others are, and is told once.
 struct Carrier {
-    recipient: NotifyConfig,
+    to: Recipient,
+    entries: Vec<NotifyConfig>,
     name: String,
     bag: Arc<Bag>,
     _task: AbortOnDropHandle<()>,
@@ -72,32 +74,33 @@ struct Carrier {
 /// A carrier for each: the one that it has, where it has one.
 fn hired(recipients: Vec<NotifyConfig>, mut known: Vec<Carrier>, rests: &[Duration]) -> Vec<Carrier> {
     let post = Arc::new(Post::new());
-    let mut take = |is: &dyn Fn(&NotifyConfig) -> bool| {
-        known.iter().position(|carrier| is(&carrier.recipient)).map(|at| known.swap_remove(at))
-    };
-    // One place may be told of several things: who is the same in all has the first choice.
-    let same: Vec<_> = recipients.iter().map(|recipient| take(&|known| known == recipient)).collect();
-    let carriers = recipients.into_iter().zip(same).map(|(recipient, same)| {
-        match same.or_else(|| take(&|known| known.to == recipient.to)) {
-            Some(known) => Carrier { recipient, ..known },
-            None => Carrier::new(recipient, post.clone(), rests.to_vec()),
+    let mut carriers: Vec<Carrier> = Vec::new();
+    for entry in recipients {
+        if let Some(shared) = carriers.iter_mut().find(|carrier| carrier.to == entry.to) {
+            shared.entries.push(entry);
+            continue;
         }
-    });
-    carriers.collect()
+        let kept = known.iter().position(|carrier| carrier.to == entry.to).map(|at| known.swap_remove(at));
+        carriers.push(match kept {
+            Some(kept) => Carrier { entries: vec![entry], ..kept },
+            None => Carrier::new(entry, post.clone(), rests.to_vec()),
+        });
+    }
+    carriers
 }
 
 impl Carrier {
-    fn new(recipient: NotifyConfig, post: Arc<Post>, rests: Vec<Duration>) -> Self {
-        let (name, bag) = (letter::name(&recipient.to), Arc::new(Bag::default()));
-        let (to, left) = (recipient.to.clone(), Left { name: name.clone(), bag: bag.clone(), underway: 0 });
+    fn new(entry: NotifyConfig, post: Arc<Post>, rests: Vec<Duration>) -> Self {
+        let (to, name, bag) = (entry.to.clone(), letter::name(&entry.to), Arc::new(Bag::default()));
+        let (looked_at, left) = (to.clone(), Left { name: name.clone(), bag: bag.clone(), underway: 0 });
         let task = async move {
             // What a panic says may hold what was read.
-            if let Ok(Some(why)) = tokio::task::spawn_blocking(move || unusable(&to)).await {
+            if let Ok(Some(why)) = tokio::task::spawn_blocking(move || unusable(&looked_at)).await {
                 tracing::warn!("{why}");
             }
             carry(left, &post, &rests).await;
         };
-        Self { recipient, name, bag, _task: AbortOnDropHandle::new(tokio::spawn(task)) }
+        Self { to, entries: vec![entry], name, bag, _task: AbortOnDropHandle::new(tokio::spawn(task)) }
     }
 }
 
@@ -107,7 +110,7 @@ fn hand_out(carriers: &[Carrier], first: Arc<Notice>, coming: &mut mpsc::Unbound
     let behind = std::iter::from_fn(|| coming.try_recv().ok());
     for notice in std::iter::once(first).chain(behind) {
         for (carrier, lost) in carriers.iter().zip(&mut lost) {
-            let letter = wanted(&carrier.recipient, &notice);
+            let letter = carrier.entries.iter().find_map(|entry| wanted(entry, &notice));
             *lost += letter.map_or(0, |letter| carrier.bag.put(letter));
         }
     }

@@ -462,6 +462,28 @@ async fn others_are_told_after_a_new_configuration() {
     announcing.await.unwrap();
 }
 
+/// One entry is told of failures, another one of the rest, and both set the same status.
+#[tokio::test]
+async fn two_entries_for_one_repository_keep_the_order_of_its_statuses() {
+    let (server, dir) = (Server::start(&[503]).await, TempDir::new().unwrap());
+    let to = forge(Forge::GitHub, &server.url(), &secret(&dir, SECRET));
+    let only = |on: Occasion| NotifyConfig { to: to.clone(), sources: Vec::new(), on: [on].into() };
+    let recorder = Recorder::new(Timestamp::UNIX_EPOCH);
+    let entries = vec![only(Occasion::Failed), only(Occasion::Succeeded), only(Occasion::Succeeded)];
+    let announcing = announcing(entries, &recorder, &[Duration::from_millis(200)]);
+    until_listening(&recorder).await;
+    recorder.record(Timestamp::UNIX_EPOCH, draft(Happening::RolloutFailed, "bad"));
+    server.await_sent(1).await;
+    recorder.record(Timestamp::UNIX_EPOCH, draft(Happening::RevisionSettled, "well"));
+    let other = Draft { revision: Some(COMMIT.replace('0', "f")), ..draft(Happening::RolloutFailed, "next") };
+    recorder.record(Timestamp::UNIX_EPOCH, other);
+    let states: Vec<Value> =
+        server.await_sent(3).await.into_iter().map(|sent| sent.body["description"].clone()).collect();
+    let expected = ["bad", "well", "next"].map(|words| json!(format!("Deployment shop/web: {words}")));
+    assert_eq!(states, expected, "the failure that was refused once does not come after the success");
+    announcing.abort();
+}
+
 /// A webhook at a server that is told of everything.
 fn webhook(server: &Server) -> NotifyConfig {
     let to = Recipient::Webhook { url: UrlAt::Url(server.url()), token: None };

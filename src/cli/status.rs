@@ -134,7 +134,7 @@ async fn watch(
 ) -> Result<(), CommandError> {
     let redraws = terminal.redraws() && args.output != OverviewOutput::Json;
     let mut last = first;
-    let mut silent = false;
+    let mut told = String::new();
     if redraws {
         terminal.redraw(&last.text)?;
     } else {
@@ -147,16 +147,18 @@ async fn watch(
         }
         let now = match shown(teller, args, global, terminal).await {
             Ok(now) => now,
-            // It may be down for a moment, or for good: whoever watches is told once.
-            Err(error) if error.exit == Exit::Unreachable => {
-                if !std::mem::replace(&mut silent, true) {
-                    terminal.tell(&format!("{error}; asked again\n"));
+            // It may be down for a moment, or for good, or be back and know nothing yet: whoever watches is told once.
+            Err(error) if matches!(error.exit, Exit::Unreachable | Exit::Unreadable) => {
+                let why = error.to_string();
+                if told != why {
+                    terminal.tell(&format!("{why}; asked again\n"));
+                    told = why;
                 }
                 continue;
             }
             Err(error) => return Err(error),
         };
-        silent = false;
+        told.clear();
         if now.text != last.text {
             match (&now.overview, &last.overview) {
                 _ if redraws => terminal.redraw(&now.text)?,

@@ -44,7 +44,10 @@ pub async fn write_events(
         }
         let lost = writer.correlator.take_lost();
         if lost > 0 {
-            tracing::info!(lost, "not all that happened is told by Events: too much at once, or no answer");
+            tracing::info!(
+                lost,
+                "not all that happened is told by Events: too much at once, no answer, or a refusal"
+            );
         }
         let due = writer.correlator.due().max(writer.rest);
         let wake = due.unwrap_or_else(Instant::now);
@@ -79,7 +82,7 @@ impl Writer {
         let namespace = write.occurrence.id.namespace().map(str::to_owned);
         let now = Instant::now();
         if self.denied.get(&namespace).is_some_and(|until| now < *until) {
-            return;
+            return self.correlator.unwritten(&write);
         }
         let terms = self.terms.borrow().clone();
         let cluster = match terms {
@@ -105,18 +108,24 @@ impl Writer {
     fn failed(&mut self, write: Write, namespace: Option<String>, error: &Error, now: Instant) {
         match error.fault() {
             // What the namespace was told of goes with it; another one may have its name soon.
-            Fault::Denied { by: Denial::Terminating, .. } | Fault::NotHeld => {}
+            Fault::Denied { by: Denial::Terminating, .. } | Fault::NoNamespace { .. } | Fault::NotHeld => {
+                self.correlator.unwritten(&write);
+            }
+            // That is told here, and not with each of them.
             Fault::Denied { .. } => {
+                self.correlator.unwritten(&write);
                 if self.denied.insert(namespace, now + DENIED).is_none() {
                     tracing::warn!("no Events are written there: {error}");
                 }
                 return;
             }
-            _ if error.retry() == Retry::Soon && self.correlator.failed(write) => {
-                self.rest = Some(Instant::now() + TROUBLE);
-            }
+            _ if error.retry() != Retry::Soon => self.correlator.given_up(&write),
+            _ if self.correlator.failed(write) => self.rest = Some(Instant::now() + TROUBLE),
             _ => {}
         }
         tracing::debug!("an Event could not be written: {error}");
     }
 }
+
+#[cfg(test)]
+mod tests;

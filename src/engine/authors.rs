@@ -66,7 +66,8 @@ impl CommitText {
 
     pub(super) fn read(self) -> Commit {
         let (applyset, revision) = (self.source.as_str().into(), Revision::new(&self.revision));
-        Commit { applyset, revision, authored: self.authored }
+        let Authored { author, subject } = &self.authored;
+        Commit { applyset, revision, authored: Authored::of(author, subject) }
     }
 }
 
@@ -137,6 +138,16 @@ pub(super) fn note(known: &mut Vec<(Revision, Authored)>, revision: &Revision, a
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// People may write the budget object.
+    #[test]
+    fn what_is_read_is_no_longer_than_what_is_written() {
+        let text = serde_json::json!({
+            "source": "a-v1", "revision": "1", "author": "x".repeat(5000), "subject": "y".repeat(5000),
+        });
+        let commit = serde_json::from_value::<CommitText>(text).unwrap().read();
+        assert_eq!((commit.authored.author.len(), commit.authored.subject.len()), (TOLD, TOLD));
+    }
 
     #[test]
     fn the_newest_revisions_are_remembered() {

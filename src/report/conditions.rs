@@ -63,7 +63,9 @@ fn words(standing: Standing<'_>) -> Words {
                 chosen.map(|(phase, count)| (*phase, *count)).collect()
             };
             let (stuck, kept) = (of(&STUCK), of(&KEPT));
-            if let Some(why) = &status.incomplete {
+            if let Some(why) = &status.barred {
+                Words { ready: "False", stalled: true, reason: "InventoryUnread", message: why.clone() }
+            } else if let Some(why) = &status.incomplete {
                 let reason = if status.revision.is_none() { "Starting" } else { "NotReadWhole" };
                 progress(reason, why.clone())
             } else if !stuck.is_empty() {
@@ -274,6 +276,10 @@ mod tests {
         check(Standing::Followed(&a), works, "Starting", "not yet");
         let a = followed(&[(Phase::Settled, 2)], Some("a"), Some("a.yaml is broken"));
         check(Standing::Followed(&a), works, "NotReadWhole", "a.yaml is broken");
+        // Nothing of it goes on before a person does something.
+        let mut a = followed(&[(Phase::Settled, 2)], Some("a"), Some("its ConfigMap is somebody else's"));
+        a.barred.clone_from(&a.incomplete);
+        check(Standing::Followed(&a), stuck, "InventoryUnread", "its ConfigMap is somebody else's");
         let a = followed(&[(Phase::Settled, 2), (Phase::LeftAlone, 1)], Some("a"), None);
         check(Standing::Followed(&a), done, "Settled", "3 objects are as wanted and healthy");
         let a = followed(&[(Phase::Settled, 2), (Phase::RollingOut, 1)], Some("a"), None);

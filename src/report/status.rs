@@ -90,6 +90,9 @@ pub struct SourceStatus {
     /// Why not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub incomplete: Option<String>,
+    /// Why its inventory cannot be read or written before a person does something.
+    #[serde(skip)]
+    pub barred: Option<String>,
     /// Whether it is only observed, and never written.
     pub observed: bool,
     /// Whether all of it is as wanted and healthy.
@@ -324,7 +327,7 @@ fn source(
 ) -> SourceStatus {
     let source = engine.source(number);
     let trouble = beside.troubles.get(number).cloned().flatten();
-    let incomplete = trouble.or_else(|| source.incomplete.as_ref().map(ToString::to_string));
+    let incomplete = trouble.clone().or_else(|| source.incomplete.as_ref().map(ToString::to_string));
     let waiting = engine.judgements(number).filter(|(_, judged)| matches!(judged, Judgement::Confirm(_)));
     let times = beside.times.get(number).copied().unwrap_or_default();
     let authored = source.head.as_ref().and_then(|head| engine.author(number, head));
@@ -343,6 +346,7 @@ fn source(
         observed: source.writes == Writes::Observed,
         healthy: incomplete.is_none() && objects.keys().all(|phase| phase.is_well()),
         incomplete,
+        barred: trouble,
         paused: paused.map(|paused| paused.reason.to_string()),
         objects,
         findings: source.diagnostics().len(),

@@ -1,7 +1,11 @@
 //! `rhumb status`: asked of the daemon, and read from the cluster alone.
 
-use std::path::PathBuf;
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -159,16 +163,71 @@ fn without_a_daemon_it_says_so_and_reads_the_cluster() {
     assert_eq!(told.stderr, format!("{none}; read from the cluster\n"));
     run(bare(&["--socket", socket.to_str().unwrap()])).ends(3).says(&["error", &none]);
     // What a killed daemon leaves, and what is no socket at all.
-    drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());
+    drop(UnixListener::bind(&socket).unwrap());
     run(bare(&[])).ends(0).says(&["connection refused; read from the cluster"]);
+}
+
+/// A command that prints into a file.
+fn into(file: &Path, command: &Command) -> Command {
+    let mut shell = Command::new("/bin/sh");
+    shell.args(["-c", "exec \"$@\" >\"$0\""]).arg(file).arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => shell.env(name, value),
+            None => shell.env_remove(name),
+        };
+    }
+    shell
+}
+
+/// Passes questions on to a daemon; while it is new, it knows no objects yet.
+fn relay(listener: UnixListener, daemon: PathBuf, is_new: Arc<AtomicBool>) {
+    for mut client in listener.incoming().map_while(Result::ok) {
+        let (daemon, is_new) = (daemon.clone(), is_new.clone());
+        std::thread::spawn(move || {
+            let mut question = [0; 4096];
+            let length = client.read(&mut question).unwrap();
+            if question.starts_with(b"GET /v1/objects ") && is_new.load(Ordering::SeqCst) {
+                let none =
+                    b"HTTP/1.1 200 OK\r\nContent-Length: 12\r\nConnection: close\r\n\r\n{\"items\":[]}";
+                return client.write_all(none).unwrap();
+            }
+            let mut daemon = UnixStream::connect(daemon).unwrap();
+            daemon.write_all(&question[..length]).unwrap();
+            // Whoever has its answer goes.
+            let _ = std::io::copy(&mut daemon, &mut client);
+        });
+    }
+}
+
+#[test]
+fn whoever_watches_an_object_goes_on_when_the_daemon_is_new_and_knows_nothing_yet() {
+    let site = Site::new("watched-status");
+    let repo = Repo::new(&[("env.yaml", yaml::config_map("env", "a", "one"))]);
+    let told = Told::start(&site, &repo);
+    told.await_phases(&json!({"Settled": 1}));
+    let (socket, is_new) = (told.runtime.path().join("relay.sock"), Arc::new(AtomicBool::new(false)));
+    let (listener, daemon, new) = (UnixListener::bind(&socket).unwrap(), told.socket(), is_new.clone());
+    std::thread::spawn(move || relay(listener, daemon, new));
+    let mut command = told.command(&["configmap/env", "--watch", "-n", &site.name, "--socket"]);
+    command.arg(&socket);
+    let shown = told.runtime.path().join("shown");
+    let mut watcher = Daemon::start(into(&shown, &command));
+    until("it shows where it stands", || std::fs::metadata(&shown).is_ok_and(|file| file.len() > 0));
+    is_new.store(true, Ordering::SeqCst);
+    watcher.says(&["no source has configmap/env; asked again"]);
+    is_new.store(false, Ordering::SeqCst);
+    let before = std::fs::read_to_string(&shown).unwrap();
+    repo.change("env.yaml", &yaml::config_map("env", "a", "two"));
+    until("it shows what has changed", || std::fs::read_to_string(&shown).unwrap() != before);
+    assert!(watcher.is_running());
 }
 
 #[test]
 fn a_daemon_that_is_silent_or_odd_is_told_from_one_that_is_not_there() {
-    use std::io::{Read as _, Write as _};
     let site = Site::new("odd-status");
     let socket = site.state.path().join("odd.sock");
-    let listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    let listener = UnixListener::bind(&socket).unwrap();
     let answers = [
         (
             "503 Service Unavailable",

@@ -246,3 +246,41 @@ fn what_one_process_has_told_the_next_one_does_not_and_what_it_left_it_does() {
     fourth.kill();
     assert_eq!(lines(&fourth, "prune waiting: "), 1, "{}", fourth.whole_log());
 }
+
+/// Where a source stands is written at most every 5 s; that a revision has settled is written at once.
+#[test]
+fn what_was_told_right_before_the_end_is_not_told_again() {
+    let site = Site::new("told-end");
+    let files = [("a.yaml", yaml::config_map("a", "a", "1")), ("b.yaml", yaml::config_map("b", "b", "1"))];
+    let repo = Repo::new(&files);
+    let text = site.configuration(repo.path(), "budget: {soak: 0s}");
+    let settled = || {
+        let parent = site.parent().unwrap_or_default();
+        parent["data"]["settled"].as_str().unwrap_or_default().to_owned()
+    };
+    let mut first = site.configured(&text);
+    first.says(&["settled: revision "]);
+    until("that is written down", || settled() == repo.head());
+    let second = repo.change("a.yaml", &yaml::config_map("a", "a", "2"));
+    first.says(&["settled: revision ", &second[..12]]);
+    assert!(first.stop().success());
+    // What is made again meanwhile is as it was.
+    site.api.delete(&site.at("ConfigMap", "b"));
+    let mut next = site.configured(&text);
+    site.await_object("ConfigMap", "b");
+    next.says(&["created", "b"]);
+    until("it is written down whatever was told", || settled() == second);
+    let third = repo.change("a.yaml", &yaml::config_map("a", "a", "3"));
+    next.says(&["settled: revision ", &third[..12]]);
+    next.kill();
+    assert_eq!(lines(&next, "settled: "), 1, "{}", next.whole_log());
+    // A revision that comes back is news.
+    let mut last = site.configured(&text);
+    last.says(&["read", &third]);
+    repo.change("a.yaml", &yaml::config_map("a", "a", "4"));
+    last.says(&["settled: revision "]);
+    let mark = last.mark();
+    repo.git(&["reset", "--quiet", "--hard", &third]);
+    last.says_since(mark, &["settled: revision ", &third[..12]]);
+    last.kill();
+}

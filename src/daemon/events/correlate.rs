@@ -174,8 +174,9 @@ impl Correlator {
             message.insert_str(0, "(combined from similar events) ");
         }
         // Long words of a server do not push out who made the commit.
-        message.truncate(message.floor_char_boundary(LONGEST_MESSAGE - made.len()));
+        message.truncate(message.floor_char_boundary(LONGEST_MESSAGE.saturating_sub(made.len())));
         message.push_str(made);
+        message.truncate(message.floor_char_boundary(LONGEST_MESSAGE));
         let key_message = if alike { String::new() } else { message.clone() };
         let key = Key { about: id.clone(), uid: uid.clone(), reason: notice.reason, message: key_message };
         if let Some(waiting) = self.waiting.iter_mut().find(|waiting| waiting.key == key) {
@@ -229,6 +230,13 @@ impl Correlator {
         let over = |at: &Instant| now.duration_since(*at) >= SIMILAR_WITHIN;
         if self.similar.len() >= REMEMBERED {
             self.similar.retain(|_, messages| messages.back().is_some_and(|(at, _)| !over(at)));
+        }
+        // One by one they would be looked through for each of as many objects.
+        if self.similar.len() >= REMEMBERED {
+            self.similar.retain(|_, messages| messages.len() > 1);
+        }
+        if self.similar.len() >= REMEMBERED {
+            self.similar.clear();
         }
         let messages = self.similar.entry((id.clone(), reason)).or_default();
         while messages.front().is_some_and(|(at, _)| over(at)) {
@@ -304,6 +312,20 @@ impl Correlator {
         occurrence.count = added;
         self.waiting.push_front(Waiting { source, key, name, occurrence, of_source, tried: tried + 1 });
         true
+    }
+
+    /// One is not written, and nobody misses it.
+    pub(super) fn unwritten(&mut self, write: &Write) {
+        match self.made.get_mut(&write.key) {
+            Some(made) if write.deed == Deed::Repeat => made.count -= write.added,
+            _ => self.forget(&write.key),
+        }
+    }
+
+    /// One is not written, and will not be: what it says counts as lost.
+    pub(super) fn given_up(&mut self, write: &Write) {
+        self.unwritten(write);
+        self.lost += u64::from(write.added);
     }
 
     fn forget(&mut self, key: &Key) {

@@ -69,6 +69,42 @@ impl SourceTold {
     fn unsettle(&mut self) {
         (self.settled, self.earlier, self.worked) = (None, Earlier::Settled(None), true);
     }
+
+    /// Another revision is in force than before.
+    fn moves_on(&mut self, before: Option<&Revision>) {
+        // A commit that comes while it runs is worth an answer, even where it changes nothing, or was in force before.
+        if before.is_some() {
+            self.unsettle();
+        } else {
+            (self.settled, self.worked) = (None, false);
+        }
+    }
+
+    /// Pods are being replaced, or were. A process that was killed may have told of a failure and not written it down:
+    /// success is told once too often rather than not at all.
+    fn rolls(&mut self) {
+        if self.settled.is_none() {
+            self.unsettle();
+        }
+    }
+
+    /// Whether it is news that all of a revision is as wanted, which is told then.
+    fn is_news(&mut self, head: &Revision, is_seen: bool) -> bool {
+        if self.settled.as_ref() == Some(head) {
+            return false;
+        }
+        if self.earlier.settled() == Some(head) {
+            self.settled = Some(head.clone());
+            return false;
+        }
+        // An earlier process has ended in the middle, or had not seen the revision.
+        let is_left = matches!(self.earlier, Earlier::Settled(_));
+        if !self.worked && is_left && !is_seen {
+            return false;
+        }
+        self.settled = Some(head.clone());
+        self.worked || is_left
+    }
 }
 
 impl Chronicle {
@@ -128,7 +164,7 @@ impl Reconciler {
                 None => message,
             };
             let told = &mut self.chronicle.sources[turn.source];
-            told.worked = true;
+            told.rolls();
             if happening.is_warning() {
                 told.unsettle();
             }
@@ -214,9 +250,8 @@ impl Reconciler {
             incomplete
         };
         if head.as_ref() != before {
-            (told.since, told.settled) = (Some(Timestamp::now()), None);
-            // A commit that comes while it runs is worth an answer, even where it changes nothing.
-            told.worked = before.is_some();
+            told.since = Some(Timestamp::now());
+            told.moves_on(before);
             let words = head.as_ref().map_or_else(String::new, |head| head.short().to_owned());
             let from = before.map_or_else(String::new, |before| format!(", after {}", before.short()));
             let message = format!("revision {words} is in force{from}");
@@ -242,29 +277,18 @@ impl Reconciler {
     }
 
     fn notice_settled(&mut self, source: SourceId, stand: &SourceStatus) {
-        let head = self.engine.source(source).head.clone();
+        let Some(head) = self.engine.source(source).head.clone() else { return };
         let is_seen = self.is_seen(source);
         let is_unread = self.ledgers[source].parent == Known::Unread;
-        if !stand.healthy || head.is_none() || is_unread || self.engine.is_anything_moving(source) {
+        if !stand.healthy || is_unread || self.engine.is_anything_moving(source) {
             return;
         }
-        let told = &mut self.chronicle.sources[source];
-        if told.settled == head {
-            return;
-        }
-        // An earlier process has ended in the middle, or had not seen the revision.
-        let is_left = matches!(&told.earlier, Earlier::Settled(settled) if *settled != head);
-        if !told.worked && is_left && !is_seen {
-            return;
-        }
-        told.settled.clone_from(&head);
-        if !told.worked && !is_left {
+        if !self.chronicle.sources[source].is_news(&head, is_seen) {
             return;
         }
         let count: usize = stand.objects.values().sum();
-        let words = head.as_ref().map_or_else(String::new, |head| head.short().to_owned());
-        let message = format!("revision {words}: all {count} objects are as wanted and healthy");
-        self.notice(Happening::RevisionSettled, source, None, (message, head));
+        let message = format!("revision {}: all {count} objects are as wanted and healthy", head.short());
+        self.notice(Happening::RevisionSettled, source, None, (message, Some(head)));
     }
 
     fn notice_pending(&mut self, source: SourceId, stand: &SourceStatus) {
@@ -356,4 +380,76 @@ fn message(happening: Happening, told: &Told) -> String {
 /// Whether an object was brought nearer to what its revision asks for.
 fn is_work(happening: Happening) -> bool {
     matches!(happening, Happening::Created | Happening::Configured | Happening::Pruned | Happening::Recreated)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A source of which an earlier process has told that this revision had settled.
+    fn after(settled: &str) -> SourceTold {
+        let settled = Some(settled).filter(|text| !text.is_empty()).map(Revision::new);
+        let mut told = SourceTold { earlier: Earlier::Settled(settled), ..SourceTold::default() };
+        told.moves_on(None);
+        told
+    }
+
+    fn settles(told: &mut SourceTold, head: &str) -> bool {
+        told.is_news(&Revision::new(head), true)
+    }
+
+    #[test]
+    fn a_success_is_told_once_whoever_told_it() {
+        // The same process.
+        let mut told = after("");
+        assert!(settles(&mut told, "a"));
+        assert!(!settles(&mut told, "a"), "it was told");
+        // One that finds nothing to do.
+        assert!(!settles(&mut after("a"), "a"));
+        // One that makes again what somebody has deleted meanwhile, as the same process does without a word.
+        let mut told = after("a");
+        told.worked = true;
+        assert!(!settles(&mut told, "a"));
+        // What was left to tell.
+        assert!(settles(&mut after("a"), "b"));
+        // Nobody knows yet whether all of it is there.
+        assert!(!after("a").is_news(&Revision::new("b"), false));
+    }
+
+    #[test]
+    fn success_after_a_failure_is_told_again() {
+        for mut told in [after(""), after("a")] {
+            settles(&mut told, "a");
+            told.unsettle();
+            assert!(settles(&mut told, "a"));
+            assert!(!settles(&mut told, "a"));
+        }
+        // One that fails before anything was found to be well.
+        let mut told = after("a");
+        told.unsettle();
+        assert!(settles(&mut told, "a"));
+        // The process before may have been killed between a failure and writing it down.
+        let mut told = after("a");
+        told.rolls();
+        assert!(settles(&mut told, "a"));
+        // A repair of pods after all was told is no failure.
+        told.rolls();
+        assert!(!settles(&mut told, "a"));
+    }
+
+    #[test]
+    fn a_revision_that_comes_back_is_told_again() {
+        for mut told in [after(""), after("a")] {
+            settles(&mut told, "a");
+            for (before, head) in [("a", "b"), ("b", "a")] {
+                told.moves_on(Some(&Revision::new(before)));
+                assert!(settles(&mut told, head), "{head}");
+            }
+            // Also where the one between never settled.
+            told.moves_on(Some(&Revision::new("a")));
+            told.moves_on(Some(&Revision::new("b")));
+            assert_eq!(told.earlier.settled(), None, "what is written down says so");
+            assert!(settles(&mut told, "a"));
+        }
+    }
 }

@@ -74,7 +74,7 @@ impl Reconciler {
             });
         }
         self.notice_stand(&status);
-        if self.telling.written.is_some_and(|written| now < written + WRITTEN) {
+        if !self.is_settling() && self.telling.written.is_some_and(|written| now < written + WRITTEN) {
             self.telling.due = self.telling.written.map(|written| written + WRITTEN);
             return;
         }
@@ -93,6 +93,15 @@ impl Reconciler {
             (self.telling.written, self.telling.due) = (None, Some(now + PAUSE));
         }
         self.telling.stands = stands;
+    }
+
+    /// Whether a ConfigMap does not say yet which revision was told to have settled. That does not wait: until it stands
+    /// there, whoever comes after this process tells it again.
+    fn is_settling(&self) -> bool {
+        let stands = self.telling.stands.iter().enumerate();
+        let told = stands.filter_map(|(source, stand)| Some((source, stand.as_ref()?)));
+        let mut told = told.map(|(source, stand)| (stand, stand.clone().settled(self.settled(source))));
+        told.any(|(written, now)| *written != now)
     }
 
     /// Whether enough of a source is known to write down where it stands.

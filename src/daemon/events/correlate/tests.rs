@@ -233,3 +233,36 @@ fn a_name_is_one_that_the_server_takes() {
     check(".-:", "rhumb.1f");
     check(&"a".repeat(253), &format!("{}.1f", "a".repeat(LONGEST_NAME)));
 }
+
+/// A thousand objects may be refused within ten minutes, and looking through all of them for each would hold up all
+/// else.
+#[test]
+fn of_so_many_objects_is_remembered_what_was_said() {
+    let mut bed = Bed::new();
+    for round in 0..2 {
+        for number in 0..2 * REMEMBERED {
+            bed.happens(Happening::Refused, Some(&format!("o{number}")), &format!("no {round}"));
+            bed.happens(Happening::Refused, None, &format!("o{number}: no {round}"));
+            assert!(bed.correlator.similar.len() <= REMEMBERED, "{}", bed.correlator.similar.len());
+        }
+    }
+    // What is said of the source is not forgotten for them: it stays one Event.
+    let keys: HashSet<String> = bed
+        .correlator
+        .waiting
+        .iter()
+        .filter(|one| one.of_source)
+        .map(|one| one.key.message.clone())
+        .collect();
+    assert!(keys.len() <= SIMILAR + 1, "{}", keys.len());
+}
+
+/// The budget object has it, which people may write.
+#[test]
+fn whoever_made_the_commit_a_message_is_one_that_the_server_takes() {
+    let mut bed = Bed::new();
+    bed.made = Some(("é".repeat(LONGEST_MESSAGE), "subject".to_owned()));
+    bed.happens(Happening::Refused, None, "no");
+    let write = bed.correlator.next(bed.now).unwrap();
+    assert!(write.occurrence.message.len() <= LONGEST_MESSAGE, "{}", write.occurrence.message.len());
+}
