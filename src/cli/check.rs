@@ -6,16 +6,17 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use futures::{StreamExt as _, TryStreamExt as _, stream};
+use futures::{StreamExt as _, stream};
 use serde_json::json;
 
 use super::args::{CheckArgs, CheckOutput, Global};
 use super::rbac::{self, Bound};
-use super::rights::{Rights, own_plurals};
-use super::{CommandError, Exit, Terminal, session, settings, share};
+use super::rights::{Conduct, Rights, own_plurals};
+use super::{CommandError, Exit, Terminal, holdings, remains, session, settings, share};
 use crate::announce::unusable;
 use crate::cluster::{self, Access, Cluster, Fault, Kinds, Looked, Lookup, Verdict};
-use crate::config::{Config, CustomSource, CustomSources, custom_path};
+use crate::config::{Config, CustomSource, CustomSources, DeletionPolicy, SourceConfig, custom_path};
+use crate::engine::{Life, Prune};
 use crate::manifest::{self, Scopes};
 use crate::object::{Class, GroupKind, Gvk, Object};
 use crate::render::{Palette, Style};
@@ -84,6 +85,8 @@ struct Report {
     roles: String,
     /// Sources of which not all is known.
     unread: BTreeSet<String>,
+    /// Sources that were deleted in the cluster, and whose objects go first.
+    ending: Vec<SourceConfig>,
 }
 
 impl Report {
@@ -219,10 +222,18 @@ async fn in_cluster(config: &Config, report: &mut Report) {
     } else {
         report.tell(Level::Missing, format!("Kubernetes {told}: 1.27 or newer is needed"));
     }
-    let Some(kinds) =
-        report.tried(patiently(|| cluster.discover()).await.map_err(CommandError::from), "discovery")
-    else {
-        return;
+    let kinds = match patiently(|| cluster.discover()).await {
+        Ok(kinds) => kinds,
+        Err(error) => {
+            let role = "system:discovery";
+            return report.tell(
+                Level::Missing,
+                format!(
+                    "which kinds the server has is not known, and nothing else was asked: {}",
+                    untold(&error, role)
+                ),
+            );
+        }
     };
     match kinds.unknown_groups() {
         silent if silent.is_empty() => {
@@ -230,7 +241,10 @@ async fn in_cluster(config: &Config, report: &mut Report) {
         }
         silent => {
             let groups: Vec<&str> = silent.into_iter().collect();
-            let text = format!("the servers of these API groups do not answer: {}", groups.join(", "));
+            let text = format!(
+                "the servers of these API groups do not answer: {}; `kubectl get apiservices` says why",
+                groups.join(", ")
+            );
             report.tell(Level::Warning, text);
         }
     }
@@ -239,13 +253,20 @@ async fn in_cluster(config: &Config, report: &mut Report) {
     }
     let config = joined(config, &cluster, &kinds, report).await;
     if let Some(rights) = rights(&config, &cluster, &kinds, report).await {
-        let asked = permissions(&cluster, &rights, &config, report).await;
-        report.tried(asked, "the rights");
+        permissions(&cluster, &rights, &config, report).await;
+    }
+}
+
+/// What the server said where it should have told something that everybody may ask who has this role.
+fn untold(error: &cluster::Error, role: &str) -> String {
+    match error.class() {
+        Class::Forbidden => format!("{error}; the ClusterRole {role} grants it"),
+        _ => error.to_string(),
     }
 }
 
 /// Asks again where the server only asks to slow down: it says nothing about what was asked.
-async fn patiently<T, A>(ask: impl Fn() -> A) -> Result<T, cluster::Error>
+pub(super) async fn patiently<T, A>(ask: impl Fn() -> A) -> Result<T, cluster::Error>
 where
     A: Future<Output = Result<T, cluster::Error>>,
 {
@@ -289,7 +310,10 @@ async fn joined(config: &Config, cluster: &Cluster, kinds: &Kinds, report: &mut 
     };
     let read = listed.into_iter().flatten();
     let read = read.filter_map(|object| CustomSource::read(object, config.custom_sources));
-    let customs: Vec<CustomSource> = read.filter(|custom| !custom.deleted).collect();
+    let (deleted, customs): (Vec<CustomSource>, Vec<CustomSource>) = read.partition(|custom| custom.deleted);
+    let followed =
+        deleted.iter().filter(|custom| !config.names(&custom.name)).filter_map(CustomSource::followed);
+    report.ending = followed.filter(|source| source.life == Life::Ends).collect();
     for custom in &customs {
         let name = &custom.name;
         match &custom.config {
@@ -308,13 +332,18 @@ async fn joined(config: &Config, cluster: &Cluster, kinds: &Kinds, report: &mut 
     // The finalizer of one that has none yet is no matter of whether it could be followed.
     let configs = customs.into_iter().filter(|custom| !config.names(&custom.name));
     let mut joined = config.clone();
-    joined.sources.extend(configs.filter_map(|custom| custom.config.ok()));
+    joined.sources.extend(configs.filter_map(|custom| {
+        // Whoever deletes such a Source has all of its objects deleted, whatever `prune` says.
+        let takes_all = custom.policy == DeletionPolicy::Delete;
+        let source = custom.config.ok()?;
+        Some(SourceConfig { prune: if takes_all { Prune::On } else { source.prune }, ..source })
+    }));
     joined
 }
 
 async fn rights(config: &Config, cluster: &Cluster, kinds: &Kinds, report: &mut Report) -> Option<Rights> {
-    let mut rights = Rights::of_rhumb(&config.namespace);
-    if share::is_shared(config, cluster) {
+    let mut rights = Rights::of_rhumb(&config.namespace, Conduct::of_all(config));
+    if share::is_shared(config, cluster) && !config.only_observes() {
         rights.add_leases(&config.namespace);
     }
     if config.custom_sources != CustomSources::None {
@@ -328,16 +357,11 @@ async fn rights(config: &Config, cluster: &Cluster, kinds: &Kinds, report: &mut 
         };
         scopes.insert(kind.clone(), scope);
     }
-    let plural = |kind: &GroupKind| match kinds.preferred(kind) {
-        Lookup::Served(kind) => Some(kind.plural.to_string()),
-        Lookup::Unserved { .. } | Lookup::Unknown => None,
-    };
-    let folder = report.tried(rbac::scratch(), "the sources")?;
+    let read = report.tried(holdings::read(&config.sources, scopes).await, "the sources")?;
     let mut all = Vec::new();
-    for source in &config.sources {
-        let read = rbac::read(source, &folder, &scopes).await;
+    for (source, held) in config.sources.iter().zip(read) {
         // One that cannot be read hides nothing of the others.
-        let Some(held) = report.tried(read, &format!("source {}", source.name)) else {
+        let Some(held) = report.tried(held, &format!("source {}", source.name)) else {
             report.unread.insert(source.name.clone());
             continue;
         };
@@ -349,31 +373,65 @@ async fn rights(config: &Config, cluster: &Cluster, kinds: &Kinds, report: &mut 
             report.tell(Level::Missing, text);
             report.unread.insert(source.name.clone());
         }
-        rights.add_source(&config.namespace, &held.objects, &plural);
-        all.extend(held.objects);
+        all.push((source, held.objects));
     }
-    rights.add_bindings(&all, &plural);
+    add(&mut rights, config, &all, kinds);
+    let ending: Vec<SourceConfig> = report.ending.clone();
+    let held = all.iter().map(|(source, held)| (*source, &held[..]));
+    for one in held.chain(ending.iter().map(|source| (source, &[][..]))) {
+        let seen = remains::add(cluster, kinds, &config.namespace, one, &mut rights).await;
+        let name = format!("the inventory of source {}", one.0.name);
+        for unseen in report.tried(seen.map_err(CommandError::from), &name).into_iter().flatten() {
+            report.tell(Level::Missing, unseen);
+        }
+    }
     for binding in &rights.unbound {
-        let text = format!("{binding}: {}", rbac::UNBOUND);
-        report.tell(Level::Warning, text);
+        report.tell(Level::Warning, format!("{binding}: {}", rbac::UNBOUND));
     }
+    let all: Vec<Object> = all.into_iter().flat_map(|(_, held)| held).collect();
     unserved(&all, kinds, report);
     unmade(&rights, &all, cluster, kinds, report).await;
     Some(rights)
 }
 
-/// Kinds of objects that neither the server has nor a source defines.
+/// Adds what follows from all that sources hold.
+fn add(rights: &mut Rights, config: &Config, all: &[(&SourceConfig, Vec<Object>)], kinds: &Kinds) {
+    let own = own_plurals(all.iter().flat_map(|(_, held)| held));
+    let plural = |kind: &GroupKind| match (own.get(kind), kinds.preferred(kind)) {
+        (Some(plural), _) => Some(plural.clone()),
+        (None, Lookup::Served(kind)) => Some(kind.plural.to_string()),
+        (None, Lookup::Unserved { .. } | Lookup::Unknown) => None,
+    };
+    for (source, held) in all {
+        rights.add_source(&config.namespace, Conduct::of(source), held, &plural);
+    }
+    let conduct = |(source, held): &(&SourceConfig, Vec<Object>)| (Conduct::of(source), held.clone());
+    rights.add_bindings(&all.iter().map(conduct).collect::<Vec<_>>(), &plural);
+}
+
+/// Kinds of objects that neither the server has nor a source defines, or of which it cannot tell.
 fn unserved(held: &[Object], kinds: &Kinds, report: &mut Report) {
-    let own = own_plurals(held);
+    let own = own_plurals(held.iter());
     let asked: BTreeSet<&Gvk> = held.iter().map(|object| &object.gvk).collect();
     for gvk in asked.into_iter().filter(|gvk| !own.contains_key(&gvk.group_kind())) {
-        if let Lookup::Unserved { versions } = kinds.get(gvk) {
-            let others = if versions.is_empty() {
-                String::new()
-            } else {
-                format!(": it serves {}", versions.join(", "))
-            };
-            report.tell(Level::Missing, format!("the server has no kind {gvk}{others}"));
+        match kinds.get(gvk) {
+            Lookup::Served(_) => {}
+            Lookup::Unserved { versions } => {
+                let others = if versions.is_empty() {
+                    String::new()
+                } else {
+                    format!(": it serves {}", versions.join(", "))
+                };
+                report.tell(Level::Missing, format!("the server has no kind {gvk}{others}"));
+            }
+            Lookup::Unknown => {
+                let text = format!(
+                    "the server of the API group {} does not answer, so nothing of the kind {} can be read or written, \
+                     and what rights on it are called is a guess",
+                    gvk.group, gvk.kind
+                );
+                report.tell(Level::Missing, text);
+            }
         }
     }
 }
@@ -420,42 +478,60 @@ impl Denied {
     }
 }
 
-async fn permissions(
-    cluster: &Cluster,
-    rights: &Rights,
-    config: &Config,
-    report: &mut Report,
-) -> Result<(), CommandError> {
+async fn permissions(cluster: &Cluster, rights: &Rights, config: &Config, report: &mut Report) {
     let questions = rights.questions();
     let count = questions.len();
     let ask = |(access, why): (Access, &'static str)| async move {
         let verdict = patiently(|| cluster.may(&access)).await?;
-        Ok::<_, CommandError>(Denied { access, why, verdict })
+        Ok(Denied { access, why, verdict })
     };
-    let mut answers: Vec<_> = stream::iter(questions).map(ask).buffered(CONCURRENCY).try_collect().await?;
-    answers.retain(|answer| answer.verdict != Verdict::Granted);
-    if answers.is_empty() {
-        let unread: Vec<&str> = report.unread.iter().map(String::as_str).collect();
-        if unread.is_empty() {
-            report.tell(Level::Ok, format!("all {count} rights that these sources need are granted"));
-        } else {
-            let unread = unread.join(", ");
-            let text = format!("{count} rights are granted; which others are needed is not known: {unread}");
-            report.tell(Level::Warning, text);
+    let answers: Vec<Result<Denied, cluster::Error>> =
+        stream::iter(questions).map(ask).buffered(CONCURRENCY).collect().await;
+    let (mut told, mut silence) = (Vec::new(), Vec::new());
+    for answer in answers {
+        match answer {
+            Ok(answer) => told.push(answer),
+            Err(error) => silence.push(error),
         }
-        return Ok(());
     }
-    for denied in &answers {
+    let denied: Vec<Denied> = told.into_iter().filter(|answer| answer.verdict != Verdict::Granted).collect();
+    if let Some(error) = silence.first() {
+        let (unknown, why) = (silence.len(), untold(error, "system:basic-user"));
+        let text = format!("of {unknown} of {count} rights it is not known whether they are granted: {why}");
+        report.tell(Level::Missing, text);
+    }
+    if denied.is_empty() {
+        if silence.is_empty() {
+            all_granted(count, config, report);
+        }
+        return;
+    }
+    for denied in &denied {
         report.tell(Level::Missing, denied.text());
     }
-    let open = answers.iter().filter(|denied| matches!(denied.verdict, Verdict::Ungranted(_)));
+    let open = denied.iter().filter(|denied| matches!(denied.verdict, Verdict::Ungranted(_)));
     let lacking = rights.lacking(&open.map(|denied| denied.access.clone()).collect());
     // An old server does not tell who asks.
     let bound = cluster.user().await.ok().map(|user| Bound::of(&user));
     let name = rbac::missing_name(config);
     report.roles = rbac::documents(&lacking, &name, bound.as_ref());
-    report.denied = answers;
-    Ok(())
+    report.denied = denied;
+}
+
+fn all_granted(count: usize, config: &Config, report: &mut Report) {
+    for source in &config.sources {
+        if let Some(bound) = rbac::bounds(source) {
+            report.tell(Level::Ok, format!("source {} {bound}", source.name));
+        }
+    }
+    let unread: Vec<&str> = report.unread.iter().map(String::as_str).collect();
+    if unread.is_empty() {
+        report.tell(Level::Ok, format!("all {count} rights that these sources need are granted"));
+    } else {
+        let unread = unread.join(", ");
+        let text = format!("{count} rights are granted; which others are needed is not known: {unread}");
+        report.tell(Level::Warning, text);
+    }
 }
 
 /// As `list secrets in all namespaces`.

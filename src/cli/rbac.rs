@@ -1,20 +1,16 @@
 //! `rhumb rbac`: the least roles for what sources hold.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
 use super::args::{Global, RbacArgs};
-use super::rights::{Place, Rights, Subject, own_plurals};
-use super::{CommandError, Exit, Terminal, session, settings};
+use super::rights::{Conduct, Place, Rights, Subject, own_plurals};
+use super::{CommandError, Exit, Terminal, holdings, session, settings};
 use crate::change::yaml;
-use crate::config::{Config, CustomSources, Location, Name, SourceConfig, UseLeases};
-use crate::daemon::{Files, Held, held};
+use crate::config::{Config, CustomSources, Name, SourceConfig, UseLeases};
 use crate::manifest::Scopes;
-use crate::object::{Class, GroupKind, Object};
-use crate::source::{self, Source, read_disk};
+use crate::object::{Class, GroupKind};
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 const VERSION: &str = "rbac.authorization.k8s.io/v1";
@@ -56,42 +52,21 @@ impl Bound {
 pub(super) fn carry_out(args: &RbacArgs, global: &Global, terminal: &Terminal) -> Result<Exit, CommandError> {
     let config = settings::named(global, &args.sources, terminal)?;
     let bound = bound(args)?;
-    let (rights, guessed) = session::runtime()?.block_on(async {
-        let mut guessed = BTreeSet::new();
-        let mut rights = Rights::of_rhumb(&config.namespace);
-        // A service account is that of pods, of which there may be several.
-        let shared = match config.leases {
-            UseLeases::Always => true,
-            UseLeases::Never => false,
-            UseLeases::Auto => matches!(bound, Some(Bound::ServiceAccount(..))),
-        };
-        if shared {
-            rights.add_leases(&config.namespace);
-        }
-        if config.custom_sources != CustomSources::None {
-            rights.add_customs(&config.namespace);
-        }
-        let (folder, scopes, mut all) = (scratch()?, Scopes::builtin(), Vec::new());
-        for source in &config.sources {
-            let held = read(source, &folder, &scopes).await?;
-            if !held.complete {
-                let message = format!("source {}: not all files are understood", source.name);
-                return Err(CommandError::new(Class::Source, message)
-                    .hint("what they hold would be missing; `rhumb validate` says what is wrong"));
-            }
-            rights.add_source(&config.namespace, &held.objects, &|_| None);
-            guessed.extend(unknown(&held.objects, &scopes));
-            all.extend(held.objects);
-        }
-        rights.add_bindings(&all, &|_| None);
-        Ok((rights, guessed))
-    })?;
+    let (rights, guessed) = session::runtime()?.block_on(rights(&config, bound.as_ref()))?;
     let name = role_name(&config);
     let whose = match &config.sources[..] {
         [source] => format!("source {}", source.name),
         _ => "these sources".to_owned(),
     };
-    terminal.hand_over(&format!("# The least roles for {whose}. They change with what is held.\n"))?;
+    terminal.hand_over(&format!(
+        "# The least roles for {whose}. They change with what is held; for what it has and no longer holds, `rhumb \
+         check` asks the cluster.\n"
+    ))?;
+    for source in &config.sources {
+        if let Some(bound) = bounds(source) {
+            terminal.hand_over(&format!("# Source {} {bound}\n", source.name))?;
+        }
+    }
     let beside: Vec<&str> =
         rights.namespaces.iter().filter(|name| **name != config.namespace).map(String::as_str).collect();
     if !beside.is_empty() {
@@ -114,11 +89,57 @@ pub(super) fn carry_out(args: &RbacArgs, global: &Global, terminal: &Terminal) -
     Ok(Exit::Done)
 }
 
-/// Kinds that neither Kubernetes nor the source itself defines.
-fn unknown(held: &[Object], scopes: &Scopes) -> BTreeSet<GroupKind> {
-    let own = own_plurals(held);
-    let kinds = held.iter().map(|object| object.id.group_kind());
-    kinds.filter(|kind| scopes.get(kind).is_none() && !own.contains_key(kind)).collect()
+/// The rights, and the kinds that neither Kubernetes nor a source defines.
+async fn rights(
+    config: &Config,
+    bound: Option<&Bound>,
+) -> Result<(Rights, BTreeSet<GroupKind>), CommandError> {
+    let mut rights = Rights::of_rhumb(&config.namespace, Conduct::of_all(config));
+    // A service account is that of pods, of which there may be several.
+    let shared = match config.leases {
+        UseLeases::Always => true,
+        UseLeases::Never => false,
+        UseLeases::Auto => matches!(bound, Some(Bound::ServiceAccount(..))),
+    };
+    if shared && !config.only_observes() {
+        rights.add_leases(&config.namespace);
+    }
+    if config.custom_sources != CustomSources::None {
+        rights.add_customs(&config.namespace);
+    }
+    let (mut holdings, scopes) = (Vec::new(), Scopes::builtin());
+    for (source, held) in config.sources.iter().zip(holdings::read(&config.sources, scopes.clone()).await?) {
+        let held = held?;
+        if !held.complete {
+            let message = format!("source {}: not all files are understood", source.name);
+            return Err(CommandError::new(Class::Source, message)
+                .hint("what they hold would be missing; `rhumb validate` says what is wrong"));
+        }
+        holdings.push((Conduct::of(source), held.objects));
+    }
+    let own = own_plurals(holdings.iter().flat_map(|(_, held)| held));
+    let plural = |kind: &GroupKind| own.get(kind).cloned();
+    for (conduct, held) in &holdings {
+        rights.add_source(&config.namespace, *conduct, held, &plural);
+    }
+    rights.add_bindings(&holdings, &plural);
+    let kinds = holdings.iter().flat_map(|(_, held)| held).map(|object| object.id.group_kind());
+    let guessed = kinds.filter(|kind| scopes.get(kind).is_none() && !own.contains_key(kind)).collect();
+    Ok((rights, guessed))
+}
+
+/// What the settings of a source take out of its roles.
+pub(super) fn bounds(source: &SourceConfig) -> Option<&'static str> {
+    match Conduct::of(source) {
+        Conduct::Observes => Some(
+            "only observes, so it may look and not write: print its roles again before `observe` is taken out. A dry run \
+             takes the rights to create and patch, so what the API server would make of a change is not shown",
+        ),
+        Conduct::Keeps => Some(
+            "does not prune, so it may delete only what asks to be made anew: print its roles again before `prune` is on",
+        ),
+        Conduct::Prunes => None,
+    }
 }
 
 /// Who is named by the flags.
@@ -154,36 +175,6 @@ pub(super) fn role_name(config: &Config) -> String {
 /// What the roles are called that grant what is missing. Applied, they take nothing away that is there.
 pub(super) fn missing_name(config: &Config) -> String {
     role_name(config).replacen("rhumb:", "rhumb-missing:", 1)
-}
-
-/// A place for the clones of remote repositories, which are of no use later.
-pub(super) fn scratch() -> Result<TempDir, CommandError> {
-    tempfile::tempdir().map_err(|error| {
-        CommandError::new(
-            Class::Internal,
-            format!("no directory can be made: {}", super::exit::plain(&error)),
-        )
-    })
-}
-
-/// Reads what a source holds.
-pub(super) async fn read(
-    source: &SourceConfig,
-    folder: &TempDir,
-    scopes: &Scopes,
-) -> Result<Held, CommandError> {
-    let files = files(source, folder.path())?;
-    Ok(held(files, &source.namespace, scopes.clone()).await?)
-}
-
-fn files(config: &SourceConfig, folder: &Path) -> Result<Files, CommandError> {
-    Ok(match &config.location {
-        Location::Directory(path) => Files::Once(read_disk(path)?.into()),
-        location @ Location::Git { .. } => {
-            let location = source::Location::from(location);
-            Files::Followed(Source::open(&config.name, &location, &folder.join(&config.name))?)
-        }
-    })
 }
 
 fn namespace(name: &str) -> String {

@@ -1,11 +1,13 @@
 //! The rights that a reconciler needs for what its sources hold, and no others.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 
 use serde_json::Value;
 
 use crate::cluster::Access;
-use crate::engine::{KEY_SECRET, is_workload, restarts_on_change};
+use crate::config::{Config, Mode, SourceConfig};
+use crate::engine::{KEY_SECRET, Prune, Recreate, is_workload, recreates, restarts_on_change, sets_count};
 use crate::graph;
 use crate::manifest::Scopes;
 use crate::object::{GroupKind, Object, ObjectId, at, text_at};
@@ -15,17 +17,56 @@ const ADMISSION: &str = "admissionregistration.k8s.io";
 const CERTIFICATES: &str = "certificates.k8s.io";
 const STEPS: &str = "rhumb.dev/steps";
 
-/// What is asked of the objects of a source, one by one.
-const OBJECTS: [&str; 4] = ["get", "create", "patch", "delete"];
 /// What is asked of a kind, in all namespaces at once.
 const KIND: [&str; 2] = ["list", "watch"];
 
 /// What is asked of Events.
 const TOLD: [&str; 2] = ["create", "patch"];
 const EVENTS: &str = "what happens is told as Events";
+const REMAINS: &str = "a source has objects of this kind in the cluster that it no longer holds";
 
 /// Events on cluster-scoped objects are in this namespace.
 const HOME: &str = "default";
+
+/// What a source does to the cluster, as far as rights follow from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Conduct {
+    /// It only looks. A dry run takes the rights to create and patch, which are those to write, so it goes without.
+    Observes,
+    /// It writes, and deletes nothing but what asks to be made anew.
+    Keeps,
+    /// It writes, and deletes what it no longer holds.
+    Prunes,
+}
+
+impl Conduct {
+    /// That of a source.
+    pub(super) fn of(source: &SourceConfig) -> Self {
+        match (source.mode, source.prune) {
+            (Mode::Observe, _) => Self::Observes,
+            (Mode::Enforce, Prune::Off) => Self::Keeps,
+            (Mode::Enforce, Prune::On) => Self::Prunes,
+        }
+    }
+
+    /// The most that any source does.
+    pub(super) fn of_all(config: &Config) -> Self {
+        if config.only_observes() { Self::Observes } else { Self::Prunes }
+    }
+
+    fn writes(self) -> bool {
+        self != Self::Observes
+    }
+
+    /// What is asked of objects, one by one.
+    fn verbs(self, recreate: Recreate) -> &'static [&'static str] {
+        match (self, recreate) {
+            (Self::Observes, _) => &["get"],
+            (Self::Keeps, Recreate::Never) => &["get", "create", "patch"],
+            (Self::Keeps | Self::Prunes, _) => &["get", "create", "patch", "delete"],
+        }
+    }
+}
 
 /// Where a right holds.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -66,14 +107,16 @@ pub(super) struct Rights {
 pub(super) type Plural<'a> = &'a dyn Fn(&GroupKind) -> Option<String>;
 
 impl Rights {
-    /// What the reconciler itself needs.
-    pub(super) fn of_rhumb(system: &str) -> Self {
+    /// What the reconciler itself needs, where this is the most that any of its sources does.
+    pub(super) fn of_rhumb(system: &str, conduct: Conduct) -> Self {
         let mut rights = Self::default();
         let here = || Place::Namespace(system.to_owned());
         let own = "the sources' parents and the rollout budget";
-        let verbs = ["get", "list", "watch", "create", "patch"];
-        rights.add(here(), objects("", "configmaps"), &verbs, own);
-        rights.add(here(), objects("", "events"), &TOLD, EVENTS);
+        rights.add(here(), objects("", "configmaps"), &["get", "list", "watch"], own);
+        if conduct.writes() {
+            rights.add(here(), objects("", "configmaps"), &["create", "patch"], own);
+            rights.add(here(), objects("", "events"), &TOLD, EVENTS);
+        }
         let names = Some(["kube-system".to_owned()].into());
         let identity = Subject::Objects { group: String::new(), resource: "namespaces".to_owned(), names };
         rights.add(Place::Cluster, identity, &["get"], "its uid names the cluster");
@@ -100,52 +143,81 @@ impl Rights {
     }
 
     /// Adds what a source needs.
-    pub(super) fn add_source(&mut self, system: &str, held: &[Object], plural: Plural<'_>) {
-        let own = own_plurals(held);
-        let plural = |kind: &GroupKind| {
-            own.get(kind).cloned().or_else(|| plural(kind)).unwrap_or_else(|| guess(&kind.kind))
-        };
+    pub(super) fn add_source(&mut self, system: &str, conduct: Conduct, held: &[Object], plural: Plural<'_>) {
+        let plural = |kind: &GroupKind| plural(kind).unwrap_or_else(|| guess(&kind.kind));
         for object in held {
-            self.add_object(object, &plural(&object.id.group_kind()));
+            let kind = object.id.group_kind();
+            self.add_object(conduct, object, &plural(&kind));
             if is_workload(&object.id) {
-                self.add_workload(system, object);
+                self.add_workload(system, conduct, object);
             }
-            self.add_granted(object);
-            self.add_admission(object, &plural);
+            if sets_count(&object.id, &object.body) {
+                let ceded = "replicas that an autoscaler owns are left to it";
+                self.add(Place::Cluster, objects("autoscaling", "horizontalpodautoscalers"), &KIND, ceded);
+            }
+            if conduct.writes() {
+                self.add_granted(object);
+                self.add_admission(object, &plural);
+            }
+            self.add_proof_of(&kind);
         }
         let has = |held_by: fn(&ObjectId) -> bool| held.iter().any(|object| held_by(&object.id));
-        if has(|id| id.is("", "Secret")) && has(is_workload) {
+        if conduct.writes() && has(|id| id.is("", "Secret")) && has(is_workload) {
             self.add_key(system);
         }
-        let builtin = Scopes::builtin();
-        if held.iter().any(|object| builtin.get(&object.id.group_kind()).is_none()) {
-            let proof = "the proof that a kind is gone, without which nothing is pruned";
-            self.add(
-                Place::Cluster,
-                objects("apiextensions.k8s.io", "customresourcedefinitions"),
-                &["list"],
-                proof,
-            );
-            self.add(Place::Cluster, objects("apiregistration.k8s.io", "apiservices"), &["list"], proof);
+    }
+
+    /// Adds what is needed for a kind of which a source has objects in the cluster that it no longer holds.
+    pub(super) fn add_remaining_kind(&mut self, kind: &GroupKind, resource: &str) {
+        self.add(Place::Cluster, objects(&kind.group, resource), &KIND, REMAINS);
+        self.add_proof_of(kind);
+    }
+
+    /// Adds what is needed for such objects, in a namespace or, where none is named, in the cluster. They are defended
+    /// until they are deleted.
+    pub(super) fn add_remaining(
+        &mut self,
+        conduct: Conduct,
+        kind: &GroupKind,
+        resource: &str,
+        namespace: Option<&str>,
+    ) {
+        let place = namespace.map_or(Place::Cluster, |name| Place::Namespace(name.to_owned()));
+        self.add(place, objects(&kind.group, resource), conduct.verbs(Recreate::Never), REMAINS);
+        if conduct.writes() {
+            let home = namespace.unwrap_or(HOME).to_owned();
+            self.add(Place::Namespace(home), objects("", "events"), &TOLD, EVENTS);
+        }
+    }
+
+    /// Adds what proves that a kind is gone, unless Kubernetes brings it along.
+    pub(super) fn add_proof_of(&mut self, kind: &GroupKind) {
+        if is_builtin(kind) {
+            return;
+        }
+        let proof = "the proof that a kind is gone, without which nothing is pruned";
+        for (group, resource) in
+            [("apiextensions.k8s.io", "customresourcedefinitions"), ("apiregistration.k8s.io", "apiservices")]
+        {
+            self.add(Place::Cluster, objects(group, resource), &["list"], proof);
         }
     }
 
     /// Adds what is needed to bind policies, which may be of any source.
-    pub(super) fn add_bindings(&mut self, all: &[Object], plural: Plural<'_>) {
-        let own = own_plurals(all);
-        for binding in all.iter().filter(|object| object.id.group() == ADMISSION) {
+    pub(super) fn add_bindings(&mut self, holdings: &[(Conduct, Vec<Object>)], plural: Plural<'_>) {
+        let written = holdings.iter().filter(|(conduct, _)| conduct.writes()).flat_map(|(_, held)| held);
+        for binding in written.filter(|object| object.id.group() == ADMISSION) {
             let Some(policy) = binding.id.kind().strip_suffix("Binding") else { continue };
             let Some(place) = self.chosen_from(binding) else { continue };
             let name = text_at(&binding.body, &["spec", "policyName"]);
-            let Some(policy) =
-                all.iter().find(|other| other.id.is(ADMISSION, policy) && other.id.name() == name)
+            let mut all = holdings.iter().flat_map(|(_, held)| held);
+            let Some(policy) = all.find(|other| other.id.is(ADMISSION, policy) && other.id.name() == name)
             else {
                 self.unbound.insert(format!("{} {}", binding.id.kind(), binding.id.name()));
                 continue;
             };
             if let Some(kind) = parameters(policy) {
-                let known = own.get(&kind).cloned().or_else(|| plural(&kind));
-                let resource = known.unwrap_or_else(|| guess(&kind.kind));
+                let resource = plural(&kind).unwrap_or_else(|| guess(&kind.kind));
                 let why = "a binding of the source chooses among the parameters of a policy";
                 self.add(place, objects(&kind.group, &resource), &["list"], why);
             }
@@ -159,13 +231,16 @@ impl Rights {
         }
     }
 
-    fn add_object(&mut self, object: &Object, resource: &str) {
+    fn add_object(&mut self, conduct: Conduct, object: &Object, resource: &str) {
         let subject = || objects(object.id.group(), resource);
         self.add(Place::Cluster, subject(), &KIND, "objects of this kind are watched in all namespaces");
         let place = self.place(object);
-        self.add(place, subject(), &OBJECTS, "objects of this kind are in the source");
-        let home = object.id.namespace().unwrap_or(HOME).to_owned();
-        self.add(Place::Namespace(home), objects("", "events"), &TOLD, EVENTS);
+        let verbs = conduct.verbs(recreates(&object.body));
+        self.add(place, subject(), verbs, "objects of this kind are in the source");
+        if conduct.writes() {
+            let home = object.id.namespace().unwrap_or(HOME).to_owned();
+            self.add(Place::Namespace(home), objects("", "events"), &TOLD, EVENTS);
+        }
     }
 
     fn place(&mut self, object: &Object) -> Place {
@@ -174,36 +249,43 @@ impl Rights {
         Place::Namespace(namespace.to_owned())
     }
 
-    fn add_workload(&mut self, system: &str, object: &Object) {
+    fn add_workload(&mut self, system: &str, conduct: Conduct, object: &Object) {
         let place = self.place(object);
         let pods = "its pods tell how a rollout goes";
         self.add(place.clone(), objects("", "pods"), &KIND, pods);
-        self.add(place.clone(), objects("", "events"), &KIND, "Events tell why pods cannot be created");
+        let (events, why) = (objects("", "events"), "Events tell why pods cannot be created");
         match object.id.kind() {
-            "Deployment" => self.add(place.clone(), objects("apps", "replicasets"), &KIND, pods),
+            "Deployment" => {
+                self.add(place.clone(), events, &["list"], why);
+                self.add(place.clone(), objects("apps", "replicasets"), &KIND, pods);
+            }
             kind => {
-                self.add(place.clone(), objects("apps", "controllerrevisions"), &KIND, pods);
-                if kind == "StatefulSet" {
+                self.add(place.clone(), events, &KIND, why);
+                self.add(place.clone(), objects("apps", "controllerrevisions"), &["list"], pods);
+                if kind == "StatefulSet" && conduct.writes() {
                     let stuck = "a pod that would hold up a StatefulSet for ever is deleted";
-                    self.add(place.clone(), objects("", "pods"), &["delete"], stuck);
+                    self.add(place.clone(), objects("", "pods"), &["get", "delete"], stuck);
                 }
             }
-        }
-        if object.id.kind() != "DaemonSet" {
-            let ceded = "replicas that an autoscaler owns are left to it";
-            self.add(Place::Cluster, objects("autoscaling", "horizontalpodautoscalers"), &KIND, ceded);
         }
         let steps = !text_at(&object.body, &["metadata", "annotations", STEPS]).is_empty();
         if steps && object.id.kind() == "DaemonSet" {
             self.add(Place::Cluster, objects("", "nodes"), &KIND, "steps go node by node");
-            self.add(place.clone(), objects("", "pods/eviction"), &["create"], "steps evict pods");
+            if conduct.writes() {
+                let evict = "steps evict pods";
+                self.add(place.clone(), objects("", "pods/eviction"), &["create"], evict);
+                // Where the server says that something else was changed, it is looked what.
+                self.add(place.clone(), objects("", "pods"), &["get"], evict);
+            }
         }
         if restarts_on_change(&object.body) {
             // Of what no pod uses nothing is read: Secrets are the widest of all rights.
             for used in graph::configuration(&object.id, &object.body) {
                 let why = "workloads are restarted when these change";
                 self.add(place.clone(), objects("", &guess(used.kind())), &["get", "list", "watch"], why);
-                self.add_key(system);
+                if conduct.writes() {
+                    self.add_key(system);
+                }
             }
         }
     }
@@ -350,6 +432,11 @@ fn asked(place: &Place, subject: &Subject, verb: &str) -> Vec<Access> {
     }
 }
 
+fn is_builtin(kind: &GroupKind) -> bool {
+    static BUILTIN: LazyLock<Scopes> = LazyLock::new(Scopes::builtin);
+    BUILTIN.get(kind).is_some()
+}
+
 /// The key for hashes of Secrets.
 fn key() -> Subject {
     let names = Some([KEY_SECRET.to_owned()].into());
@@ -372,9 +459,9 @@ fn parameters(policy: &Object) -> Option<GroupKind> {
     Some(text("kind")).filter(|kind| !kind.is_empty()).map(|kind| GroupKind::new(group, kind))
 }
 
-/// The names of the kinds that the source itself defines.
-pub(super) fn own_plurals(held: &[Object]) -> BTreeMap<GroupKind, String> {
-    let definitions = held.iter().filter(|object| object.id.kind() == "CustomResourceDefinition");
+/// The names of the kinds that sources themselves define.
+pub(super) fn own_plurals<'a>(held: impl Iterator<Item = &'a Object>) -> BTreeMap<GroupKind, String> {
+    let definitions = held.filter(|object| object.id.kind() == "CustomResourceDefinition");
     let name = |object: &Object| {
         let text = |path: &[&str]| text_at(&object.body, path).to_owned();
         let kind = GroupKind::new(&text(&["spec", "group"]), &text(&["spec", "names", "kind"]));

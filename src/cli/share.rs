@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use super::CommandError;
 use crate::cluster::{Cluster, Terms};
-use crate::config::{Config, CustomSource, CustomSources, Mode, UseLeases};
+use crate::config::{Config, CustomSource, CustomSources, UseLeases};
 use crate::daemon::{Customs, Duties, Duty, Inquiries, Leases, Meaning, SourceNames};
 use crate::object::Class;
 
@@ -88,9 +88,7 @@ impl Share {
     /// Begins to hold Leases as soon as there is anything to share. Whoever only observes writes nothing, and no Lease
     /// either; a newer configuration may do more.
     fn keep_leases(&self, config: &Config, cluster: &Cluster) -> Option<&Leases> {
-        let observes = config.custom_sources == CustomSources::None
-            && config.sources.iter().all(|source| source.mode == Mode::Observe);
-        if self.leases.get().is_none() && (observes || !is_shared(config, cluster)) {
+        if self.leases.get().is_none() && (config.only_observes() || !is_shared(config, cluster)) {
             return None;
         }
         Some(self.leases.get_or_init(|| {

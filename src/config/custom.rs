@@ -150,7 +150,7 @@ impl CustomSource {
 
     /// What is followed of it: nothing before its finalizer is there, as it could not be taken back in time, and
     /// nothing any more of what was deleted and leaves its objects.
-    fn followed(&self) -> Option<SourceConfig> {
+    pub fn followed(&self) -> Option<SourceConfig> {
         let config = self.config.as_ref().ok();
         match self.tie() {
             Tie::Missing => None,
@@ -217,6 +217,12 @@ impl super::Config {
         let configs = custom.iter().filter(|custom| !self.names(&custom.name));
         joined.sources.extend(configs.filter_map(CustomSource::followed));
         joined
+    }
+
+    /// Whether nothing is ever written: no source may, and none can come from the cluster that does.
+    pub fn only_observes(&self) -> bool {
+        self.custom_sources == CustomSources::None
+            && self.sources.iter().all(|source| source.mode == Mode::Observe)
     }
 
     /// Whether the file has a source of this name.

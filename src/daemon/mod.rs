@@ -43,7 +43,7 @@ pub use customs::{Customs, Duties, Duty, Meaning};
 pub use events::write_events;
 pub use inventory::{PendingPrune, acknowledged, confirmed, pending_prunes, place, rejections, unlisted};
 pub use leases::{Leases, Names as SourceNames};
-pub use objects::{Held, held};
+pub use objects::{Gathered, Held, gathered};
 pub use pass::{Ending, Pass};
 pub use preview::{PreviewError, preview, preview_of};
 pub use reconciler::{Fetch, Inquiries, Reconciler, Until};

@@ -15,8 +15,15 @@ pub struct Held {
     pub complete: bool,
 }
 
-/// Reads a source once, at its newest revision. Objects that name no namespace are in this one.
-pub async fn held(files: Files, namespace: &str, scopes: Scopes) -> Result<Held, source::Error> {
+/// What the files of a source say, before it is known where objects live that name no namespace.
+#[derive(Debug)]
+pub struct Gathered {
+    items: Vec<Item>,
+    complete: bool,
+}
+
+/// Reads a source once, at its newest revision.
+pub async fn gathered(files: Files) -> Result<Gathered, source::Error> {
     let (items, complete) = match files {
         Files::Once(disk) => {
             let texts =
@@ -26,13 +33,23 @@ pub async fn held(files: Files, namespace: &str, scopes: Scopes) -> Result<Held,
         }
         Files::Followed(source) => followed(source).await?,
     };
-    let mut scopes = scopes;
-    for item in &items {
-        scopes.learn(item);
+    Ok(Gathered { items, complete })
+}
+
+impl Gathered {
+    /// Tells where the objects of those kinds live that the source defines.
+    pub fn teach(&self, scopes: &mut Scopes) {
+        for item in &self.items {
+            scopes.learn(item);
+        }
     }
-    let assembled = assemble(items, &scopes, namespace);
-    let complete = complete && !assembled.diagnostics.iter().any(Diagnostic::is_error);
-    Ok(Held { objects: assembled.objects, complete })
+
+    /// The objects. Those that name no namespace, and live in one, are in this one.
+    pub fn held(self, namespace: &str, scopes: &Scopes) -> Held {
+        let assembled = assemble(self.items, scopes, namespace);
+        let complete = self.complete && !assembled.diagnostics.iter().any(Diagnostic::is_error);
+        Held { objects: assembled.objects, complete }
+    }
 }
 
 async fn followed(mut source: Source) -> Result<(Vec<Item>, bool), source::Error> {

@@ -131,7 +131,7 @@ impl Desired {
             after: graph::depends_on(&object.id, &content).into_iter().collect(),
             defines: defines(&object.id, &content).map(Box::new),
             traits: Traits {
-                recreate: recreate(&content),
+                recreate: recreates(&content),
                 ends: ends(&object.id, &content),
                 reconcile: reconcile(&content),
             },
@@ -180,8 +180,13 @@ fn rolled(template: &Value, content: &Value) -> Hash {
     }
 }
 
+/// Whether a content sets a count of replicas, which an autoscaler may own.
+pub fn sets_count(id: &ObjectId, content: &Value) -> bool {
+    id.kind() != "DaemonSet" && at(content, &["spec", "replicas"]).is_some_and(|count| !count.is_null())
+}
+
 fn without_replicas(id: &ObjectId, content: &Value) -> Option<Value> {
-    at(content, &["spec", "replicas"]).filter(|_| id.kind() != "DaemonSet")?;
+    Some(content).filter(|content| sets_count(id, content))?;
     let mut content = content.clone();
     content.get_mut("spec")?.as_object_mut()?.remove("replicas");
     Some(content)
@@ -197,7 +202,8 @@ pub(super) fn wave(content: &Value) -> i32 {
     WAVE.iter().find_map(|key| annotation(content, key).trim().parse().ok()).unwrap_or(0)
 }
 
-fn recreate(content: &Value) -> Recreate {
+/// Whether a content may be deleted and created again, as its annotations say.
+pub fn recreates(content: &Value) -> Recreate {
     let ours = annotation(content, "rhumb.dev/recreate") == "true";
     let flux = annotation(content, "kustomize.toolkit.fluxcd.io/force").eq_ignore_ascii_case("enabled");
     let argo =

@@ -88,7 +88,9 @@ pub use config_hash::{
 };
 pub use cycles::waiting_for_themselves;
 pub use decide::{ECHO, FIGHT, FIGHT_WINDOW, Scaling, Sight, View, decide};
-pub use desired::{Configuration, Desired, Ends, Place, Recreate, Shared, Traits, is_workload};
+pub use desired::{
+    Configuration, Desired, Ends, Place, Recreate, Shared, Traits, is_workload, recreates, sets_count,
+};
 pub use effective::{Form, Replicas, effective, stamped};
 pub use entry::{Accepted, Cover, Entry, Looked, Lost, Refusal, Rule, SourceId, Topic, Verified};
 pub use evict::{DuePod, Eviction, REFUSED};

@@ -71,3 +71,18 @@ fn a_source_that_is_not_there_is_told_of() {
         assert_eq!(bed.run(&line), format!("$ rhumb {line}\n{told}{said}--- exit code 0"));
     }
 }
+
+#[test]
+fn a_closed_pipe_is_no_error() {
+    let text = format!(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a}}\ndata: {{a: {}}}\n",
+        "a".repeat(1 << 20)
+    );
+    let bed = Bed::new(&[("big.yaml", &text)]);
+    let mut child = bed.command("render big.yaml").spawn().unwrap();
+    // More than a pipe holds: the program is still writing.
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    assert_eq!(output.status.code(), Some(0));
+}

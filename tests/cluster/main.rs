@@ -41,6 +41,7 @@ mod reloads;
 mod remotes;
 mod restarts;
 mod rights;
+mod rights_least;
 mod rotated;
 mod samples;
 mod secrets;

@@ -17,11 +17,16 @@ fn held(text: &str) -> Vec<Object> {
 
 /// The rights that a source needs beside those of rhumb itself, a line each.
 fn lines(text: &str) -> Vec<String> {
-    let mut rights = Rights::of_rhumb("rhumb-system");
+    lines_of(Conduct::Prunes, text)
+}
+
+fn lines_of(conduct: Conduct, text: &str) -> Vec<String> {
+    let mut rights = Rights::of_rhumb("rhumb-system", conduct);
     let own = rights.all.clone();
     let held = held(text);
-    rights.add_source("rhumb-system", &held, &|_| None);
-    rights.add_bindings(&held, &|_| None);
+    let own_names = own_plurals(held.iter());
+    rights.add_source("rhumb-system", conduct, &held, &|kind| own_names.get(kind).cloned());
+    rights.add_bindings(&[(conduct, held)], &|_| None);
     told(&rights, &own)
 }
 
@@ -83,7 +88,7 @@ fn kinds_are_watched_everywhere_and_written_in_their_namespaces() {
 
 #[test]
 fn every_source_may_open_what_others_have_sealed() {
-    let own = told(&Rights::of_rhumb("rhumb-system"), &BTreeMap::new());
+    let own = told(&Rights::of_rhumb("rhumb-system", Conduct::Prunes), &BTreeMap::new());
     assert!(own.contains(&"rhumb-system secrets. get config-key.rhumb.dev".to_owned()), "{own:#?}");
 }
 
@@ -155,13 +160,19 @@ fn who_writes_policies_may_read_their_parameters() {
         // Of what kind they are, only the policy says, in whichever source it is.
         let lone = bound(", paramRef: {selector: {}}");
         assert_eq!(read(std::slice::from_ref(&lone)), [""; 0]);
-        let (mut rights, mut all) = (Rights::default(), held(&lone));
-        rights.add_bindings(&all, &|_| None);
+        let (mut rights, lone) = (Rights::default(), held(&lone));
+        rights.add_bindings(&[(Conduct::Keeps, lone.clone())], &|_| None);
         assert_eq!(rights.unbound, [format!("{binding} a")].into());
+        // Another source has it, whatever that one does.
+        let whole = (Conduct::Observes, held(&whole));
         rights = Rights::default();
-        all.extend(held(&whole));
-        rights.add_bindings(&all, &|_| None);
+        rights.add_bindings(&[(Conduct::Keeps, lone.clone()), whole], &|_| None);
         assert_eq!(rights.unbound, BTreeSet::new());
+        assert!(!rights.all.is_empty());
+        // Nobody writes it.
+        rights = Rights::default();
+        rights.add_bindings(&[(Conduct::Observes, lone)], &|_| None);
+        assert_eq!(rights, Rights::default());
     }
 }
 
@@ -182,20 +193,94 @@ fn workloads_need_what_tells_of_their_rollouts() {
     let set = |annotations: &str, kind: &str| workload(kind, annotations, "name: a");
     let plain = lines(&set("{}", "StatefulSet"));
     for line in [
-        "* horizontalpodautoscalers.autoscaling list,watch",
-        "shop controllerrevisions.apps list,watch",
+        "shop controllerrevisions.apps list",
         "shop events. create,list,patch,watch",
-        "shop pods. delete,list,watch",
+        "shop pods. delete,get,list,watch",
     ] {
         assert!(plain.contains(&line.to_owned()), "{line} is not in {plain:#?}");
     }
     assert!(plain.iter().all(|line| !line.contains("nodes") && !line.contains("secrets")), "{plain:#?}");
     let stepped = lines(&set("{rhumb.dev/steps: '1'}", "DaemonSet"));
-    for line in ["* nodes. list,watch", "shop pods/eviction. create", "shop pods. list,watch"] {
+    for line in ["* nodes. list,watch", "shop pods/eviction. create", "shop pods. get,list,watch"] {
         assert!(stepped.contains(&line.to_owned()), "{line} is not in {stepped:#?}");
     }
     let rolled = lines(&set("{}", "Deployment"));
-    assert!(rolled.contains(&"shop replicasets.apps list,watch".to_owned()), "{rolled:#?}");
+    for line in
+        ["shop replicasets.apps list,watch", "shop events. create,list,patch", "shop pods. list,watch"]
+    {
+        assert!(rolled.contains(&line.to_owned()), "{line} is not in {rolled:#?}");
+    }
+}
+
+#[test]
+fn autoscalers_are_watched_for_whatever_sets_a_count() {
+    let watched = |kind: &str, api: &str, spec: &str| {
+        let text = format!("{{apiVersion: {api}, kind: {kind}, metadata: {{name: a}}, spec: {spec}}}");
+        lines(&text).contains(&"* horizontalpodautoscalers.autoscaling list,watch".to_owned())
+    };
+    for (kind, api) in [("Deployment", "apps/v1"), ("ReplicaSet", "apps/v1"), ("Ox", "example.org/v1")] {
+        assert!(watched(kind, api, "{replicas: 2}"), "{kind}");
+        assert!(!watched(kind, api, "{}"), "{kind}");
+        assert!(!watched(kind, api, "{replicas: null}"), "{kind}");
+    }
+    assert!(!watched("DaemonSet", "apps/v1", "{replicas: 2}"));
+}
+
+#[test]
+fn who_only_observes_has_no_right_that_changes_anything() {
+    let everything = [
+        &workload(
+            "StatefulSet",
+            "{rhumb.dev/restart-on-change: 'true'}",
+            "name: a, envFrom: [{secretRef: {name: key}}]",
+        ),
+        &workload("DaemonSet", "{rhumb.dev/steps: '1', rhumb.dev/recreate: 'true'}", "name: a"),
+        "{apiVersion: v1, kind: Secret, metadata: {name: key}}",
+        "{apiVersion: example.org/v1, kind: Ox, metadata: {name: a}}",
+        "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: a}, rules: [{apiGroups: [''], resources: \
+         [pods], verbs: [create]}]}",
+    ];
+    let mut rights = Rights::of_rhumb("rhumb-system", Conduct::Observes);
+    rights.add_source("rhumb-system", Conduct::Observes, &held(&everything.join("\n---\n")), &|_| None);
+    rights.add_remaining_kind(&GroupKind::new("", "Service"), "services");
+    rights.add_remaining(Conduct::Observes, &GroupKind::new("", "Service"), "services", Some("shop"));
+    let verbs: BTreeSet<&str> =
+        rights.all.values().flat_map(|verbs| verbs.keys().map(String::as_str)).collect();
+    assert_eq!(verbs, ["get", "list", "watch"].into());
+}
+
+#[test]
+fn who_prunes_nothing_deletes_only_what_may_be_made_anew() {
+    let map = |annotations: &str| {
+        let text =
+            format!("{{apiVersion: v1, kind: ConfigMap, metadata: {{name: a, annotations: {annotations}}}}}");
+        lines_of(Conduct::Keeps, &text)
+            .into_iter()
+            .filter(|line| line.starts_with("shop configmaps"))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(map("{}"), ["shop configmaps. create,get,patch"]);
+    for word in ["rhumb.dev/recreate: 'true'", "kustomize.toolkit.fluxcd.io/force: enabled"] {
+        assert_eq!(map(&format!("{{{word}}}")), ["shop configmaps. create,delete,get,patch"], "{word}");
+    }
+}
+
+#[test]
+fn what_remains_is_defended_and_deleted_where_it_is() {
+    let mut rights = Rights::default();
+    let (thing, service) = (GroupKind::new("example.org", "Thing"), GroupKind::new("", "Service"));
+    rights.add_remaining_kind(&thing, "things");
+    rights.add_remaining(Conduct::Prunes, &thing, "things", None);
+    rights.add_remaining(Conduct::Keeps, &service, "services", Some("shop"));
+    let expected = [
+        "* customresourcedefinitions.apiextensions.k8s.io list",
+        "* apiservices.apiregistration.k8s.io list",
+        "* things.example.org create,delete,get,list,patch,watch",
+        "default events. create,patch",
+        "shop events. create,patch",
+        "shop services. create,get,patch",
+    ];
+    assert_eq!(told(&rights, &BTreeMap::new()), expected);
 }
 
 #[test]
@@ -263,9 +348,9 @@ fn names_in_urls_are_guessed_as_kubernetes_does() {
 
 #[test]
 fn what_is_denied_is_lacking_and_nothing_else() {
-    let mut rights = Rights::of_rhumb("rhumb-system");
-    rights
-        .add_source("rhumb-system", &held("{apiVersion: v1, kind: Secret, metadata: {name: a}}"), &|_| None);
+    let mut rights = Rights::of_rhumb("rhumb-system", Conduct::Prunes);
+    let secret = held("{apiVersion: v1, kind: Secret, metadata: {name: a}}");
+    rights.add_source("rhumb-system", Conduct::Prunes, &secret, &|_| None);
     assert!(rights.lacking(&BTreeSet::new()).all.is_empty());
     let questions = rights.questions();
     let denied: BTreeSet<Access> = questions.iter().map(|(access, _)| access.clone()).collect();

@@ -144,6 +144,10 @@ impl Reconciler {
 
     /// The claims as they should be, or else the queue as it is. Whoever does not stay leaves no queue behind.
     fn book_to_write(&mut self, now: Instant) -> Option<Book> {
+        // Whoever only observes writes nothing at all, not even what waits.
+        if self.is_only_observing() {
+            return None;
+        }
         let (engine, telling) = (&mut self.engine, &mut self.keeper.telling);
         match engine.next_book() {
             Some(next) if self.until == Until::Stopped => Some(telling.beside(engine, next, now)),

@@ -1,0 +1,34 @@
+//! The roles that `rhumb rbac` prints, without a cluster.
+
+use crate::bed::Bed;
+
+/// Two sources: one holds an object of a kind that the other one defines.
+const TWO: &[(&str, &str)] = &[
+    (
+        "kinds/ox.yaml",
+        "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: oxen.example.org}\n\
+         spec: {group: example.org, scope: Namespaced, names: {kind: Ox, plural: oxen}, versions: []}\n",
+    ),
+    (
+        "herd/one.yaml",
+        "apiVersion: example.org/v1\nkind: Ox\nmetadata: {name: one}\n---\napiVersion: example.org/v1\nkind: \
+         Yak\nmetadata: {name: two}\n",
+    ),
+    (
+        "rhumb.yaml",
+        "apiVersion: rhumb.dev/v1alpha1\nkind: Source\nmetadata: {name: herd}\nspec: {directory: herd, namespace: \
+         farm}\n---\napiVersion: rhumb.dev/v1alpha1\nkind: Source\nmetadata: {name: kinds}\nspec: {directory: kinds}\n",
+    ),
+];
+
+#[test]
+fn kinds_are_called_as_any_of_the_sources_defines_them() {
+    let told = Bed::new(TWO).run("rbac --config rhumb.yaml");
+    let guessed: Vec<&str> = told.lines().filter(|line| line.contains("is a guess")).collect();
+    assert!(matches!(guessed[..], [line] if line.ends_with(": Yak.example.org")), "{told}");
+    assert!(!told.contains("oxes"), "{told}");
+    // It lives in a namespace, as its definition says: there alone it is written.
+    let role =
+        told.split("---\n").find(|role| role.contains("kind: Role\n") && role.contains("namespace: farm\n"));
+    assert!(role.is_some_and(|role| role.contains("- oxen\n") && role.contains("- create\n")), "{told}");
+}
