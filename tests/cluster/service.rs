@@ -173,9 +173,11 @@ fn a_credential_plugin_that_gives_nothing_yet_is_waited_for() {
     );
     std::fs::write(&kubeconfig, text).unwrap();
     let mut daemon = manager.start_with(&site, &site.configuration(shop.path(), ""), |command| {
-        command.arg("--kubeconfig").arg(&kubeconfig);
+        command.arg("--kubeconfig").arg(&kubeconfig).env("WATCHDOG_USEC", "2000000");
     });
     manager.hears(&["READY=1\nSTATUS=waiting for the credential plugin"]);
+    // From then on the manager waits for signs of life.
+    manager.hears(&["WATCHDOG=1"]);
     // What it complained of stands in the log's own line.
     daemon.says(&["WARN", "the credential plugin failed", "No such file or directory", "asked again in 1 s"]);
     let token =
