@@ -74,7 +74,7 @@ pub(super) async fn ask(user: &mut AuthInfo, patience: Duration) -> Result<Optio
     let Some(plugin) = user.exec.take() else { return Ok(None) };
     let output = match tokio::time::timeout(patience, run(&plugin)).await {
         Ok(output) => output?,
-        Err(_) => return Err(Fault::Plugin { reason: "the credential plugin gives no answer".to_owned() }),
+        Err(_) => return Err(hangs()),
     };
     let answer: Answer = serde_json::from_slice(&output).map_err(|_| unreadable())?;
     let status = answer.status.ok_or_else(unreadable)?;
@@ -96,6 +96,11 @@ pub(super) async fn ask(user: &mut AuthInfo, patience: Duration) -> Result<Optio
     }
     user.token = token.map(Into::into);
     Ok(expires)
+}
+
+/// It, or what it asks, may answer later.
+pub(super) fn hangs() -> Fault {
+    Fault::Plugin { reason: "the credential plugin gives no answer".to_owned() }
 }
 
 /// It may be another one the next time.
