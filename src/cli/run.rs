@@ -20,8 +20,9 @@ use crate::config::{Config, NotifyConfig, SourceConfig};
 use crate::daemon::{self, Inquiries, Reconciler, SourceSetup, Until};
 use crate::engine::Life;
 use crate::object::Class;
+use crate::pulse::Pulses;
 use crate::queue;
-use crate::report::{self, Doors, Followed, Metrics, Recorder, Service, Summary, Tale, Topic};
+use crate::report::{self, Doors, Followed, Metrics, NotWatched, Recorder, Service, Summary, Tale, Topic};
 use crate::serve::{self, Door, Guard, Hooks, Others, Place, Process};
 
 /// How long the end waits for what still runs.
@@ -29,6 +30,9 @@ const SHUTDOWN: Duration = Duration::from_secs(1);
 
 /// How long a credential plugin may take at the start, and then some.
 const LOGIN: Duration = Duration::from_secs(90);
+
+/// The longest wait before a credential plugin that gave nothing is asked again.
+const LONGEST: Duration = Duration::from_secs(15);
 
 /// A cluster that has not answered for so long is one that is waited for.
 const ANSWER: Duration = Duration::from_secs(2);
@@ -101,12 +105,12 @@ async fn follow(
     interval: Option<Duration>,
 ) -> Result<Exit, CommandError> {
     let stop = signals.stop();
-    let Some(cluster) = stop.run_until_cancelled(patient_connect(&config, service)).await else {
+    let patient = patient_connect(&config, service, interval);
+    let Some(cluster) = stop.run_until_cancelled(patient).await else {
         return Ok(Exit::Done);
     };
     let cluster = cluster.map_err(|error| typed.judged(error))?;
-    let _watchdog = report::watchdog(service.clone(), cluster.pulses().clone(), interval)
-        .map_err(|error| CommandError::new(Class::Internal, format!("no thread can be started: {error}")))?;
+    let _watchdog = watch_over(service, cluster.pulses(), interval)?;
     let (running, seen) = watch::channel(None);
     let recorder = Recorder::new(jiff::Timestamp::now());
     let metrics = Metrics::new(cluster.measures().clone(), queue::Measures::default());
@@ -241,7 +245,7 @@ impl Daemon<'_> {
         let stop = self.signals.stop().child_token();
         let reconciler = Reconciler::new(setup, Until::Stopped, self.listener.clone());
         let reconciler = reconciler.summed_up(summary).recorded(self.recorder.clone());
-        let reconciler = reconciler.counting(self.metrics.clone());
+        let reconciler = reconciler.counting(self.metrics.clone()).retiring(&served.retired);
         let are_others = self.recipients.send_if_modified(|known| {
             let changed = *known != config.notify;
             known.clone_from(&config.notify);
@@ -306,10 +310,29 @@ impl Daemon<'_> {
     }
 }
 
+/// Tells the service manager that all of these parts make progress.
+fn watch_over(
+    service: &Service,
+    pulses: &Pulses,
+    interval: Option<Duration>,
+) -> Result<NotWatched, CommandError> {
+    report::watchdog(service.clone(), pulses.clone(), interval)
+        .map_err(|error| CommandError::new(Class::Internal, format!("no thread can be started: {error}")))
+}
+
 /// Connects, and waits for a credential plugin that gives nothing yet: what it asks may be away as the API server may.
-async fn patient_connect(config: &Config, service: &Service) -> Result<Cluster, CommandError> {
+async fn patient_connect(
+    config: &Config,
+    service: &Service,
+    interval: Option<Duration>,
+) -> Result<Cluster, CommandError> {
     let mut wait = Duration::from_secs(1);
+    let pulses = Pulses::default();
+    let pulse = pulses.expect("the credential plugin of the kubeconfig", LOGIN);
+    // Once the service is up, its manager waits for signs of life.
+    let _watchdog = watch_over(service, &pulses, interval)?;
     loop {
+        pulse.beat(LOGIN);
         service.extend(LOGIN);
         match session::connect(config).await {
             Err(error) if error.exit == Exit::Unreachable => {
@@ -317,7 +340,7 @@ async fn patient_connect(config: &Config, service: &Service) -> Result<Cluster, 
                 service.tell(Topic::State, "waiting for the credential plugin of the kubeconfig");
                 service.ready();
                 tokio::time::sleep(wait).await;
-                wait = (wait * 2).min(LOGIN);
+                wait = (wait * 2).min(LONGEST);
             }
             known => return known,
         }

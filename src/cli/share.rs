@@ -24,6 +24,8 @@ pub(super) struct Share {
     customs: Option<Customs>,
     /// What the last loop served.
     before: Cell<SourceNames>,
+    /// What any loop of this process has served, and is nobody's any more.
+    retired: Cell<SourceNames>,
 }
 
 /// What one loop serves.
@@ -38,6 +40,8 @@ pub(super) struct Served {
     customs: Vec<CustomSource>,
     /// What of that this process follows, or tells why it does not.
     told: SourceNames,
+    /// What this process has served, and nobody is to serve any more.
+    pub(super) retired: SourceNames,
     /// Sources that stood in the cluster when it was last looked at, which may be too long ago.
     doubtful: SourceNames,
 }
@@ -80,6 +84,7 @@ impl Share {
             running: running.clone(),
             customs: (allowed != CustomSources::None).then(follow),
             before: Cell::default(),
+            retired: Cell::default(),
         };
         share.keep_leases(config, cluster);
         share
@@ -131,6 +136,11 @@ impl Share {
             }
             fenced = cluster.fenced(leases.fence(&names));
         }
+        let mut retired = self.retired.take();
+        retired.extend(before);
+        let wanted = all_names(config, &customs);
+        retired.retain(|name| !wanted.contains(name));
+        self.retired.set(retired.clone());
         self.before.set(names.difference(&doubtful).cloned().collect());
         let mut joined = config.joined(&customs);
         joined.sources.retain(|source| names.contains(&*source.name) && !doubtful.contains(&*source.name));
@@ -141,7 +151,7 @@ impl Share {
         if let Some(customs) = &self.customs {
             customs.tell(duties);
         }
-        Served { config: joined, cluster: fenced, names, customs, told, doubtful }
+        Served { config: joined, cluster: fenced, names, customs, told, retired, doubtful }
     }
 
     fn duties(

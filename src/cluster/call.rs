@@ -12,6 +12,7 @@ use k8s_openapi::apimachinery::pkg::version::Info;
 use kube::client::Body;
 use serde::de::DeserializeOwned;
 use tokio::sync::{Mutex, OnceCell, RwLock, watch};
+use tokio::task::JoinHandle;
 
 use super::classify;
 use super::connect::{Connection, IN_CLUSTER, LOGIN, Link, Patience};
@@ -21,6 +22,7 @@ use super::fence::{Fence, Underway};
 use super::gate::{Gate, Traffic};
 use super::interner::Interner;
 use super::measures::Measures;
+use super::plugin;
 use crate::engine::Uid;
 use crate::pulse::Pulses;
 
@@ -284,7 +286,13 @@ impl Cluster {
             Lane::Queued => (self.inner.gate.admit(traffic).await, self.timeout()),
             Lane::Ahead(deadline) => (None, deadline),
         };
-        let line = self.line().await?;
+        let line = match way {
+            Lane::Queued => self.line().await?,
+            Lane::Ahead(within) => {
+                let line = tokio::time::timeout(within, self.line()).await;
+                line.unwrap_or_else(|_| Err(Error::new(on.clone(), plugin::hangs())))?
+            }
+        };
         // Judged last, right before it is sent.
         let underway = self.pass_fence(traffic, &on)?;
         let deadline = underway.as_ref().map_or(deadline, |underway| deadline.min(underway.left()));
@@ -305,7 +313,12 @@ impl Cluster {
         }
         let after = head.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
         let error = classify::answer(head.status.as_u16(), after, &body, on);
-        Box::pin(self.renew_if_refused(&error)).await;
+        match way {
+            Lane::Queued => self.renew_if_refused(&error).await,
+            Lane::Ahead(within) => {
+                let _ = tokio::time::timeout(within, self.renew_if_refused(&error)).await;
+            }
+        }
         Err(error)
     }
 
@@ -351,7 +364,7 @@ impl Cluster {
             Ok(Ok(stream)) => Ok((stream, line.server)),
             Ok(Err(error)) => {
                 let error = classify::transport(&error, on.clone(), &line.server);
-                Box::pin(self.renew_if_refused(&error)).await;
+                self.renew_if_refused(&error).await;
                 Err(error)
             }
             Err(_) => Err(silent(&line, on, self.timeout())),
@@ -362,12 +375,11 @@ impl Cluster {
         let mut line = self.inner.line.read().await.clone();
         let left = line.expires.map(|expires| expires.duration_since(Timestamp::now()));
         if left.is_some_and(|left| left <= SignedDuration::ZERO) {
-            Box::pin(self.renew()).await;
+            let _ = self.renewal().await;
             line = self.inner.line.read().await.clone();
         } else if left.is_some_and(|left| left < EARLY) && self.inner.renewed.try_lock().is_ok() {
             // Nobody waits for that: what is in use holds a while.
-            let cluster = self.clone();
-            tokio::spawn(async move { Box::pin(cluster.renew()).await });
+            drop(self.renewal());
         }
         match &*self.inner.astray.borrow() {
             Some(why) => Err(elsewhere(why)),
@@ -379,8 +391,14 @@ impl Cluster {
     /// been replaced, or a plugin's token may have run out.
     async fn renew_if_refused(&self, error: &Error) {
         if *error.fault() == Fault::Unauthorized {
-            self.renew().await;
+            let _ = self.renewal().await;
         }
+    }
+
+    /// Renews the credentials, to the end: whoever stops waiting for it ends no plugin that others wait for.
+    fn renewal(&self) -> JoinHandle<()> {
+        let cluster = self.clone();
+        tokio::spawn(async move { cluster.renew().await })
     }
 
     async fn renew(&self) {

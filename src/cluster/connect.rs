@@ -9,7 +9,7 @@ use kube::client::ClientBuilder;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 
 use super::classify;
-use super::credentials::{self, Seen, seen};
+use super::credentials::{self, LONGEST_TOKEN, Seen, is_token, seen};
 use super::error::{Error, Fault, On};
 use super::plugin;
 use super::proxy;
@@ -24,8 +24,6 @@ pub(super) const LOGIN: Duration = Duration::from_mins(1);
 const CONNECTION: On = On::Server("connection");
 /// No kubeconfig is larger, in bytes.
 const LARGEST: u64 = 16 << 20;
-/// No token is longer, in bytes: no server takes longer headers.
-const LONGEST_TOKEN: u64 = 64 << 10;
 /// What a pod is given.
 const OF_A_POD: [&str; 2] = [
     "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt",
@@ -315,12 +313,7 @@ fn take_token(config: &mut kube::Config) -> Result<(), Error> {
     let bytes = secret::read_regular(file, LONGEST_TOKEN + 1);
     let bytes = bytes.map_err(|error| unreadable("token file", file, &error))?;
     let text = std::str::from_utf8(&bytes).ok().map(|text| text.trim_start_matches('\u{feff}').trim());
-    let is_token = |text: &&str| {
-        !text.is_empty()
-            && text.len() as u64 <= LONGEST_TOKEN
-            && text.bytes().all(|byte| byte.is_ascii_graphic())
-    };
-    let Some(token) = text.filter(is_token) else {
+    let Some(token) = text.filter(|text| is_token(text)) else {
         let what = if text.is_some_and(str::is_empty) { "is empty" } else { "holds no single token" };
         return Err(wrong(format!("the token file {} {what}", file.display())));
     };

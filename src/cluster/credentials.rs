@@ -13,6 +13,14 @@ type Stamp = Option<(u64, u64, i64, i64, u64)>;
 /// The files that credentials come from, as they were right before they were read.
 pub(super) type Seen = BTreeMap<PathBuf, Stamp>;
 
+/// No token is longer, in bytes: no server takes longer headers.
+pub(super) const LONGEST_TOKEN: u64 = 64 << 10;
+
+/// Whether a header can carry it.
+pub(super) fn is_token(text: &str) -> bool {
+    !text.is_empty() && text.len() as u64 <= LONGEST_TOKEN && text.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
 impl Cluster {
     /// Looks at the files of the credentials again and again, and uses what newer ones say: the kubeconfig, and the
     /// tokens, keys and certificates that it names. What is not usable, or names another cluster, changes nothing.

@@ -4,11 +4,13 @@
 //! server waiting meanwhile, who then says that the server is silent.
 
 use std::io::IsTerminal as _;
+use std::pin::pin;
 use std::process::Stdio;
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use futures::future::{Either, select};
 use jiff::Timestamp;
 use kube::config::{AuthInfo, ExecConfig, ExecInteractiveMode};
 use rustix::process::{Pid, Signal};
@@ -18,6 +20,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::Command;
 
 use super::classify;
+use super::credentials::is_token;
 use super::error::Fault;
 
 /// What the service manager tells this process, and none of its children.
@@ -25,6 +28,9 @@ const OF_THE_SERVICE: [&str; 3] = ["NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_US
 
 /// No answer is longer, in bytes.
 const LONGEST: u64 = 1 << 20;
+
+/// How long after its end what it wrote is waited for: whom it left behind may hold its pipes open.
+const REST: Duration = Duration::from_secs(1);
 
 #[derive(Deserialize)]
 struct Answer {
@@ -68,26 +74,41 @@ pub(super) async fn ask(user: &mut AuthInfo, patience: Duration) -> Result<Optio
     let Some(plugin) = user.exec.take() else { return Ok(None) };
     let output = match tokio::time::timeout(patience, run(&plugin)).await {
         Ok(output) => output?,
-        Err(_) => return Err(Fault::Plugin { reason: "the credential plugin gives no answer".to_owned() }),
+        Err(_) => return Err(hangs()),
     };
-    let unreadable = || Fault::Plugin { reason: "the credential plugin's answer cannot be read".to_owned() };
     let answer: Answer = serde_json::from_slice(&output).map_err(|_| unreadable())?;
     let status = answer.status.ok_or_else(unreadable)?;
     let expires = status.expiration_timestamp.map(|text| text.parse::<Timestamp>());
     let expires = expires.transpose().map_err(|_| unreadable())?;
-    match (status.client_certificate_data, status.client_key_data) {
+    let given =
+        |text: Option<String>| text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
+    let token = given(status.token);
+    if token.as_deref().is_some_and(|token| !is_token(token)) {
+        return Err(unreadable());
+    }
+    match (given(status.client_certificate_data), given(status.client_key_data)) {
         (Some(certificate), Some(key)) => {
             user.client_certificate_data = Some(STANDARD.encode(certificate));
             user.client_key_data = Some(STANDARD.encode(key).into());
         }
-        _ if status.token.is_none() => return Err(unreadable()),
+        _ if token.is_none() => return Err(unreadable()),
         _ => {}
     }
-    user.token = status.token.map(|token| token.trim().to_owned().into());
+    user.token = token.map(Into::into);
     Ok(expires)
 }
 
-/// What it writes to its standard output.
+/// It, or what it asks, may answer later.
+pub(super) fn hangs() -> Fault {
+    Fault::Plugin { reason: "the credential plugin gives no answer".to_owned() }
+}
+
+/// It may be another one the next time.
+fn unreadable() -> Fault {
+    Fault::Plugin { reason: "the credential plugin's answer cannot be read".to_owned() }
+}
+
+/// What it writes to its standard output, as soon as it has ended.
 async fn run(plugin: &ExecConfig) -> Result<Vec<u8>, Fault> {
     let mode = plugin.interactive_mode.as_ref();
     let somebody = mode != Some(&ExecInteractiveMode::Never) && std::io::stdin().is_terminal();
@@ -98,8 +119,22 @@ async fn run(plugin: &ExecConfig) -> Result<Vec<u8>, Fault> {
     })?;
     let pid = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
     let mut group = Group(pid.filter(|_| talk == Talk::Silent));
-    let (mut stdout, mut stderr) = (child.stdout.take(), child.stderr.take());
-    let (out, said, status) = tokio::join!(drained(&mut stdout), drained(&mut stderr), child.wait());
+    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    let (mut out, mut said) = (Vec::new(), Vec::new());
+    let status = {
+        let read = async { tokio::try_join!(answer(stdout, &mut out), complaints(stderr, &mut said)) };
+        match select(pin!(child.wait()), pin!(read)).await {
+            Either::Left((status, read)) => {
+                group.0 = None;
+                tokio::time::timeout(REST, read).await.unwrap_or(Ok(((), ())))?;
+                status
+            }
+            Either::Right((read, wait)) => {
+                read?;
+                wait.await
+            }
+        }
+    };
     group.0 = None;
     match status {
         Ok(status) if status.success() => Ok(out),
@@ -140,11 +175,18 @@ fn command(plugin: &ExecConfig, talk: Talk) -> Result<Command, Fault> {
     Ok(command)
 }
 
-async fn drained(stream: &mut Option<impl AsyncRead + Unpin>) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    if let Some(stream) = stream {
-        // What is longer is no answer: it is cut, and cannot be read.
-        let _ = stream.take(LONGEST).read_to_end(&mut bytes).await;
-    }
-    bytes
+/// Reads what it answers. What is longer than any answer is not read to its end, which may never come.
+async fn answer(stdout: Option<impl AsyncRead + Unpin>, bytes: &mut Vec<u8>) -> Result<(), Fault> {
+    let Some(stdout) = stdout else { return Ok(()) };
+    // A pipe that breaks has an end too.
+    let _ = stdout.take(LONGEST).read_to_end(bytes).await;
+    if (bytes.len() as u64) < LONGEST { Ok(()) } else { Err(unreadable()) }
+}
+
+/// Reads what it complains of. It may say more than anybody wants to know, and is not to wait for a reader.
+async fn complaints(stderr: Option<impl AsyncRead + Unpin>, bytes: &mut Vec<u8>) -> Result<(), Fault> {
+    let Some(mut stderr) = stderr else { return Ok(()) };
+    let _ = (&mut stderr).take(LONGEST).read_to_end(bytes).await;
+    let _ = tokio::io::copy(&mut stderr, &mut tokio::io::sink()).await;
+    Ok(())
 }

@@ -220,6 +220,15 @@ impl Reconciler {
         }
     }
 
+    /// Looks after what is left of sources that this process has served, and that nobody is to serve any more.
+    #[must_use]
+    pub fn retiring(mut self, sources: &BTreeSet<Arc<str>>) -> Self {
+        for source in sources {
+            self.engine.retire(applyset_id(&self.namespace, source).into());
+        }
+        self
+    }
+
     /// Goes on counting where another loop of this process has stopped.
     #[must_use]
     pub fn counting(self, metrics: Metrics) -> Self {

@@ -3,6 +3,7 @@
 //! A daemon that ends for good takes none of its claims back. What it claimed may roll on without it, so only the
 //! workload itself tells that a claim is spent.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::book::Claim;
@@ -25,11 +26,22 @@ pub(super) struct Other {
 }
 
 impl Engine {
+    /// This process has served the source of this inventory, and nobody is to serve it any more: nothing of it waits, and
+    /// what was claimed for it is taken back once its workload has rested.
+    pub fn retire(&mut self, applyset: Arc<str>) {
+        self.rollouts.retired.insert(applyset);
+        self.rollouts.untold = true;
+    }
+
+    /// Whether what the budget object says of this inventory is this process's to keep.
+    pub(super) fn looks_after(&self, applyset: &Arc<str>) -> bool {
+        self.applysets.contains(applyset) || self.rollouts.retired.contains(applyset)
+    }
+
     /// The workloads of other processes' claims, where a write waits for the budget, or where the claim may be one that
     /// nobody else takes back: these should be looked at.
     pub fn others(&self) -> Vec<ObjectId> {
-        let matters =
-            |claim: &Claim| !self.rollouts.asks.is_empty() || self.applysets.contains(&claim.applyset);
+        let matters = |claim: &Claim| !self.rollouts.asks.is_empty() || self.looks_after(&claim.applyset);
         let open = self.foreign_claims().filter(|(id, claim)| {
             matters(claim) && !self.rollouts.rolls.contains_key(*id) && !self.rollouts.over.contains(*id)
         });

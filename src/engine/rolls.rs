@@ -68,6 +68,8 @@ pub(super) struct Rollouts {
     pub(super) fleets: BTreeMap<ObjectId, Fleet>,
     /// What else than the budget keeps objects from being rolled out.
     pub(super) gates: BTreeMap<ObjectId, Reason>,
+    /// Inventories of sources that this process served before, and that nobody is to serve any more.
+    pub(super) retired: BTreeSet<Arc<str>>,
     /// Whether the queue may be another one than was told.
     pub(super) untold: bool,
     /// What became of rollouts, and was not told yet.

@@ -303,6 +303,9 @@ impl Engine {
         let mut next = book.clone();
         let ours = |applyset: &Arc<str>| self.applysets.contains(applyset);
         next.claims.retain(|id, claim| {
+            if self.rollouts.retired.contains(&claim.applyset) {
+                return self.counts(id, claim);
+            }
             !ours(&claim.applyset)
                 || self.rollouts.rolls.get(id).is_some_and(|roll| roll.token == Token::Held)
                 || self.is_claimed(id)

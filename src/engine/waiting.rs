@@ -178,13 +178,13 @@ impl Engine {
     }
 
     fn with_queue(&self, mut book: Book, queue: &[Queued]) -> Book {
-        book.queue.retain(|queued| !self.applysets.contains(&queued.applyset));
+        book.queue.retain(|queued| !self.looks_after(&queued.applyset));
         book.queue.extend_from_slice(queue);
         book
     }
 
     fn own_part(&self, book: &Book) -> Vec<Queued> {
-        book.queue.iter().filter(|queued| self.applysets.contains(&queued.applyset)).cloned().collect()
+        book.queue.iter().filter(|queued| self.looks_after(&queued.applyset)).cloned().collect()
     }
 
     /// Remembers what keeps an object from being rolled out that is there.

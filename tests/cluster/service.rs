@@ -171,9 +171,11 @@ fn a_credential_plugin_that_gives_nothing_yet_is_waited_for() {
     );
     std::fs::write(&kubeconfig, text).unwrap();
     let mut daemon = manager.start_with(&site, &site.configuration(shop.path(), ""), |command| {
-        command.arg("--kubeconfig").arg(&kubeconfig);
+        command.arg("--kubeconfig").arg(&kubeconfig).env("WATCHDOG_USEC", "2000000");
     });
     manager.hears(&["READY=1\nSTATUS=waiting for the credential plugin"]);
+    // From then on the manager waits for signs of life.
+    manager.hears(&["WATCHDOG=1"]);
     // What it complained of stands in the log's own line.
     daemon.says(&["WARN", "the credential plugin failed", "No such file or directory", "asked again in 1 s"]);
     let token =
@@ -379,6 +381,41 @@ fn reloads_in_the_middle_of_rollouts_begin_none_anew_and_leave_no_claim() {
     site.await_free_budget();
     // The old pods' and the new ones'.
     assert_eq!(site.api.list(&site.at("ReplicaSet", "")).len(), 2 * names.len());
+    assert_eq!(daemon.stop().code(), Some(0));
+}
+
+/// Nobody rolls them out any more, and no command says that they wait.
+#[test]
+fn what_a_source_that_went_wanted_waits_in_no_queue() {
+    let site = Site::new("reload-queue");
+    let manager = Manager::new();
+    let names = ["a", "b", "c"];
+    let files = |image: &str| names.map(|name| (format!("{name}.yaml"), yaml::deployment(name, 1, image)));
+    let (shop, ops) = (Repo::new(&files("app:1")), repo("ops"));
+    let settings = "budget: {maxWorkloads: 1, maxUnavailable: 100%, soak: 1h}";
+    let (first, second) = (("reload-queue", &shop), ("reload-queue-ops", &ops));
+    let mut daemon = manager.start(&site, &configuration(&site, settings, &[first, second]));
+    for name in names {
+        site.await_rollout(name);
+    }
+    for (file, text) in files("app:2") {
+        shop.write(&file, &text);
+    }
+    shop.commit("Change all");
+    let budget = at("ConfigMap", &site.system(), "rollout-budget.rhumb.dev");
+    let queued =
+        || site.api.value(&budget, "/data/claims").as_str().unwrap_or_default().matches("place").count();
+    eventually("two of them wait", SOON, || match queued() {
+        2 => Ok(()),
+        other => Err(other.to_string()),
+    });
+    write(&site, &configuration(&site, settings, &[second]));
+    daemon.signal("HUP");
+    daemon.says(&["the source reload-queue is gone"]);
+    eventually("nothing waits", SOON, || match queued() {
+        0 => Ok(()),
+        other => Err(other.to_string()),
+    });
     assert_eq!(daemon.stop().code(), Some(0));
 }
 

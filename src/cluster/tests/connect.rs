@@ -106,6 +106,73 @@ async fn a_credential_plugin_fails_with_its_own_words_only() {
     Cluster::connect(&with(&format!("{env} && echo '{token}'"))).await.unwrap();
 }
 
+/// A kubeconfig whose user has a plugin that is this script, and what else stands there.
+fn with_plugin(dir: &tempfile::TempDir, script: &str, rest: &str) -> Connection {
+    let exec = format!(
+        "{rest}exec: {{apiVersion: client.authentication.k8s.io/v1, command: sh, interactiveMode: Never, args: [-c, {script:?}]}}"
+    );
+    let path = file(dir, "exec", &kubeconfig_text("x", "http://127.0.0.1:1", &exec));
+    Connection { kubeconfig: Some(path), ..Connection::default() }
+}
+
+const TOKEN: &str = r#"echo '{"kind":"ExecCredential","status":{"token":"hunter2"}}'"#;
+
+/// As kubectl does it: only what it answers is waited for, and only so much of that as an answer can have.
+#[tokio::test]
+async fn a_credential_plugin_that_says_much_or_leaves_somebody_behind_is_not_waited_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let patience = Duration::from_secs(30);
+    let much = format!("head -c 3000000 /dev/zero >&2; {TOKEN}");
+    with_plugin(&dir, &much, "").open(patience).await.unwrap();
+    let Err(error) = with_plugin(&dir, "yes hunter2", "").open(patience).await else { panic!() };
+    assert_eq!(error.reason(), "the credential plugin's answer cannot be read");
+    let pid = dir.path().join("pid");
+    let left = format!("sleep 1000 >/dev/null & echo $! > '{}'; {TOKEN}", pid.display());
+    let opened = with_plugin(&dir, &left, "").open(patience).await;
+    let pid = std::fs::read_to_string(pid).unwrap().trim().parse().unwrap();
+    let pid = rustix::process::Pid::from_raw(pid).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    opened.unwrap();
+    let fails = format!(
+        "echo no login >&2; sleep 1000 >/dev/null & echo $! > '{}'; exit 3",
+        dir.path().join("pid").display()
+    );
+    let Err(error) = with_plugin(&dir, &fails, "").open(patience).await else { panic!() };
+    assert!(error.reason().contains("no login"), "{error}");
+    let pid = std::fs::read_to_string(dir.path().join("pid")).unwrap().trim().parse().unwrap();
+    let _ = rustix::process::kill_process(
+        rustix::process::Pid::from_raw(pid).unwrap(),
+        rustix::process::Signal::KILL,
+    );
+}
+
+/// The next time it may give one.
+#[tokio::test]
+async fn a_credential_plugin_that_gives_no_usable_token_is_asked_again() {
+    let dir = tempfile::tempdir().unwrap();
+    for status in [
+        r#"{"token":""}"#,
+        r#"{"token":"hunter2\nhunter2"}"#,
+        r#"{"token":"hunter2 hunter2"}"#,
+        r#"{"clientCertificateData":"","clientKeyData":""}"#,
+        r#"{"clientCertificateData":"hunter2"}"#,
+        r#"{"token":"hunter2","expirationTimestamp":"soon"}"#,
+    ] {
+        let script = format!("printf '%s' '{{\"status\":{status}}}'");
+        let expected = ["the credential plugin's answer cannot be read"];
+        check_class(with_plugin(&dir, &script, ""), Class::Transient, &expected).await;
+    }
+}
+
+#[tokio::test]
+async fn a_token_stands_before_a_credential_plugin_which_is_not_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let ran = dir.path().join("ran");
+    let connection = with_plugin(&dir, &format!("touch '{}'; {TOKEN}", ran.display()), "token: t, ");
+    connection.open(Duration::from_secs(30)).await.unwrap();
+    assert!(!ran.exists());
+}
+
 #[tokio::test]
 async fn what_is_no_file_is_not_waited_for() {
     let dir = tempfile::tempdir().unwrap();

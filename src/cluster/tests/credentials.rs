@@ -99,6 +99,24 @@ async fn what_a_plugin_gives_is_renewed_before_it_runs_out() {
     following.abort();
 }
 
+/// A plugin may hang for a minute. Whoever renews a Lease asks again, and is alive meanwhile.
+#[tokio::test]
+async fn what_goes_ahead_does_not_wait_for_a_plugin_that_hangs() {
+    let double = double().await;
+    double.cluster.uid().await.unwrap();
+    let (ran, long_ago) = (double.kubeconfig().with_file_name("ran"), "2020-01-01T00:00:00Z");
+    let answer = format!(r#"{{"status":{{"token":"p","expirationTimestamp":"{long_ago}"}}}}"#);
+    let script = format!("test -e '{0}' && sleep 1000; touch '{0}'; printf '{answer}'", ran.display());
+    let exec =
+        format!("exec: {{apiVersion: client.authentication.k8s.io/v1, command: sh, args: [-c, {script:?}]}}");
+    let text = kubeconfig_text("double", &format!("http://{}", double.address()), &exec);
+    std::fs::write(double.kubeconfig(), text).unwrap();
+    assert_eq!(double.cluster.try_anew().await.unwrap(), None);
+    let asked = tokio::time::timeout(Duration::from_secs(30), double.cluster.leases("x")).await;
+    let error = asked.expect("it ends before the plugin does").unwrap_err();
+    assert_eq!(error.reason(), "the credential plugin gives no answer");
+}
+
 /// The control plane moves: the kubeconfig is there before the server is.
 #[tokio::test]
 async fn a_newer_kubeconfig_is_tried_until_its_server_answers() {

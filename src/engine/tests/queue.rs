@@ -53,6 +53,29 @@ fn each_that_waits_has_its_place_and_its_reason() {
     assert!(rig.engine.queue().is_empty(), "{:?}", rig.engine.queue());
 }
 
+/// Nobody rolls it out.
+#[test]
+fn what_a_source_wanted_that_is_gone_does_not_wait() {
+    let mut rig = changed();
+    let gone = |number: u32| Queued {
+        id: workload("gone"),
+        applyset: "gone-v1".into(),
+        place: Some((number, 2)),
+        reason: "a daemon says so".into(),
+    };
+    let foreign = Queued { applyset: "other-v1".into(), ..gone(1) };
+    let mut book = rig.world.book.clone();
+    book.queue = vec![gone(1), foreign.clone(), gone(2)];
+    rig.engine.book(book);
+    rig.engine.settle();
+    rig.engine.retire("gone-v1".into());
+    let mut telling = Telling::default();
+    assert_eq!(telling.book(&mut rig.engine, rig.now), None);
+    let told = telling.book(&mut rig.engine, rig.now + EVERY).expect("it is told");
+    assert_eq!(told.queue[0], foreign);
+    assert_eq!(words(&told.queue[1..]), expected());
+}
+
 #[test]
 fn what_is_not_there_yet_waits_in_no_queue() {
     let mut rig = Rig::new(1);

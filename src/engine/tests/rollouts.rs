@@ -320,6 +320,33 @@ fn what_takes_the_steps_away_in_the_middle_asks_for_the_rest() {
     assert!(rig.world.book.claims.contains_key(&workload("web")), "{:?}", rig.world.book);
 }
 
+/// Whoever served it looks after it, also where nothing waits for the budget.
+#[test]
+fn claims_of_a_source_that_is_gone_are_taken_back_when_their_workload_has_rested() {
+    let mut rig = at_rest(1);
+    let gone = super::world::id("apps", "Deployment", "elsewhere", "api");
+    let claim = |applyset: &str| Claim {
+        applyset: applyset.into(),
+        holder: "b".into(),
+        content: web(9).hash,
+        pods: 1,
+    };
+    rig.world.book.claims.insert(gone.clone(), claim("gone-v1"));
+    rig.world.book.claims.insert(workload("other"), claim("applyset-theirs-v1"));
+    rig.engine.book(rig.world.book.clone());
+    rig.engine.retire("gone-v1".into());
+    rig.settle();
+    assert_eq!(rig.engine.others(), std::slice::from_ref(&gone));
+    for rest in [0, SPENT.as_secs() - 1] {
+        rig.engine.other_seen(&gone, None, rig.now + std::time::Duration::from_secs(rest));
+        rig.settle();
+        assert!(rig.world.book.claims.contains_key(&gone), "{rest}");
+    }
+    rig.engine.other_seen(&gone, None, rig.now + SPENT);
+    rig.settle();
+    assert_eq!(rig.world.book.claims.keys().collect::<Vec<_>>(), [&workload("other")]);
+}
+
 /// Two processes that serve the same source share one budget as any two do.
 #[test]
 fn a_claim_of_a_twin_counts_and_is_not_taken_back_for_it() {
