@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::panic::{self, PanicHookInfo};
 
 use super::args::{Color, LogFormat};
-use super::log::json_line;
+use super::log_line::json_line;
 use super::terminal::Terminal;
 use crate::render::harmless;
 

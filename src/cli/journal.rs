@@ -18,7 +18,7 @@ use tracing_subscriber::fmt::FormatFields as _;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::layer::Context;
 
-use super::log::ForPeople;
+use super::log_line::ForPeople;
 
 /// Where the journal listens.
 const SOCKET: &str = "/run/systemd/journal/socket";

@@ -19,6 +19,7 @@ mod history;
 mod holdings;
 mod journal;
 mod log;
+mod log_line;
 mod object_name;
 mod orders;
 mod overview;
@@ -78,7 +79,7 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> ExitCode {
 fn complain(line: &CommandLine, error: &CommandError, terminal: &Terminal) {
     match line.command {
         Command::Run(_) if line.global.log_format == LogFormat::Json && !error.message.is_empty() => {
-            terminal.tell(&log::json_line(&error.message, &error.hints));
+            terminal.tell(&log_line::json_line(&error.message, &error.hints));
         }
         _ => terminal.complain(error),
     }

@@ -1,0 +1,148 @@
+//! One line of the log: what people read of it, and its form in JSON.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use tracing::field::{Field, Visit};
+use tracing_subscriber::field::{RecordFields, VisitOutput};
+use tracing_subscriber::fmt::FormatFields;
+use tracing_subscriber::fmt::format::{DefaultVisitor, Writer};
+
+use super::overview::clean;
+use crate::render::harmless;
+use crate::report::MACHINE_FIELDS;
+
+/// A line as the log has them in JSON. It takes no way through the log: what panics may be the log, and an error may be
+/// one of its level.
+pub(super) fn json_line(message: &str, hints: &[String]) -> String {
+    let timestamp = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string();
+    let mut line =
+        serde_json::json!({"timestamp": timestamp, "level": "ERROR", "message": message.trim_end()});
+    if !hints.is_empty() {
+        line["hint"] = hints.join("; ").into();
+    }
+    format!("{line}\n")
+}
+
+/// Fields as text, without those that are for machines, in one line: what others wrote neither begins another one nor
+/// steers a terminal.
+pub(super) struct ForPeople;
+
+impl<'writer> FormatFields<'writer> for ForPeople {
+    fn format_fields<R: RecordFields>(&self, writer: Writer<'writer>, fields: R) -> fmt::Result {
+        let mut visitor = People(DefaultVisitor::new(writer, true));
+        fields.record(&mut visitor);
+        visitor.0.finish()
+    }
+}
+
+struct People<'a>(DefaultVisitor<'a>);
+
+impl Visit for People<'_> {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        if !MACHINE_FIELDS.contains(&field.name()) {
+            let text = format!("{value:?}");
+            // What is fit to be shown stays as it is, blanks and all.
+            let text = if matches!(harmless(&text), Cow::Borrowed(_)) { text } else { clean(&text) };
+            self.0.record_debug(field, &format_args!("{text}"));
+        }
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        // In quotes, but for the message.
+        if field.name() == "message" {
+            self.record_debug(field, &format_args!("{value}"));
+        } else {
+            self.record_debug(field, &value);
+        }
+    }
+
+    fn record_error(&mut self, field: &Field, value: &(dyn std::error::Error + 'static)) {
+        let causes = std::iter::successors(value.source(), |error| error.source());
+        let text = causes.fold(value.to_string(), |text, cause| format!("{text}: {cause}"));
+        self.record_debug(field, &format_args!("{text}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::sync::{Arc, Mutex};
+
+    use tracing_subscriber::Registry;
+    use tracing_subscriber::layer::SubscriberExt as _;
+
+    use super::*;
+    use crate::engine::Reason;
+    use crate::object::{GroupKind, ObjectId, Revision};
+    use crate::report::{self, Happening, Tale, Told};
+
+    /// Collects what is written.
+    #[derive(Clone, Default)]
+    struct Page(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Page {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// What is written for people while this is done.
+    fn written(done: impl FnOnce()) -> String {
+        let page = Page::default();
+        let to = page.clone();
+        let lines = tracing_subscriber::fmt::layer().with_writer(move || to.clone());
+        let lines = lines.with_ansi(false).without_time().with_target(false).fmt_fields(ForPeople);
+        tracing::subscriber::with_default(Registry::default().with(lines), done);
+        let written = page.0.lock().unwrap().clone();
+        String::from_utf8(written).unwrap()
+    }
+
+    /// Names of roles may hold anything, and so may what a webhook answers.
+    #[test]
+    fn nobody_else_begins_a_line() {
+        let forged = "x\n2030-01-02T03:04:05Z  INFO all is well\r\u{9b}2J\u{1b}[2J\u{202e}";
+        let shown = "x 2030-01-02T03:04:05Z INFO all is well \u{fffd}2J\u{fffd}[2J\u{fffd}";
+        let id = ObjectId::new(&GroupKind::new("rbac.authorization.k8s.io", "Role"), Some("shop"), forged);
+        let told = Told::Refused(Reason::Refused(forged.into(), None));
+        let tale = Tale { id, told, happening: None, source: Some(forged.into()), revision: None };
+        let line = written(|| report::log(&tale));
+        assert_eq!(line, format!(" WARN refused: {shown} object=Role shop/{shown} source={shown}\n"));
+        let error = io::Error::other(forged);
+        let error: &(dyn std::error::Error + 'static) = &error;
+        let line = written(|| tracing::warn!(error, text = forged, "a  b"));
+        assert_eq!(line.lines().count(), 1, "{line:?}");
+        assert!(line.starts_with(&format!(" WARN a  b error={shown} text=\"x\\n")), "{line:?}");
+    }
+
+    #[test]
+    fn a_line_is_for_people() {
+        #[track_caller]
+        fn check(tale: Tale, expected: &str) {
+            assert_eq!(written(|| report::log(&tale)).trim(), expected);
+        }
+        let id = ObjectId::new(&GroupKind::new("apps", "Deployment"), Some("shop"), "web");
+        let tale = Tale {
+            id,
+            told: Told::Configured,
+            happening: Some(Happening::Configured),
+            source: Some("shop".into()),
+            revision: Some(Revision::new("1a2b")),
+        };
+        let object = "object=Deployment shop/web";
+        check(tale.clone(), &format!("INFO configured {object} source=shop revision=1a2b"));
+        let repaired = Tale { happening: Some(Happening::DriftRepaired), revision: None, ..tale.clone() };
+        check(repaired, &format!("INFO drift repaired {object} source=shop"));
+        let refused = Told::Refused(Reason::NotAdopted);
+        let words = refused.to_string();
+        check(
+            Tale { told: refused, source: None, revision: None, ..tale },
+            &format!("WARN {words} {object}"),
+        );
+    }
+}
