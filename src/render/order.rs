@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::palette::harmless;
-use super::text::impact;
 use super::{Palette, Style};
+use crate::change::{Impact, ImpactKind};
 use crate::engine::{Plan, Planned, PlannedUnit, Verdict};
 use crate::object::ObjectId;
 
@@ -35,6 +35,27 @@ pub(super) fn order(plan: &Plan, palette: Palette) -> String {
         counted(pods as usize, "pod")
     );
     out
+}
+
+/// What happens to pods, in words; none where nothing does.
+pub(super) fn impact(planned: &Planned) -> Option<String> {
+    let Impact { kind, pods } = planned.impact;
+    let pods = match pods {
+        0 if kind == ImpactKind::Recreate => return Some("is deleted and created again".to_owned()),
+        0 => return None,
+        1 => "1 pod".to_owned(),
+        pods => format!("{pods} pods"),
+    };
+    let verb = match kind {
+        ImpactKind::InPlace if planned.verdict == Verdict::Create => "starts",
+        ImpactKind::None | ImpactKind::InPlace => return None,
+        ImpactKind::Scale if planned.verdict == Verdict::Delete => "stops",
+        ImpactKind::Scale if planned.before.is_none() => "starts",
+        ImpactKind::Scale => "scales by",
+        ImpactKind::Restart => "restarts",
+        ImpactKind::Recreate => "recreates",
+    };
+    Some(format!("{verb} {pods}"))
 }
 
 fn line(unit: &PlannedUnit, members: &[&Planned]) -> String {

@@ -2,11 +2,10 @@
 
 use std::fmt::Write as _;
 
-use super::order::order;
+use super::order::{impact, order};
 use super::outline::{Side, outline};
 use super::palette::harmless;
 use super::{Palette, Style};
-use crate::change::{Impact, ImpactKind};
 use crate::engine::{Plan, Planned, Verdict};
 use crate::object::Diagnostic;
 
@@ -218,25 +217,4 @@ const fn sign(verdict: Verdict) -> (&'static str, Style) {
         Verdict::Wait => ("?", Style::Waiting),
         Verdict::Refuse => ("!", Style::Error),
     }
-}
-
-/// What happens to pods, in words; none where nothing does.
-pub(super) fn impact(planned: &Planned) -> Option<String> {
-    let Impact { kind, pods } = planned.impact;
-    let pods = match pods {
-        0 if kind == ImpactKind::Recreate => return Some("is deleted and created again".to_owned()),
-        0 => return None,
-        1 => "1 pod".to_owned(),
-        pods => format!("{pods} pods"),
-    };
-    let verb = match kind {
-        ImpactKind::InPlace if planned.verdict == Verdict::Create => "starts",
-        ImpactKind::None | ImpactKind::InPlace => return None,
-        ImpactKind::Scale if planned.verdict == Verdict::Delete => "stops",
-        ImpactKind::Scale if planned.before.is_none() => "starts",
-        ImpactKind::Scale => "scales by",
-        ImpactKind::Restart => "restarts",
-        ImpactKind::Recreate => "recreates",
-    };
-    Some(format!("{verb} {pods}"))
 }
