@@ -80,8 +80,11 @@ pub(super) async fn events(
     wish: Result<Query<Wish>, QueryRejection>,
 ) -> Result<Response, Failed> {
     let wish = understood(wish)?;
-    let full = |_| Failed::new(StatusCode::SERVICE_UNAVAILABLE, "too many listen already");
-    let permit = stage.free.clone().try_acquire_owned().map_err(full)?;
+    let Ok(permit) = stage.free.clone().try_acquire_owned() else {
+        // Whoever may not listen takes no connection from those who ask either.
+        let full = Failed::new(StatusCode::SERVICE_UNAVAILABLE, "too many listen already");
+        return Ok(([(header::CONNECTION, "close")], full).into_response());
+    };
     // Whoever connects again says by the header where it was; a parameter stays what it was at first.
     let last = headers.get(LAST).and_then(|value| value.to_str().ok()).and_then(|text| text.parse().ok());
     let notices = stage.recorder.after(last.or(wish.after).unwrap_or(0));
@@ -224,7 +227,9 @@ mod tests {
         for _ in 0..LISTENERS {
             open.push(answer(&stage, "/", None).await);
         }
-        assert_eq!(answer(&stage, "/", None).await.status(), 503);
+        let refused = answer(&stage, "/", None).await;
+        assert_eq!(refused.status(), 503);
+        assert_eq!(refused.headers().get(header::CONNECTION).unwrap(), "close", "who waits takes no place");
         open.pop();
         assert_eq!(answer(&stage, "/", None).await.status(), 200);
     }

@@ -227,6 +227,22 @@ fn whatever_ends_it_the_terminal_is_as_it_was() {
 }
 
 #[test]
+fn a_terminal_that_goes_away_is_no_crash() {
+    let bed = Bed::new(&[]);
+    let daemon = Daemon::start(bed.path());
+    let mut screen = Screen::start(&bed, &daemon, "", &[]);
+    screen.shows("? help");
+    let Screen { mut child, mut master, coming, .. } = screen;
+    // The reader has the terminal too: it lets go of it with the next that is shown, as nobody takes it.
+    drop(coming);
+    master.write_all(b"?").unwrap();
+    drop(master);
+    // Whichever it finds first: that it was hung up, or that nothing can be read or drawn there.
+    let status = child.wait().unwrap();
+    assert!(matches!(status.code(), Some(0..=3)), "{status}");
+}
+
+#[test]
 fn it_goes_on_while_nobody_answers() {
     on_a_screen(|screen, daemon| {
         screen.shows("2/4 new");

@@ -1,6 +1,7 @@
 //! The terminal while it shows a full screen: its modes, and what is typed.
 
 use std::io;
+use std::mem::ManuallyDrop;
 
 use ratatui::crossterm::cursor::Show;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
@@ -21,7 +22,9 @@ const USUAL: (u16, u16) = (80, 24);
 
 /// The screen: entered when this is made, and left when it is dropped, whyever.
 pub(super) struct Screen {
-    terminal: DefaultTerminal,
+    /// It is never dropped: where its terminal is gone it would say so on standard error, which is that terminal too, and
+    /// so panic in the middle of the end. All that it would do is done below.
+    terminal: ManuallyDrop<DefaultTerminal>,
 }
 
 /// What somebody did at the terminal.
@@ -46,7 +49,7 @@ impl Screen {
             )
             .hint("`rhumb status --watch` needs none")
         })?;
-        Ok(Self { terminal: entered })
+        Ok(Self { terminal: ManuallyDrop::new(entered) })
     }
 
     /// Columns and rows.
