@@ -71,6 +71,16 @@ struct Writer {
     rest: Option<Instant>,
 }
 
+/// Nobody waits for Events at the end.
+impl Drop for Writer {
+    fn drop(&mut self) {
+        let left = self.correlator.left();
+        if left > 0 {
+            tracing::info!(left, "not all that happened is told by Events: rhumb ended before that");
+        }
+    }
+}
+
 impl Writer {
     /// What is to be written now.
     fn next(&mut self, now: Instant) -> Option<Write> {

@@ -219,6 +219,11 @@ impl Correlator {
         if self.waiting.is_empty() { std::mem::take(&mut self.lost) } else { 0 }
     }
 
+    /// How many things no Event will tell where none is written any more.
+    pub(super) fn left(&self) -> u64 {
+        self.lost + self.waiting.iter().map(|one| u64::from(one.occurrence.count)).sum::<u64>()
+    }
+
     /// A name that no Event of this process has: one notice may have two, about objects of the same name.
     fn name(&mut self, occurrence: &Occurrence, number: u64) -> String {
         self.number = number.max(self.number + 1);

@@ -266,3 +266,13 @@ fn whoever_made_the_commit_a_message_is_one_that_the_server_takes() {
     let write = bed.correlator.next(bed.now).unwrap();
     assert!(write.occurrence.message.len() <= LONGEST_MESSAGE, "{}", write.occurrence.message.len());
 }
+
+#[test]
+fn what_waits_at_the_end_is_counted() {
+    let mut bed = Bed::new();
+    for name in ["web", "web", "api"] {
+        bed.happens(Happening::DriftRepaired, Some(name), "changed");
+    }
+    assert_eq!(bed.correlator.left(), 3);
+    assert_eq!((bed.written().len(), bed.correlator.left()), (2, 0));
+}
