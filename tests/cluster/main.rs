@@ -14,6 +14,7 @@ mod commands;
 mod custom_replicas;
 mod customs;
 mod deletion_policy;
+mod discovery;
 mod doors;
 mod events;
 mod failures;
