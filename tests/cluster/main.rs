@@ -42,6 +42,7 @@ mod reloads;
 mod remotes;
 mod restarts;
 mod rights;
+mod rights_claims;
 mod rights_least;
 mod rotated;
 mod samples;
