@@ -43,6 +43,7 @@ mod remotes;
 mod restarts;
 mod rights;
 mod rights_claims;
+mod rights_deeds;
 mod rights_least;
 mod rotated;
 mod samples;
