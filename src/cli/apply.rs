@@ -106,7 +106,12 @@ async fn one_pass(
         Ok(panic) => std::panic::resume_unwind(panic),
         Err(stopped) => CommandError::new(Class::Internal, format!("the pass did not end: {stopped}")),
     });
-    Ok(ended??)
+    let pass = ended??;
+    // It was not the source that could not be read.
+    match pass.undiscovered {
+        Some(error) => Err(error.into()),
+        None => Ok(pass),
+    }
 }
 
 /// Asks the person at the terminal whether deletions beyond the blast radius are meant, and confirms them.

@@ -167,7 +167,7 @@ read.";
 pub(super) const RBAC: &str = "\
 Asks no cluster: the roles follow from the manifests. What is watched needs a ClusterRole, as it is
 watched in all namespaces; what is written is granted namespace by namespace. Whoever writes roles
-must have the rights in them, so these are among the rules.
+must have the rights in them, so these are among the rules. The namespaces must be there before.
 
 Examples:
   rhumb rbac deploy/ --service-account rhumb-system/rhumb | kubectl apply -f -

@@ -67,11 +67,14 @@ pub(super) fn carry_out(args: &RbacArgs, global: &Global, terminal: &Terminal) -
             terminal.hand_over(&format!("# Source {} {bound}\n", source.name))?;
         }
     }
-    let beside: Vec<&str> =
-        rights.namespaces.iter().filter(|name| **name != config.namespace).map(String::as_str).collect();
-    if !beside.is_empty() {
-        terminal.hand_over(&format!("# These namespaces must be there before: {}\n", beside.join(", ")))?;
-    }
+    // As documents they would be deleted with the roles, and all that is in them.
+    let own = [config.namespace.as_str()].into_iter();
+    let namespaces: BTreeSet<&str> = own.chain(rights.namespaces.iter().map(String::as_str)).collect();
+    let namespaces: Vec<&str> = namespaces.into_iter().collect();
+    terminal.hand_over(&format!(
+        "# These namespaces must be there before (`kubectl create namespace NAME`): {}\n",
+        namespaces.join(", ")
+    ))?;
     if !guessed.is_empty() {
         let kinds: Vec<String> = guessed.iter().map(ToString::to_string).collect();
         terminal.hand_over(&format!(
@@ -83,9 +86,7 @@ pub(super) fn carry_out(args: &RbacArgs, global: &Global, terminal: &Terminal) -
     for binding in &rights.unbound {
         terminal.hand_over(&format!("# {binding}: {UNBOUND}\n"))?;
     }
-    let mut text = namespace(&config.namespace);
-    text += &documents(&rights, &name, bound.as_ref());
-    terminal.hand_over(&text)?;
+    terminal.hand_over(&documents(&rights, &name, bound.as_ref()))?;
     Ok(Exit::Done)
 }
 
@@ -175,10 +176,6 @@ pub(super) fn role_name(config: &Config) -> String {
 /// What the roles are called that grant what is missing. Applied, they take nothing away that is there.
 pub(super) fn missing_name(config: &Config) -> String {
     role_name(config).replacen("rhumb:", "rhumb-missing:", 1)
-}
-
-fn namespace(name: &str) -> String {
-    document(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}))
 }
 
 fn document(object: &Value) -> String {

@@ -20,6 +20,9 @@ const STEPS: &str = "rhumb.dev/steps";
 /// What is asked of a kind, in all namespaces at once.
 const KIND: [&str; 2] = ["list", "watch"];
 
+/// What claims may be of.
+const WORKLOADS: [&str; 3] = ["daemonsets", "deployments", "statefulsets"];
+
 /// What is asked of Events.
 const TOLD: [&str; 2] = ["create", "patch"];
 const EVENTS: &str = "what happens is told as Events";
@@ -164,6 +167,12 @@ impl Rights {
         let has = |held_by: fn(&ObjectId) -> bool| held.iter().any(|object| held_by(&object.id));
         if conduct.writes() && has(|id| id.is("", "Secret")) && has(is_workload) {
             self.add_key(system);
+        }
+        if conduct.writes() && has(is_workload) {
+            let claimed = "what other daemons have claimed of the rollout budget counts as long as it rolls";
+            for resource in WORKLOADS {
+                self.add(Place::Cluster, objects("apps", resource), &["list"], claimed);
+            }
         }
     }
 

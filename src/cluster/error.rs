@@ -40,7 +40,7 @@ impl fmt::Display for On {
 }
 
 /// A call that failed, and why.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 #[error("{on}: {fault}")]
 pub struct Error {
     on: Box<On>,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::cluster::{BudgetObject, ConfigKey, Kinds, Parent};
 use crate::engine::{
-    Action, DuePod, Eviction, Looked, Outcome, Past, Reading, Release, Shared, SourceId, Verified,
+    Action, DuePod, Eviction, Live, Looked, Outcome, Past, Reading, Release, Shared, SourceId, Verified,
 };
 use crate::object::{GroupKind, ObjectId};
 use crate::report::Told;
@@ -37,7 +37,7 @@ pub(super) enum Event {
     /// The key for hashes of data was read or made.
     ConfigKey(Result<Option<ConfigKey>, crate::cluster::Error>),
     /// The workload of another daemon's claim, as it is now.
-    Other(ObjectId, Result<Looked, crate::cluster::Error>),
+    Other(ObjectId, Result<Option<Box<Live>>, crate::cluster::Error>),
     /// By which labels the pods of a workload are found; none where that cannot be told.
     Selector(ObjectId, Option<String>),
     /// What the cluster says about a rollout that failed.

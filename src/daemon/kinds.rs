@@ -29,6 +29,8 @@ pub(super) struct Watched {
     cluster: Cluster,
     selector: Selector,
     kinds: Option<Kinds>,
+    /// Why discovery has not answered yet.
+    failure: Option<Error>,
     wanted: BTreeSet<Gvk>,
     held: BTreeSet<GroupKind>,
     informers: HashMap<GroupKind, (Arc<Kind>, Informer)>,
@@ -59,6 +61,7 @@ impl Watched {
             cluster,
             selector: Selector::PartOf(applysets),
             kinds: None,
+            failure: None,
             wanted: BTreeSet::new(),
             held: BTreeSet::new(),
             informers: HashMap::new(),
@@ -94,7 +97,8 @@ impl Watched {
     }
 
     /// Discovery did not answer.
-    pub(super) fn failed(&mut self) {
+    pub(super) fn failed(&mut self, error: Error) {
+        self.failure = Some(error);
         self.retry = self.retry.min(OUTAGE);
         self.again();
     }
@@ -129,10 +133,16 @@ impl Watched {
     /// Discovery answered.
     pub(super) fn discovered(&mut self, kinds: Kinds, engine: &mut Engine) {
         self.kinds = Some(kinds);
+        self.failure = None;
         self.update(engine);
         if self.lacks_some() {
             self.again();
         }
+    }
+
+    /// Why nothing is known of the server's kinds, where discovery has been asked and has never answered.
+    pub(super) fn undiscovered(&self) -> Option<&Error> {
+        self.failure.as_ref().filter(|_| self.kinds.is_none())
     }
 
     /// Whether discovery has answered once, and so have the autoscalers where they matter.

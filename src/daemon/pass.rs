@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::change::{Impact, ImpactKind};
+use crate::cluster::Error;
 use crate::engine::{Plan, Planned, Reason, Verdict};
 use crate::object::{Diagnostic, Gvk, ObjectId, Origin};
 use crate::report::Told;
@@ -16,6 +17,8 @@ pub enum Ending {
     TimedOut,
     /// It was told to stop.
     Stopped,
+    /// It may not know which kinds the server has, without which nothing is read.
+    Undiscovered,
 }
 
 /// What a pass came to.
@@ -35,6 +38,8 @@ pub struct Pass {
     pub incomplete: Vec<(String, String)>,
     /// The revision that was applied; empty where none could be read.
     pub revision: String,
+    /// Why nothing was read, where discovery has never answered.
+    pub undiscovered: Option<Error>,
     /// Whether any source could be read at all.
     pub readable: bool,
     /// What holds for a source as a whole, in words.

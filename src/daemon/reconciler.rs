@@ -45,7 +45,7 @@ use super::setup::{Files, Setup};
 use super::tasks::{Fatal, Tasks};
 use crate::cluster::{InformerEvent, News, Scaler, applyset_id};
 use crate::engine::{Engine, Judgement, Live, Reason, Source, SourceId};
-use crate::object::{GroupKind, Hash, ObjectId};
+use crate::object::{Class, GroupKind, Hash, ObjectId};
 use crate::pulse::Pulse;
 use crate::queue::Queue;
 use crate::report::{Happening, Metrics, Tale, Told};
@@ -315,6 +315,10 @@ impl Reconciler {
         if Instant::now() >= deadline {
             return Some(Ending::TimedOut);
         }
+        // Who asks again would be denied again.
+        if self.watched.undiscovered().is_some_and(|error| error.class() == Class::Forbidden) {
+            return Some(Ending::Undiscovered);
+        }
         let depth = self.queue.depth();
         let started = self.read.len() == self.places.len() && self.watched.is_known();
         let quiet = depth.ready == 0
@@ -463,7 +467,7 @@ impl Reconciler {
             Event::Kinds(Ok(kinds)) => self.discovered(kinds),
             Event::Kinds(Err(error)) => {
                 tracing::warn!("discovery failed: {error}");
-                self.watched.failed();
+                self.watched.failed(error);
             }
             Event::Absent(Ok(kinds)) => {
                 self.watched.absent(kinds, &mut self.engine);

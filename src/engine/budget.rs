@@ -267,6 +267,15 @@ pub enum Shortage {
     Starts(Scope, u32),
     /// One that was asked for earlier waits for pods to become available.
     Behind(ObjectId),
+    /// This is short, and whether the workload of a claim still rolls may not be looked at.
+    Hidden(Box<Shortage>, ObjectId, Arc<str>),
+}
+
+impl Shortage {
+    /// Whether it may be short because of what others have claimed.
+    pub(super) fn is_of_claims(&self) -> bool {
+        matches!(self, Self::Workloads(..) | Self::SlowStart(..) | Self::Pods(..))
+    }
 }
 
 impl fmt::Display for Shortage {
@@ -292,6 +301,9 @@ impl fmt::Display for Shortage {
             }
             Self::Starts(scope, most) => write!(f, "{most} rollouts{scope} have begun in this minute"),
             Self::Behind(first) => write!(f, "{first} goes first"),
+            Self::Hidden(short, claimed, why) => {
+                write!(f, "{short}; whether {claimed} still rolls is not known: {why}")
+            }
         }
     }
 }

@@ -1,14 +1,16 @@
 //! Claims of other daemons on the budget: they count, unless their workload has long come to rest.
 //!
 //! A daemon that ends for good takes none of its claims back. What it claimed may roll on without it, so only the
-//! workload itself tells that a claim is spent.
+//! workload itself tells that a claim is spent: it has come to rest, or has come no farther for the deadline of a rollout.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::book::Claim;
+use super::budget::Shortage;
 use super::state::Engine;
-use super::{Live, RollPhase};
+use super::{Live, RollPhase, Rolling};
 use crate::object::ObjectId;
 
 /// A daemon that lives takes a claim back as soon as its workload has been whole for the soak. After this time of
@@ -21,6 +23,10 @@ pub(super) struct Other {
     claim: Claim,
     /// Since when it has been seen at rest.
     rests: Option<Instant>,
+    /// How it rolls, and since when it has come no farther.
+    still: Option<(Option<Rolling>, Instant)>,
+    /// Why it may not be looked at.
+    hidden: Option<Arc<str>>,
     /// Whether it has rested for so long that the claim does not count any more.
     pub(super) is_spent: bool,
 }
@@ -70,13 +76,50 @@ impl Engine {
         else {
             return;
         };
-        let phase = live.and_then(|live| live.rolling).map(|rolling| rolling.phase);
-        let at_rest = matches!(phase, None | Some(RollPhase::Settled));
-        let known = self.rollouts.others.remove(id).filter(|known| known.claim == claim && at_rest);
-        let rests = known.and_then(|known| known.rests).or_else(|| at_rest.then_some(now));
-        let is_spent = rests.is_some_and(|since| now.duration_since(since) >= SPENT);
-        self.rollouts.others.insert(id.clone(), Other { claim, rests, is_spent });
+        let rolling = live.and_then(|live| live.rolling);
+        let at_rest = matches!(rolling.map(|rolling| rolling.phase), None | Some(RollPhase::Settled));
+        let known = self.rollouts.others.remove(id).filter(|known| known.claim == claim);
+        let rests = known.as_ref().and_then(|known| known.rests).or(Some(now)).filter(|_| at_rest);
+        let same = known.and_then(|known| known.still).filter(|(before, _)| *before == rolling);
+        let still = same.map_or(now, |(_, since)| since);
+        // As for our own: what comes no farther has failed, and takes nothing of the budget but its pods.
+        let failed = now.duration_since(still) >= self.rollouts.budget.deadline.max(SPENT);
+        let is_spent = failed || rests.is_some_and(|since| now.duration_since(since) >= SPENT);
+        let still = Some((rolling, still));
+        self.rollouts.others.insert(id.clone(), Other { claim, rests, still, hidden: None, is_spent });
         self.rollouts.stale = true;
+    }
+
+    /// The workload of another daemon's claim may not be looked at: the claim counts, which is told as soon as it is in
+    /// the way. Says whether that is new.
+    pub fn other_hidden(&mut self, id: &ObjectId, why: Arc<str>) -> bool {
+        let Some(claim) =
+            self.foreign_claims().find(|(other, _)| *other == id).map(|(_, claim)| claim.clone())
+        else {
+            return false;
+        };
+        let known = self.rollouts.others.get(id).filter(|known| known.claim == claim);
+        if known.is_some_and(|known| known.is_spent || known.hidden.as_ref() == Some(&why)) {
+            return false;
+        }
+        self.rollouts.others.insert(
+            id.clone(),
+            Other { claim, rests: None, still: None, hidden: Some(why), is_spent: false },
+        );
+        self.rollouts.stale = true;
+        true
+    }
+
+    /// What is short because of claims, told with why nobody here can see whether they are spent.
+    pub(super) fn told_hidden(&self, permits: &mut BTreeMap<ObjectId, Option<Shortage>>) {
+        let hidden = |(id, claim): (&ObjectId, &Claim)| {
+            let known = self.rollouts.others.get(id).filter(|known| known.claim == *claim)?;
+            Some((id.clone(), known.hidden.clone()?))
+        };
+        let Some((id, why)) = self.foreign_claims().find_map(hidden) else { return };
+        for shortage in permits.values_mut().flatten().filter(|shortage| shortage.is_of_claims()) {
+            *shortage = Shortage::Hidden(Box::new(shortage.clone()), id.clone(), why.clone());
+        }
     }
 
     /// Whether another daemon's claim counts.

@@ -165,7 +165,9 @@ impl Engine {
         if self.rollouts.asks.is_empty() {
             return BTreeMap::new();
         }
-        release(&self.rollouts.asks, &self.loads(), &self.bounds(), self.rollouts.window)
+        let mut permits = release(&self.rollouts.asks, &self.loads(), &self.bounds(), self.rollouts.window);
+        self.told_hidden(&mut permits);
+        permits
     }
 
     /// The bounds in numbers of now.

@@ -32,3 +32,11 @@ fn kinds_are_called_as_any_of_the_sources_defines_them() {
         told.split("---\n").find(|role| role.contains("kind: Role\n") && role.contains("namespace: farm\n"));
     assert!(role.is_some_and(|role| role.contains("- oxen\n") && role.contains("- create\n")), "{told}");
 }
+
+#[test]
+fn what_is_printed_can_be_deleted_and_takes_no_inventory_along() {
+    let told = Bed::new(TWO).run("rbac --config rhumb.yaml --user rhumb");
+    assert!(!told.contains("kind: Namespace\n"), "{told}");
+    let before = told.lines().find(|line| line.starts_with("# These namespaces must be there before"));
+    assert!(before.is_some_and(|line| line.ends_with(": farm, rhumb-system")), "{told}");
+}

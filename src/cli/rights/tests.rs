@@ -193,6 +193,8 @@ fn workloads_need_what_tells_of_their_rollouts() {
     let set = |annotations: &str, kind: &str| workload(kind, annotations, "name: a");
     let plain = lines(&set("{}", "StatefulSet"));
     for line in [
+        "* daemonsets.apps list",
+        "* deployments.apps list",
         "shop controllerrevisions.apps list",
         "shop events. create,list,patch,watch",
         "shop pods. delete,get,list,watch",

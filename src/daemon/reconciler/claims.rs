@@ -1,13 +1,13 @@
 //! Reading and writing the cluster's budget object.
 
-use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::super::event::Event;
 use super::super::inventory::Call;
 use super::{Reconciler, Until};
-use crate::cluster::{self, BudgetObject, Error, Fault};
-use crate::engine::{Book, Budget, Engine, Looked, NotABook, Sealing, Telling};
+use crate::cluster::{BudgetObject, Error, Fault, Selector, Within};
+use crate::engine::{Book, Budget, Engine, Live, NotABook, Sealing, Telling};
 use crate::object::{Class, ObjectId};
 
 /// The shortest wait before the budget object is asked for again.
@@ -105,7 +105,8 @@ impl Reconciler {
                 Event::Budget(saved.map(Some))
             });
         } else {
-            let others = self.engine.others();
+            // Whoever only observes asks for nothing, and takes nothing back.
+            let others = if self.is_only_observing() { Vec::new() } else { self.engine.others() };
             self.keeper.due = (!others.is_empty()).then(|| now + OTHERS);
             self.look_at_others(others);
         }
@@ -165,24 +166,28 @@ impl Reconciler {
     fn look_at_others(&mut self, others: Vec<ObjectId>) {
         for id in others {
             let Some(kind) = self.watched.served(&id.group_kind()) else { continue };
+            let Some(namespace) = id.namespace().map(Arc::from) else { continue };
             let cluster = self.hands.cluster.clone();
+            // By a list: the right to get it is nobody's who has nothing in that namespace.
+            let fields = Some(format!("metadata.name={}", id.name()).into());
+            let selector = Selector::Within(Arc::new(Within { namespace, labels: None, fields }));
             self.spawn(async move {
-                let names = BTreeSet::from([id.name().to_owned()]);
-                let found = cluster.look(&kind, id.namespace(), &names).await;
-                let looked = found.map(|mut found| match found.remove(id.name()) {
-                    Some(cluster::Looked::Found(live)) => Looked::Found(live),
-                    Some(cluster::Looked::Absent) | None => Looked::Absent,
-                });
-                Event::Other(id, looked)
+                let found = cluster.list(&kind, &selector).await;
+                let live = found.map(|found| found.into_iter().next().map(|(_, live)| Box::new(live)));
+                Event::Other(id, live)
             });
         }
     }
 
-    pub(super) fn other_looked_at(&mut self, id: &ObjectId, looked: Result<Looked, Error>) {
+    pub(super) fn other_looked_at(&mut self, id: &ObjectId, looked: Result<Option<Box<Live>>, Error>) {
         match looked {
-            Ok(Looked::Found(live)) => self.engine.other_seen(id, Some(&live), Instant::now()),
-            Ok(Looked::Absent) => self.engine.other_seen(id, None, Instant::now()),
+            Ok(live) => self.engine.other_seen(id, live.as_deref(), Instant::now()),
             // As long as nobody knows, the claim counts.
+            Err(error) if error.class() == Class::Forbidden => {
+                if self.engine.other_hidden(id, error.to_string().into()) {
+                    tracing::warn!(object = %id, "what another daemon has claimed counts, as it may not be looked at: {error}");
+                }
+            }
             Err(error) => tracing::debug!(object = %id, "another daemon's claim: {error}"),
         }
     }

@@ -111,6 +111,7 @@ impl Reconciler {
                 .unwrap_or_default(),
             places: self.places(&told),
             told,
+            undiscovered: self.watched.undiscovered().cloned(),
             readable: sources.iter().any(|source| source.head.is_some()),
         }
     }

@@ -274,6 +274,61 @@ fn claims_of_another_daemon_count_until_their_workload_has_rested() {
     assert!(rig.world.book.claims.contains_key(&other), "it is not ours to take back");
 }
 
+/// Whoever claimed it is gone, and its new pods never become ready: nobody brings it back.
+#[test]
+fn claims_of_another_daemon_count_while_their_workload_gets_farther_and_for_the_deadline_after_that() {
+    let mut rig = at_rest(1);
+    let other = super::world::id("apps", "Deployment", "elsewhere", "api");
+    let claim =
+        Claim { applyset: "applyset-theirs-v1".into(), holder: "b".into(), content: web(9).hash, pods: 1 };
+    rig.world.book.claims.insert(other.clone(), claim);
+    rig.engine.book(rig.world.book.clone());
+    rig.read(reading("r2", &both(2)));
+    rig.settle();
+    let mut live = rig.engine.shown(&workload("web")).cloned().unwrap();
+    let deadline = Budget::default().deadline.as_secs();
+    // How many pods are updated, and when.
+    for (updated, second) in [
+        (1, 0),
+        (1, SPENT.as_secs()),
+        (1, deadline - 1),
+        (2, deadline),
+        (2, 2 * deadline - 1),
+        (2, 2 * deadline),
+    ] {
+        assert!(rig.world.log.is_empty(), "it has not failed after {second} s");
+        let phase = RollPhase::Replacing;
+        live.rolling = Some(Rolling { replicas: 3, updated, phase, ..Rolling::default() });
+        rig.engine.other_seen(&other, Some(&live), rig.now + std::time::Duration::from_secs(second));
+        rig.settle();
+    }
+    assert_eq!(shown(&rig, &workload("web")), release(&web(2), "r2"));
+}
+
+#[test]
+fn what_another_daemon_has_claimed_and_may_not_be_looked_at_counts_and_is_told() {
+    let mut rig = at_rest(1);
+    let other = super::world::id("apps", "Deployment", "elsewhere", "api");
+    let claim =
+        Claim { applyset: "applyset-theirs-v1".into(), holder: "b".into(), content: web(9).hash, pods: 1 };
+    rig.world.book.claims.insert(other.clone(), claim);
+    rig.engine.book(rig.world.book.clone());
+    rig.read(reading("r2", &both(2)));
+    rig.settle();
+    assert!(rig.engine.other_hidden(&other, "you cannot list it".into()));
+    assert!(!rig.engine.other_hidden(&other, "you cannot list it".into()), "it is told once");
+    rig.settle();
+    let told = "1 of 1 workloads are rolling: Deployment elsewhere/api; whether Deployment elsewhere/api still rolls is \
+                not known: you cannot list it";
+    assert_eq!(reason(&mut rig, &workload("web")), told);
+    for rest in [0, SPENT.as_secs()] {
+        assert!(rig.world.log.is_empty(), "it rests for less than {rest} s");
+        rig.engine.other_seen(&other, None, rig.now + std::time::Duration::from_secs(rest));
+        rig.settle();
+    }
+    assert_eq!(shown(&rig, &workload("web")), release(&web(2), "r2"));
+}
+
 #[test]
 fn on_the_way_back_too_the_configuration_goes_first() {
     let mut rig = at_rest(3);

@@ -102,8 +102,10 @@ impl<'a> Site<'a> {
         self.kubeconfig = proxy.kubeconfig(&self.user).unwrap();
     }
 
-    /// Lets all later runs be a user who may do only what RBAC objects grant.
+    /// Lets all later runs be a user who may do only what RBAC objects grant, in a namespace of rhumb's that is there.
     pub(crate) fn limited(&mut self) {
+        let system = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.system()}});
+        self.api.apply(&at("Namespace", "", &self.system()), "setup", &system);
         self.user = format!("{}-limited", self.user);
         self.kubeconfig = self.cluster.kubeconfig_limited(&self.user).unwrap();
     }

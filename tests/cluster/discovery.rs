@@ -1,0 +1,30 @@
+//! A server that does not tell which kinds it has.
+
+use controlplane::{Answer, Fault, Requests, Rule};
+
+use crate::support::{Repo, Site, yaml};
+
+#[test]
+fn who_is_denied_discovery_is_told_so_and_not_that_the_source_is_unread() {
+    let mut site = Site::new("discovery-denied");
+    let repo = Repo::new(&[("env.yaml", yaml::config_map("env", "a", "1"))]);
+    let proxy = site.cluster.fault_proxy(0).unwrap();
+    site.through(&proxy);
+    let discovery = Requests::any().path_prefix("/apis").path_lacks("/apis/");
+    let rule = proxy.add(Rule::new(discovery, Fault::Replace(Answer::error(403, "Forbidden"))));
+    let path = repo.path().to_str().unwrap();
+    for arguments in [
+        &["apply", path][..],
+        &["apply", path, "--wait=60s"],
+        &["apply", path, "-o", "json"],
+        &["apply", path, "--dry-run"],
+        &["diff", path],
+    ] {
+        let told = site.rhumb(arguments).ends(3);
+        told.says(&["error: discovery", "Forbidden"]);
+        assert!(!told.all().contains("not read"), "{arguments:?}: {told:#?}");
+    }
+    assert!(!site.has("ConfigMap", "env"));
+    proxy.remove(rule);
+    site.apply(repo.path(), &[]).ends(0);
+}
