@@ -12,7 +12,7 @@ use super::args::{Global, RunArgs};
 use super::reload::{Reloaded, reload};
 use super::settings::Reading;
 use super::share::{Served, Share, is_shared};
-use super::signals::{Hangup, Signals};
+use super::signals::{End, Hangup, Signals};
 use super::{CommandError, Exit, Terminal, session, settings};
 use crate::announce::announce;
 use crate::cluster::Cluster;
@@ -27,6 +27,12 @@ use crate::serve::{self, Door, Guard, Hooks, Others, Place, Process};
 
 /// How long the end waits for what still runs.
 const SHUTDOWN: Duration = Duration::from_secs(1);
+
+/// The end comes within 5 s of the order. So long after it the Leases are not waited for any more; nor is anything that
+/// this process still does; nor its threads.
+const RELEASED: Duration = Duration::from_secs(4);
+const FOLLOWED: Duration = Duration::from_millis(4250);
+const ENDED: Duration = Duration::from_millis(4500);
 
 /// How long a credential plugin may take at the start, and then some.
 const LOGIN: Duration = Duration::from_secs(90);
@@ -71,6 +77,7 @@ pub(super) fn carry_out(args: &RunArgs, global: &Global, terminal: &Terminal) ->
     let (service, interval) = settings::service();
     keep_memory_private();
     let runtime = session::runtime()?;
+    let mut end = End::default();
     let ended = runtime.block_on(async {
         let hangup = Hangup::of_a_service_with(args.config.as_deref());
         let signals = Signals::listen(hangup, service.clone())?;
@@ -79,12 +86,18 @@ pub(super) fn carry_out(args: &RunArgs, global: &Global, terminal: &Terminal) ->
             biased;
             () = signals.aborted() => Ok(Exit::Aborted),
             ended = follow(typed, config, &signals, &service, interval) => ended,
+            () = signals.overdue(FOLLOWED) => {
+                tracing::warn!("not all has come to its end in time; nothing is lost by that");
+                Ok(Exit::Done)
+            }
         };
         told.abort();
+        end = signals.end().clone();
         ended
     });
     // Ends git's processes. A thread that waits for a dead disk or a credential plugin is not waited for.
-    runtime.shutdown_timeout(if matches!(ended, Ok(Exit::Aborted)) { Duration::ZERO } else { SHUTDOWN });
+    let aborted = matches!(ended, Ok(Exit::Aborted));
+    runtime.shutdown_timeout(if aborted { Duration::ZERO } else { end.left(ENDED).min(SHUTDOWN) });
     ended
 }
 
@@ -150,7 +163,7 @@ async fn follow(
         }
     };
     let Daemon { listener, share, .. } = daemon;
-    share.end().await;
+    share.end(signals.end().left(RELEASED)).await;
     // The loop has ended and with it the only sender: what is left is written down.
     drop(listener);
     let _ = log.await;

@@ -235,10 +235,10 @@ impl Share {
         Err(CommandError::new(Class::Internal, words))
     }
 
-    /// Releases all Leases at once, so that another replica need not wait for their end.
-    pub(super) async fn end(self) {
+    /// Releases all Leases at once, so that another replica need not wait for their end. Takes no longer than this.
+    pub(super) async fn end(self, most: Duration) {
         if let Some(leases) = self.leases.into_inner()
-            && tokio::time::timeout(RELEASE, leases.end()).await.is_err()
+            && tokio::time::timeout(RELEASE.min(most), leases.end()).await.is_err()
         {
             tracing::warn!("the Leases are not released in time: they run out by themselves");
         }

@@ -15,6 +15,7 @@ mod custom_replicas;
 mod customs;
 mod deletion_policy;
 mod doors;
+mod ends;
 mod events;
 mod failures;
 mod fights;
