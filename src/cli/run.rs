@@ -15,7 +15,7 @@ use super::share::{Served, Share, is_shared};
 use super::signals::{End, Hangup, Signals};
 use super::{CommandError, Exit, Terminal, session, settings};
 use crate::announce::announce;
-use crate::cluster::Cluster;
+use crate::cluster::{self, Cluster};
 use crate::config::{Config, NotifyConfig, SourceConfig};
 use crate::daemon::{self, Inquiries, Reconciler, SourceSetup, Until};
 use crate::engine::Life;
@@ -118,16 +118,17 @@ async fn follow(
     interval: Option<Duration>,
 ) -> Result<Exit, CommandError> {
     let stop = signals.stop();
-    let patient = patient_connect(&config, service, interval);
+    let (pulses, measures) = (Pulses::default(), cluster::Measures::default());
+    let _watchdog = watch_over(service, &pulses, interval)?;
+    let (running, seen) = watch::channel(None);
+    let recorder = Recorder::new(jiff::Timestamp::now());
+    let metrics = Metrics::new(measures.clone(), queue::Measures::default());
+    answer(&config, &pulses, (seen.clone(), recorder.clone(), metrics.clone()), (service, stop));
+    let patient = patient_connect(&config, &measures, &pulses, service);
     let Some(cluster) = stop.run_until_cancelled(patient).await else {
         return Ok(Exit::Done);
     };
     let cluster = cluster.map_err(|error| typed.judged(error))?;
-    let _watchdog = watch_over(service, cluster.pulses(), interval)?;
-    let (running, seen) = watch::channel(None);
-    let recorder = Recorder::new(jiff::Timestamp::now());
-    let metrics = Metrics::new(cluster.measures().clone(), queue::Measures::default());
-    answer(&config, &cluster, (seen.clone(), recorder.clone(), metrics.clone()), (service, stop));
     let patient = patient_state(typed, &mut config, &cluster, (signals, service));
     let Some(state) = stop.run_until_cancelled(Box::pin(patient)).await else {
         return Ok(Exit::Done);
@@ -195,16 +196,16 @@ async fn log(mut told: mpsc::UnboundedReceiver<Tale>, notices: Followed) {
 /// running.
 fn answer(
     config: &Config,
-    cluster: &Cluster,
+    pulses: &Pulses,
     (running, recorder, metrics): (watch::Receiver<Option<Inquiries>>, Recorder, Metrics),
     (service, stop): (&Service, &CancellationToken),
 ) {
     let spec = &config.serve;
-    let pulses = cluster.pulses().clone();
-    let doors = Doors::default();
+    let (pulses, doors) = (pulses.clone(), Doors::default());
     let process =
         Process { running, pulses, metrics, service: service.clone(), recorder, doors: doors.clone() };
-    let others = if is_shared(config, cluster) { Others::Replicas } else { Others::Nobody };
+    let is_of_a_pod = || session::connection(config).is_of_a_pod();
+    let others = if is_shared(config, is_of_a_pod) { Others::Replicas } else { Others::Nobody };
     let hooks = Hooks::new(spec.hook_secret.clone(), others);
     let guard = || Guard::new(&spec.hosts, spec.token.clone());
     let socket =
@@ -336,18 +337,16 @@ fn watch_over(
 /// Connects, and waits for a credential plugin that gives nothing yet: what it asks may be away as the API server may.
 async fn patient_connect(
     config: &Config,
+    measures: &cluster::Measures,
+    pulses: &Pulses,
     service: &Service,
-    interval: Option<Duration>,
 ) -> Result<Cluster, CommandError> {
     let mut wait = Duration::from_secs(1);
-    let pulses = Pulses::default();
     let pulse = pulses.expect("the credential plugin of the kubeconfig", LOGIN);
-    // Once the service is up, its manager waits for signs of life.
-    let _watchdog = watch_over(service, &pulses, interval)?;
     loop {
         pulse.beat(LOGIN);
         service.extend(LOGIN);
-        match session::connect(config).await {
+        match session::connect_watched(config, measures, pulses).await {
             Err(error) if error.exit == Exit::Unreachable => {
                 tracing::warn!("{error}; asked again in {} s", wait.as_secs());
                 service.tell(Topic::State, "waiting for the credential plugin of the kubeconfig");
