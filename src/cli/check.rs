@@ -343,7 +343,7 @@ async fn joined(config: &Config, cluster: &Cluster, kinds: &Kinds, report: &mut 
 
 async fn rights(config: &Config, cluster: &Cluster, kinds: &Kinds, report: &mut Report) -> Option<Rights> {
     let mut rights = Rights::of_rhumb(&config.namespace, Conduct::of_all(config));
-    if share::is_shared(config, cluster) && !config.only_observes() {
+    if share::is_shared(config, || cluster.is_of_a_pod()) && !config.only_observes() {
         rights.add_leases(&config.namespace);
     }
     if config.custom_sources != CustomSources::None {

@@ -12,10 +12,10 @@ use super::args::{Global, RunArgs};
 use super::reload::{Reloaded, reload};
 use super::settings::Reading;
 use super::share::{Served, Share, is_shared};
-use super::signals::{Hangup, Signals};
+use super::signals::{End, Hangup, Signals};
 use super::{CommandError, Exit, Terminal, session, settings};
 use crate::announce::announce;
-use crate::cluster::Cluster;
+use crate::cluster::{self, Cluster};
 use crate::config::{Config, NotifyConfig, SourceConfig};
 use crate::daemon::{self, Inquiries, Reconciler, SourceSetup, Until};
 use crate::engine::Life;
@@ -27,6 +27,12 @@ use crate::serve::{self, Door, Guard, Hooks, Others, Place, Process};
 
 /// How long the end waits for what still runs.
 const SHUTDOWN: Duration = Duration::from_secs(1);
+
+/// The end comes within 5 s of the order. So long after it the Leases are not waited for any more; nor is anything that
+/// this process still does; nor its threads.
+const RELEASED: Duration = Duration::from_secs(4);
+const FOLLOWED: Duration = Duration::from_millis(4250);
+const ENDED: Duration = Duration::from_millis(4500);
 
 /// How long a credential plugin may take at the start, and then some.
 const LOGIN: Duration = Duration::from_secs(90);
@@ -71,6 +77,7 @@ pub(super) fn carry_out(args: &RunArgs, global: &Global, terminal: &Terminal) ->
     let (service, interval) = settings::service();
     keep_memory_private();
     let runtime = session::runtime()?;
+    let mut end = End::default();
     let ended = runtime.block_on(async {
         let hangup = Hangup::of_a_service_with(args.config.as_deref());
         let signals = Signals::listen(hangup, service.clone())?;
@@ -79,12 +86,18 @@ pub(super) fn carry_out(args: &RunArgs, global: &Global, terminal: &Terminal) ->
             biased;
             () = signals.aborted() => Ok(Exit::Aborted),
             ended = follow(typed, config, &signals, &service, interval) => ended,
+            () = signals.overdue(FOLLOWED) => {
+                tracing::warn!("not all has come to its end in time; nothing is lost by that");
+                Ok(Exit::Done)
+            }
         };
         told.abort();
+        end = signals.end().clone();
         ended
     });
     // Ends git's processes. A thread that waits for a dead disk or a credential plugin is not waited for.
-    runtime.shutdown_timeout(if matches!(ended, Ok(Exit::Aborted)) { Duration::ZERO } else { SHUTDOWN });
+    let aborted = matches!(ended, Ok(Exit::Aborted));
+    runtime.shutdown_timeout(if aborted { Duration::ZERO } else { end.left(ENDED).min(SHUTDOWN) });
     ended
 }
 
@@ -105,16 +118,17 @@ async fn follow(
     interval: Option<Duration>,
 ) -> Result<Exit, CommandError> {
     let stop = signals.stop();
-    let patient = patient_connect(&config, service, interval);
+    let (pulses, measures) = (Pulses::default(), cluster::Measures::default());
+    let _watchdog = watch_over(service, &pulses, interval)?;
+    let (running, seen) = watch::channel(None);
+    let recorder = Recorder::new(jiff::Timestamp::now());
+    let metrics = Metrics::new(measures.clone(), queue::Measures::default());
+    answer(&config, &pulses, (seen.clone(), recorder.clone(), metrics.clone()), (service, stop));
+    let patient = patient_connect(&config, &measures, &pulses, service);
     let Some(cluster) = stop.run_until_cancelled(patient).await else {
         return Ok(Exit::Done);
     };
     let cluster = cluster.map_err(|error| typed.judged(error))?;
-    let _watchdog = watch_over(service, cluster.pulses(), interval)?;
-    let (running, seen) = watch::channel(None);
-    let recorder = Recorder::new(jiff::Timestamp::now());
-    let metrics = Metrics::new(cluster.measures().clone(), queue::Measures::default());
-    answer(&config, &cluster, (seen.clone(), recorder.clone(), metrics.clone()), (service, stop));
     let patient = patient_state(typed, &mut config, &cluster, (signals, service));
     let Some(state) = stop.run_until_cancelled(Box::pin(patient)).await else {
         return Ok(Exit::Done);
@@ -150,7 +164,7 @@ async fn follow(
         }
     };
     let Daemon { listener, share, .. } = daemon;
-    share.end().await;
+    share.end(signals.end().left(RELEASED)).await;
     // The loop has ended and with it the only sender: what is left is written down.
     drop(listener);
     let _ = log.await;
@@ -182,16 +196,16 @@ async fn log(mut told: mpsc::UnboundedReceiver<Tale>, notices: Followed) {
 /// running.
 fn answer(
     config: &Config,
-    cluster: &Cluster,
+    pulses: &Pulses,
     (running, recorder, metrics): (watch::Receiver<Option<Inquiries>>, Recorder, Metrics),
     (service, stop): (&Service, &CancellationToken),
 ) {
     let spec = &config.serve;
-    let pulses = cluster.pulses().clone();
-    let doors = Doors::default();
+    let (pulses, doors) = (pulses.clone(), Doors::default());
     let process =
         Process { running, pulses, metrics, service: service.clone(), recorder, doors: doors.clone() };
-    let others = if is_shared(config, cluster) { Others::Replicas } else { Others::Nobody };
+    let is_of_a_pod = || session::connection(config).is_of_a_pod();
+    let others = if is_shared(config, is_of_a_pod) { Others::Replicas } else { Others::Nobody };
     let hooks = Hooks::new(spec.hook_secret.clone(), others);
     let guard = || Guard::new(&spec.hosts, spec.token.clone());
     let socket =
@@ -323,18 +337,16 @@ fn watch_over(
 /// Connects, and waits for a credential plugin that gives nothing yet: what it asks may be away as the API server may.
 async fn patient_connect(
     config: &Config,
+    measures: &cluster::Measures,
+    pulses: &Pulses,
     service: &Service,
-    interval: Option<Duration>,
 ) -> Result<Cluster, CommandError> {
     let mut wait = Duration::from_secs(1);
-    let pulses = Pulses::default();
     let pulse = pulses.expect("the credential plugin of the kubeconfig", LOGIN);
-    // Once the service is up, its manager waits for signs of life.
-    let _watchdog = watch_over(service, &pulses, interval)?;
     loop {
         pulse.beat(LOGIN);
         service.extend(LOGIN);
-        match session::connect(config).await {
+        match session::connect_watched(config, measures, pulses).await {
             Err(error) if error.exit == Exit::Unreachable => {
                 tracing::warn!("{error}; asked again in {} s", wait.as_secs());
                 service.tell(Topic::State, "waiting for the credential plugin of the kubeconfig");

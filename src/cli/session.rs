@@ -6,11 +6,12 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::exit::{Exit, plain};
 use super::{CommandError, settings};
-use crate::cluster::{self, Cluster, Connection, Fault};
+use crate::cluster::{self, Cluster, Connection, Fault, Measures};
 use crate::config::{Config, Location, Mode, SourceConfig};
 use crate::daemon::{Fatal, Files, Setup, SourceSetup};
 use crate::engine::Writes;
 use crate::object::Class;
+use crate::pulse::Pulses;
 use crate::source::{self, Source, read_disk};
 
 /// Starts the runtime. One thread drives everything; reading and parsing happen beside it.
@@ -22,16 +23,29 @@ pub(super) fn runtime() -> Result<Runtime, CommandError> {
 
 /// Connects to the cluster of the configuration.
 pub(super) async fn connect(config: &Config) -> Result<Cluster, CommandError> {
+    Ok(Cluster::connect(&connection(config)).await?)
+}
+
+/// As [`connect`], for whoever is asked for measures and signs of life before there is a connection.
+pub(super) async fn connect_watched(
+    config: &Config,
+    measures: &Measures,
+    pulses: &Pulses,
+) -> Result<Cluster, CommandError> {
+    Ok(Cluster::connect_watched(&connection(config), measures.clone(), pulses.clone()).await?)
+}
+
+/// How the cluster of the configuration is reached.
+pub(super) fn connection(config: &Config) -> Connection {
     let api = &config.connection.api;
-    let connection = Connection {
+    Connection {
         kubeconfig: config.connection.kubeconfig.clone(),
         context: config.connection.context.clone(),
         timeout: api.timeout.get(),
         qps: api.qps as f32,
         burst: api.burst,
         concurrency: api.concurrency as usize,
-    };
-    Ok(Cluster::connect(&connection).await?)
+    }
 }
 
 impl From<cluster::Error> for CommandError {

@@ -46,12 +46,12 @@ pub(super) struct Served {
     doubtful: SourceNames,
 }
 
-/// Whether replicas share the sources.
-pub(super) fn is_shared(config: &Config, cluster: &Cluster) -> bool {
+/// Whether replicas share the sources, where this may be a pod.
+pub(super) fn is_shared(config: &Config, is_of_a_pod: impl FnOnce() -> bool) -> bool {
     match config.leases {
         UseLeases::Always => true,
         UseLeases::Never => false,
-        UseLeases::Auto => cluster.is_of_a_pod(),
+        UseLeases::Auto => is_of_a_pod(),
     }
 }
 
@@ -93,7 +93,9 @@ impl Share {
     /// Begins to hold Leases as soon as there is anything to share. Whoever only observes writes nothing, and no Lease
     /// either; a newer configuration may do more.
     fn keep_leases(&self, config: &Config, cluster: &Cluster) -> Option<&Leases> {
-        if self.leases.get().is_none() && (config.only_observes() || !is_shared(config, cluster)) {
+        if self.leases.get().is_none()
+            && (config.only_observes() || !is_shared(config, || cluster.is_of_a_pod()))
+        {
             return None;
         }
         Some(self.leases.get_or_init(|| {
@@ -235,10 +237,10 @@ impl Share {
         Err(CommandError::new(Class::Internal, words))
     }
 
-    /// Releases all Leases at once, so that another replica need not wait for their end.
-    pub(super) async fn end(self) {
+    /// Releases all Leases at once, so that another replica need not wait for their end. Takes no longer than this.
+    pub(super) async fn end(self, most: Duration) {
         if let Some(leases) = self.leases.into_inner()
-            && tokio::time::timeout(RELEASE, leases.end()).await.is_err()
+            && tokio::time::timeout(RELEASE.min(most), leases.end()).await.is_err()
         {
             tracing::warn!("the Leases are not released in time: they run out by themselves");
         }

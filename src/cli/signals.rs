@@ -1,6 +1,8 @@
 //! What signals ask of `rhumb run`.
 
 use std::io::IsTerminal as _;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Notify;
@@ -31,7 +33,24 @@ impl Hangup {
 pub(super) struct Signals {
     stop: CancellationToken,
     abort: CancellationToken,
-    reload: std::sync::Arc<Notify>,
+    reload: Arc<Notify>,
+    end: End,
+}
+
+/// When the program was told to end. All that the end waits for counts from then on, or each wait would come on top of
+/// those before it. Cheap to clone; all clones are told at once.
+#[derive(Clone, Debug, Default)]
+pub(super) struct End(Arc<OnceLock<Instant>>);
+
+impl End {
+    /// What is left of this time; all of it where nobody has told the program to end.
+    pub(super) fn left(&self, of: Duration) -> Duration {
+        self.0.get().map_or(of, |told| of.saturating_sub(told.elapsed()))
+    }
+
+    fn begin(&self, now: Instant) {
+        let _ = self.0.set(now);
+    }
 }
 
 impl Signals {
@@ -39,10 +58,10 @@ impl Signals {
     /// one ends the program at once.
     pub(super) fn listen(hangup: Hangup, service: Service) -> Result<Self, CommandError> {
         let (stop, abort) = (CancellationToken::new(), CancellationToken::new());
-        let reload = std::sync::Arc::new(Notify::new());
+        let (reload, end) = (Arc::new(Notify::new()), End::default());
         for kind in [SignalKind::terminate(), SignalKind::interrupt()] {
             let mut signals = received(kind)?;
-            let (stop, abort, service) = (stop.clone(), abort.clone(), service.clone());
+            let (stop, abort, service, end) = (stop.clone(), abort.clone(), service.clone(), end.clone());
             tokio::spawn(async move {
                 while signals.recv().await.is_some() {
                     if stop.is_cancelled() {
@@ -50,6 +69,7 @@ impl Signals {
                         abort.cancel();
                         return;
                     }
+                    end.begin(Instant::now());
                     tracing::info!("stopping");
                     service.stopping();
                     stop.cancel();
@@ -65,12 +85,23 @@ impl Signals {
                 }
             });
         }
-        Ok(Self { stop, abort, reload })
+        Ok(Self { stop, abort, reload, end })
     }
 
     /// What is cancelled when the program is to end.
     pub(super) fn stop(&self) -> &CancellationToken {
         &self.stop
+    }
+
+    /// When the first order to end came.
+    pub(super) fn end(&self) -> &End {
+        &self.end
+    }
+
+    /// Waits until the first order to end is so old.
+    pub(super) async fn overdue(&self, age: Duration) {
+        self.stop.cancelled().await;
+        tokio::time::sleep(self.end.left(age)).await;
     }
 
     /// Waits for the second order to end.
@@ -89,4 +120,20 @@ pub(super) fn received(kind: SignalKind) -> Result<tokio::signal::unix::Signal, 
     signal(kind).map_err(|error| {
         CommandError::new(Class::Internal, format!("signals cannot be received: {}", plain(&error)))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_counts_from_the_first_order() {
+        let (end, second) = (End::default(), Duration::from_secs(1));
+        assert_eq!(end.left(second * 5), second * 5);
+        let Some(before) = Instant::now().checked_sub(second * 4) else { return };
+        end.clone().begin(before);
+        end.begin(Instant::now());
+        assert_eq!(end.left(second * 3), Duration::ZERO);
+        assert!((Duration::from_millis(1)..=second).contains(&end.left(second * 5)));
+    }
 }

@@ -168,11 +168,30 @@ pub(super) fn unreadable(on: &On, error: &serde_json::Error) -> Error {
 impl Cluster {
     /// Makes a client from flags, files and environment; may run a credential plugin, calls no server.
     pub async fn connect(connection: &Connection) -> Result<Self, Error> {
-        Self::connect_with(connection, Patience::default()).await
+        Self::connect_watched(connection, Measures::default(), Pulses::default()).await
+    }
+
+    /// As [`Cluster::connect`], for whoever is asked for measures and signs of life before there is a connection.
+    pub async fn connect_watched(
+        connection: &Connection,
+        measures: Measures,
+        pulses: Pulses,
+    ) -> Result<Self, Error> {
+        Self::made(connection, Patience::default(), measures, pulses).await
     }
 
     /// Makes a client whose watches are given up sooner or later than usual.
+    #[cfg(test)]
     pub(super) async fn connect_with(connection: &Connection, patience: Patience) -> Result<Self, Error> {
+        Self::made(connection, patience, Measures::default(), Pulses::default()).await
+    }
+
+    async fn made(
+        connection: &Connection,
+        patience: Patience,
+        measures: Measures,
+        pulses: Pulses,
+    ) -> Result<Self, Error> {
         let Link { client, context, namespace, server, seen, expires } = connection.open(LOGIN).await?;
         Ok(Self {
             fence: None,
@@ -187,8 +206,8 @@ impl Cluster {
                 interner: Arc::default(),
                 uid: OnceCell::new(),
                 patience,
-                measures: Measures::default(),
-                pulses: Pulses::default(),
+                measures,
+                pulses,
             }),
         })
     }

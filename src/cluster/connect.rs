@@ -206,11 +206,20 @@ impl Connection {
         }
         let paths = named();
         if paths.is_empty() {
-            let home = std::env::home_dir().unwrap_or_default().join(".kube/config");
+            let home = of_home();
             return if home.is_file() { read(&home).map(Some) } else { Ok(None) };
         }
         merged(&paths).map(Some)
     }
+
+    /// Whether it takes the credentials that a pod is given: there is no kubeconfig.
+    pub fn is_of_a_pod(&self) -> bool {
+        self.kubeconfig.is_none() && named().is_empty() && !of_home().is_file()
+    }
+}
+
+fn of_home() -> PathBuf {
+    std::env::home_dir().unwrap_or_default().join(".kube/config")
 }
 
 /// The files that `$KUBECONFIG` names.

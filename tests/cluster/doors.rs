@@ -291,3 +291,32 @@ fn a_token_of_the_service_that_cannot_be_read_lets_nobody_in() {
     assert_eq!(code(&ask(port, "GET /livez", &with(TOKEN))), 200);
     assert_eq!(code(&ask(port, "GET /livez", "Host: localhost\r\n")), 401);
 }
+
+/// No probe ends a pod because what a credential plugin asks is away.
+#[test]
+fn it_answers_while_a_credential_plugin_is_waited_for() {
+    let site = Site::new("doors-plugin");
+    let repo = Repo::new(&[("env.yaml", yaml::config_map("env", "a", "one"))]);
+    let mut kubeconfig: serde_json::Value =
+        serde_yaml::from_str(&std::fs::read_to_string(site.kubeconfig()).unwrap()).unwrap();
+    kubeconfig["users"][0]["user"] = serde_json::json!({"exec": {
+        "apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "Never",
+        "command": "/bin/sh", "args": ["-c", "sleep 1000"]}});
+    let (file, config) = (site.state.path().join("kubeconfig"), site.state.path().join("rhumb.yaml"));
+    std::fs::write(&file, kubeconfig.to_string()).unwrap();
+    let serve = "serve:\n  listen: 127.0.0.1:0\n  probes: 127.0.0.1:0";
+    std::fs::write(&config, site.configuration(repo.path(), serve)).unwrap();
+    let mut command = site.bare_command();
+    command.arg("run").arg("--config").arg(config).arg("--kubeconfig").arg(file);
+    let mut open = Open { daemon: Daemon::start(command), site, _repo: repo };
+    let port = open.port("answering on http://127.0.0.1:");
+    let probes = open.port("answering probes on http://127.0.0.1:");
+    let here = "Host: localhost\r\n";
+    assert_eq!(code(&ask(probes, "GET /livez", here)), 200);
+    assert_eq!(code(&ask(probes, "GET /readyz", here)), 503);
+    let status = ask(port, "GET /v1/status", here);
+    assert!(code(&status) == 503 && status.contains("the loop has not begun yet"), "{status}");
+    let counted = ask(port, "GET /metrics", here);
+    assert!(counted.contains("the credential plugin of the kubeconfig"), "{counted}");
+    assert_eq!(open.daemon.stop().code(), Some(0));
+}

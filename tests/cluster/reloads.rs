@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::customs::{HEAD, await_condition, custom, own};
 use crate::service::{Manager, configuration, repo, write};
-use crate::support::{Own, Repo, SOON, Site, at, eventually, source, yaml};
+use crate::support::{Nodes, Own, Repo, SOON, Site, at, eventually, source, yaml};
 
 /// Claims of whoever is gone count until their workloads have rested for two minutes.
 const RECLAIMED: Duration = Duration::from_mins(4);
@@ -171,4 +171,80 @@ fn what_is_wrong_with_a_new_configuration_is_said_in_json_where_the_log_is() {
     let said =
         |line: &&Value| line["message"].as_str().is_some_and(|text| text.contains("unknown key `gti`"));
     assert_eq!(lines.iter().filter(said).count(), 1, "{log}");
+}
+
+/// The steps of both are where they were: nothing is written anew, nothing is evicted, and neither has two claims.
+#[test]
+fn a_new_configuration_in_the_middle_of_steps_keeps_them() {
+    let site = Site::new("reload-steps");
+    let nodes = Nodes::new(&site, 2);
+    let words = "rhumb.dev/steps: \"1\", rhumb.dev/step-promote: manual";
+    let web = |image: &str| {
+        yaml::workload("Deployment", "web", 3, image, "{}")
+            .replace("  name: web\nspec", &format!("  name: web\n  annotations: {{{words}}}\nspec"))
+    };
+    let files = |image: &str| {
+        [("web.yaml", web(image)), ("agent.yaml", Nodes::daemon_set(&site, "agent", image, words, "{}"))]
+    };
+    let shop = Repo::new(&files("app:1"));
+    let settings = "leases: always\nbudget: {soak: 0s, maxWorkloads: 2, maxUnavailable: 100%}";
+    let mut daemon = site.configured(&site.configuration(shop.path(), settings));
+    site.await_rollout("web");
+    let ready = || site.value("DaemonSet", "agent", "/status/numberReady");
+    eventually("both nodes are ready", SOON, || match ready() {
+        count if count == json!(nodes.names.len()) => Ok(()),
+        other => Err(other.to_string()),
+    });
+    for (file, text) in files("app:2") {
+        shop.write(file, &text);
+    }
+    shop.commit("Change both");
+    let overlay = |kind: &str, name: &str| {
+        let shown = site.value(kind, name, "/metadata/annotations/rhumb.dev~1overlay");
+        shown.as_str().unwrap_or_default().to_owned()
+    };
+    let overlays = || [overlay("Deployment", "web"), overlay("DaemonSet", "agent")];
+    let newer = || {
+        let pods = site.api.list(&site.at("Pod", ""));
+        let image = |pod: &&Value| pod["spec"]["containers"][0]["image"] == "app:2";
+        pods.iter().filter(image).count()
+    };
+    let budget = at("ConfigMap", &site.system(), "rollout-budget.rhumb.dev");
+    let claims = || site.api.value(&budget, "/data/claims").as_str().unwrap_or_default().to_owned();
+    let at_step = ["surge=1 step=1", "on-delete step=1"];
+    eventually("both are at their step", SOON, || {
+        if overlays() == at_step && newer() == 2 {
+            Ok(())
+        } else {
+            Err(format!("{:?}, {}", overlays(), newer()))
+        }
+    });
+    let claimed = |name: &str| claims().matches(&format!("/{name}\",\"source\"")).count();
+    let window = site.window();
+    for turn in ["2h", "3h"] {
+        write(&site, &site.configuration(shop.path(), &format!("{settings}\nresync: {turn}")));
+        let mark = daemon.mark();
+        daemon.signal("HUP");
+        daemon.says_since(mark, &["new configuration: "]);
+        shop.change("more.yaml", &yaml::config_map("more", "a", turn));
+        site.await_data("more", "a", turn);
+        assert_eq!((overlays(), newer()), (at_step.map(str::to_owned), 2));
+        // One whose step waits for a person may have given its claim back.
+        assert!(claimed("web") <= 1 && claimed("agent") <= 1, "{}", claims());
+    }
+    let evicted = window.writes().into_iter().filter(|event| event.resource.starts_with("pods")).count();
+    let written = [window.to("deployments", "web").len(), window.to("daemonsets", "agent").len(), evicted];
+    assert_eq!(written, [0, 0, 0], "{:#?}", window.writes());
+    for name in ["deploy/web", "ds/agent"] {
+        site.rhumb(&["rollout", "promote", name]).ends(0);
+    }
+    eventually("both go on to their end", SOON, || {
+        if overlays() == ["", ""] && newer() == 5 {
+            Ok(())
+        } else {
+            Err(format!("{:?}, {}", overlays(), newer()))
+        }
+    });
+    site.await_free_budget();
+    assert_eq!(daemon.stop().code(), Some(0));
 }

@@ -1,0 +1,126 @@
+//! The end: within 5 s of SIGTERM in every phase, whoever hangs.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use controlplane::{Ending, Fault, FaultProxy, Requests, Rule, RuleId};
+use serde_json::{Value, json};
+
+use crate::service::Manager;
+use crate::support::{
+    Daemon, Manners, Remote, Repo, SHARED, Site, await_shares, shared_name, source, until, yaml,
+};
+
+/// What the README promises.
+const PROMISED: Duration = Duration::from_secs(5);
+
+#[track_caller]
+fn ends(daemon: &mut Daemon) {
+    daemon.signal("TERM");
+    assert_eq!(daemon.ended(PROMISED).code(), Some(0));
+}
+
+fn silenced(proxy: &FaultProxy, requests: Requests) -> RuleId {
+    proxy.add(Rule::new(requests, Fault::Refuse(Ending::Silence)))
+}
+
+fn repo() -> Repo {
+    Repo::new(&[("env.yaml", yaml::config_map("env", "a", "1"))])
+}
+
+/// A kubeconfig whose user is what this script says.
+fn with_plugin(site: &Site<'_>, script: &str) -> PathBuf {
+    let file = site.state.path().join("plugin.kubeconfig");
+    let mut kubeconfig: Value =
+        serde_yaml::from_str(&fs::read_to_string(site.kubeconfig()).unwrap()).unwrap();
+    kubeconfig["users"][0]["user"] = json!({"exec": {
+        "apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "Never",
+        "command": "/bin/sh", "args": ["-c", script]}});
+    fs::write(&file, kubeconfig.to_string()).unwrap();
+    file
+}
+
+#[test]
+fn while_a_credential_plugin_hangs_at_the_start() {
+    let (site, manager, shop) = (Site::new("end-plugin"), Manager::new(), repo());
+    let begun = site.state.path().join("begun");
+    let kubeconfig = with_plugin(&site, &format!("touch {}; sleep 1000", begun.display()));
+    let mut daemon = manager.start_with(&site, &site.configuration(shop.path(), ""), |command| {
+        command.arg("--kubeconfig").arg(&kubeconfig);
+    });
+    until("the plugin runs", || begun.exists());
+    ends(&mut daemon);
+}
+
+#[test]
+fn while_the_api_server_is_silent_at_the_start() {
+    let mut site = Site::new("end-start");
+    let proxy = site.cluster.fault_proxy(5).unwrap();
+    site.through(&proxy);
+    let rule = silenced(&proxy, Requests::any());
+    let shop = repo();
+    let mut daemon = site.configured(&site.configuration(shop.path(), "leases: always"));
+    until("it is asked", || proxy.hits(rule).fired > 0);
+    ends(&mut daemon);
+}
+
+#[test]
+fn while_a_fetch_hangs() {
+    let site = Site::new("end-fetch");
+    let shop = repo();
+    let remote = Remote::of(&shop);
+    remote.set(Manners::SilentAfterHandshake);
+    let mut command: Command = site.command(&["run", &remote.url(), "--ref", "main", "--interval", "1s"]);
+    remote.trusted(&mut command);
+    let mut daemon = Daemon::start(command);
+    until("git asks", || remote.open() > 0);
+    ends(&mut daemon);
+    until("git has ended", || remote.open() == 0);
+}
+
+/// What it gave last has run out, and it gives nothing more: the Leases run out too.
+#[test]
+fn while_a_credential_plugin_hangs_later() {
+    let mut site = Site::new("end-later");
+    let proxy = site.cluster.fault_proxy(5).unwrap();
+    site.through(&proxy);
+    let kubeconfig: Value = serde_yaml::from_str(&fs::read_to_string(site.kubeconfig()).unwrap()).unwrap();
+    let answer = json!({"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {
+        "token": kubeconfig["users"][0]["user"]["token"], "expirationTimestamp": "2020-01-01T00:00:00Z"}});
+    let (given, begun) = (site.state.path().join("given"), site.state.path().join("begun"));
+    fs::write(&given, answer.to_string()).unwrap();
+    let script = format!("cat {0} || {{ touch {1}; sleep 1000; }}", given.display(), begun.display());
+    let kubeconfig = with_plugin(&site, &script);
+    let (manager, shop) = (Manager::new(), repo());
+    let mut daemon =
+        manager.start_with(&site, &site.configuration(shop.path(), "leases: always"), |command| {
+            command.arg("--kubeconfig").arg(&kubeconfig);
+        });
+    site.await_data("env", "a", "1");
+    fs::remove_file(&given).unwrap();
+    until("the plugin hangs", || begun.exists());
+    ends(&mut daemon);
+}
+
+/// Writes that nobody answers, and Leases that nobody takes back.
+#[test]
+fn while_neither_writes_nor_leases_are_answered() {
+    let mut site = Site::new("end-all");
+    let proxy = site.cluster.fault_proxy(5).unwrap();
+    site.through(&proxy);
+    let shop = repo();
+    let head = "apiVersion: rhumb.dev/v1alpha1\nkind: Configuration\nleases: always\n---\n";
+    let mut daemon =
+        site.configured(&format!("{head}{}", source(&shared_name(0), &site.name, shop.path(), "")));
+    site.await_data("env", "a", "1");
+    await_shares(&site, SHARED, &[1]);
+    let writes = silenced(&proxy, Requests::any().method("PATCH").path_contains("configmaps/env"));
+    shop.change("env.yaml", &yaml::config_map("env", "a", "2"));
+    until("a write is on its way", || proxy.hits(writes).fired > 0);
+    proxy.clear();
+    silenced(&proxy, Requests::any());
+    ends(&mut daemon);
+    daemon.says(&["run out by themselves"]);
+}
