@@ -11,6 +11,7 @@ use crate::object::Revision;
 use crate::render::{Palette, Style, harmless};
 use crate::report::{
     Named, ObjectStatus, Phase, QueueStatus, RollStatus, RolloutStatus, Share, SourceStatus, deletions_wait,
+    server_is_silent,
 };
 
 /// So many objects are listed, unless all are asked for.
@@ -96,7 +97,9 @@ impl Overview {
         let process = view.process.as_ref().map(|process| {
             let next = process.next_resync.strftime("%H:%M:%S UTC");
             let since = process.since.strftime("%Y-%m-%d %H:%M:%S UTC");
-            format!("rhumb {} since {since}; next resync {next}", process.version)
+            let silence = process.server_silent_since.map(server_is_silent);
+            let silence = silence.map_or_else(String::new, |words| format!("{words}; "));
+            format!("{silence}rhumb {} since {since}; next resync {next}", process.version)
         });
         Self { sources, budget: budget(&view.rollout), objects, more, process }
     }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use jiff::Timestamp;
 use rustix::process::{DumpableBehavior, Resource, Rlimit};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
@@ -142,6 +143,8 @@ async fn follow(
     let namespace = config.namespace.clone();
     let events = daemon::write_events(cluster.clone(), share.terms(), namespace, recorder.clone());
     let _events = AbortOnDropHandle::new(tokio::spawn(events));
+    let silence = tell_silence(service.clone(), cluster.measures().silence());
+    let _silence = AbortOnDropHandle::new(tokio::spawn(silence));
     let daemon = Daemon {
         typed,
         cluster,
@@ -390,6 +393,27 @@ async fn patient_state(
                     service.ready();
                 }
             }
+        }
+    }
+}
+
+/// Says in the status line that the API server does not answer, while it does not.
+async fn tell_silence(service: Service, mut silence: watch::Receiver<Option<Timestamp>>) {
+    loop {
+        let since = *silence.borrow_and_update();
+        if let Some(since) = since {
+            // One answer that is lost is no news.
+            let brief = tokio::time::timeout(report::SILENCE, silence.changed()).await;
+            match brief {
+                Ok(Ok(())) => continue,
+                Ok(Err(_)) => return,
+                Err(_) => service.tell(Topic::Server, report::server_is_silent(since)),
+            }
+        } else {
+            service.tell(Topic::Server, "");
+        }
+        if silence.changed().await.is_err() {
+            return;
         }
     }
 }

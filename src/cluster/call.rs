@@ -322,6 +322,11 @@ impl Cluster {
         }
         let code = answered.as_ref().ok().map(|(head, _)| head.status);
         self.inner.measures.called(&method, code, begun.elapsed());
+        match &answered {
+            Ok(_) => self.inner.measures.heard(),
+            Err(error) if error.is_unreachable() => self.inner.measures.missed(),
+            Err(_) => {}
+        }
         let (head, body) = answered?;
         tracing::trace!(code = head.status.as_u16(), ms = begun.elapsed().as_millis(), "{method} {path}");
         if head.headers.contains_key(FAIR_QUEUES) {

@@ -311,6 +311,9 @@ impl<P: Project> Follower<P> {
                 () = relist.notified() => return Ok(End::Relist),
                 event = watch.next(|text| self.lens.project(text)) => event,
             };
+            if let Ok(Some(_)) = event {
+                self.cluster.measures().heard();
+            }
             match event {
                 Ok(Some(Event::Seen(seen))) => {
                     advance(version, seen.rv);
@@ -352,6 +355,9 @@ impl<P: Project> Follower<P> {
     /// Tells a failure and waits.
     async fn failed(&mut self, error: Error) -> Result<(), Closed> {
         let reach = if error.is_unreachable() { Reach::Down } else { Reach::Answered };
+        if reach == Reach::Down {
+            self.cluster.measures().missed();
+        }
         let wait = self.backoff.failed(reach).max(error.retry_after().unwrap_or_default());
         self.failing = true;
         self.tell(News::Failed(error, wait)).await?;

@@ -1,13 +1,15 @@
-//! What is counted about the calls to the API server.
+//! What is counted about the calls to the API server, and since when it has answered none of them.
 
 use std::time::Duration;
 
 use http::{Method, StatusCode};
+use jiff::Timestamp;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
+use tokio::sync::watch;
 
 /// Upper bounds of the histogram of calls, in seconds: the aims of the API server's own service levels, and what is
 /// far from them.
@@ -38,6 +40,7 @@ pub struct Measures {
     calls: Family<Call, Counter>,
     seconds: Family<Verb, Histogram, fn() -> Histogram>,
     restarts: Family<Watched, Counter>,
+    silence: watch::Sender<Option<Timestamp>>,
 }
 
 impl Default for Measures {
@@ -46,6 +49,7 @@ impl Default for Measures {
             calls: Family::default(),
             seconds: Family::new_with_constructor(|| Histogram::new(SECONDS)),
             restarts: Family::default(),
+            silence: watch::Sender::new(None),
         }
     }
 }
@@ -67,6 +71,25 @@ impl Measures {
         let code = code.map_or_else(|| NO_ANSWER.to_owned(), |code| code.as_u16().to_string());
         self.calls.get_or_create(&Call { verb: verb.clone(), code }).inc();
         self.seconds.get_or_create(&Verb { verb }).observe(took.as_secs_f64());
+    }
+
+    /// Since when the server has answered nothing at all; none while it answers.
+    pub fn silence(&self) -> watch::Receiver<Option<Timestamp>> {
+        self.silence.subscribe()
+    }
+
+    /// The server has said something.
+    pub(super) fn heard(&self) {
+        self.silence.send_if_modified(|silence| silence.take().is_some());
+    }
+
+    /// The server could not be reached, or did not answer in time.
+    pub(super) fn missed(&self) {
+        self.silence.send_if_modified(|silence| {
+            let is_new = silence.is_none();
+            silence.get_or_insert_with(Timestamp::now);
+            is_new
+        });
     }
 
     /// A watch ended, and begins again.

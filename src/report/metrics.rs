@@ -10,6 +10,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use jiff::Timestamp;
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -18,7 +19,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
-use super::{Doors, PHASES, Phase, Reloads, SourceStatus, Status};
+use super::{Doors, PHASES, Phase, Reloads, SILENCE, SourceStatus, Status};
 use crate::cluster;
 use crate::object::Class;
 use crate::pulse::Sign;
@@ -150,6 +151,12 @@ impl Metrics {
             calls,
             queue,
         }
+    }
+
+    /// Since when the API server has answered nothing, where that is long enough to be told.
+    pub fn server_silent_since(&self, now: Timestamp) -> Option<Timestamp> {
+        let since = *self.calls.silence().borrow();
+        since.filter(|since| now.duration_since(*since).unsigned_abs() >= SILENCE)
     }
 
     /// What is counted of the workqueues, one after the other.

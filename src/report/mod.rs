@@ -39,7 +39,7 @@ pub use status::{
 use crate::engine::Reason;
 
 pub use notify::{Notifier, Reload, Reloads, Service, Topic};
-pub use summary::{Following, Summary};
+pub use summary::{Following, SILENCE, Summary, server_is_silent};
 pub use watchdog::{NotWatched, watchdog};
 
 /// What is told of one object.

@@ -88,6 +88,8 @@ pub enum Topic {
     Progress,
     /// A configuration that is not in force.
     Configuration,
+    /// The API server, where it does not answer.
+    Server,
     /// Where everything stands.
     State,
 }

@@ -54,6 +54,9 @@ pub struct ProcessStatus {
     pub unfinished_seconds: f64,
     /// Seconds that the longest of it has been.
     pub longest_seconds: f64,
+    /// Since when the API server has answered nothing; none while it answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_silent_since: Option<Timestamp>,
 }
 
 /// One source.
@@ -313,6 +316,7 @@ pub fn status(engine: &Engine, beside: &Beside<'_>) -> Status {
             queue: beside.queue,
             unfinished_seconds: beside.unfinished.0.as_secs_f64(),
             longest_seconds: beside.unfinished.1.as_secs_f64(),
+            server_silent_since: beside.metrics.server_silent_since(beside.now.1),
         },
         sources: sources.map(|(number, counts)| source(engine, beside, number, counts)).collect(),
         rollout: rollout(engine, beside),

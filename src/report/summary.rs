@@ -2,12 +2,23 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
 
 use super::{Phase, Status};
 use crate::object::Revision;
 
 /// So many sources are named; of more, only their number.
 const NAMED: usize = 3;
+
+/// An API server that has not answered for so long is told of: one answer that is lost is no news.
+pub const SILENCE: Duration = Duration::from_secs(5);
+
+/// Says since when the API server has answered nothing.
+pub fn server_is_silent(since: Timestamp) -> String {
+    format!("the API server has not answered since {}", since.strftime("%H:%M:%S UTC"))
+}
 
 /// Where everything stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,7 +34,7 @@ pub struct Summary {
     /// Workloads whose pods are being replaced.
     pub rolling: usize,
     /// When everything is looked at again, whatever happens before.
-    pub resync: jiff::Timestamp,
+    pub resync: Timestamp,
 }
 
 /// One source.

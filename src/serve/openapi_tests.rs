@@ -198,6 +198,7 @@ fn the_forms_have_what_is_told_and_nothing_else() {
     };
     check("Rollout", json!(rollout));
     let process = ProcessStatus {
+        server_silent_since: Some(Timestamp::UNIX_EPOCH),
         version: text(),
         since: now,
         next_resync: now,

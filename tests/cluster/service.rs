@@ -8,7 +8,7 @@ use controlplane::{Ending, Fault, Requests, Rule};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use tempfile::TempDir;
 
-use crate::support::{Daemon, Repo, SOON, Site, at, eventually, receive, source, yaml};
+use crate::support::{Daemon, Repo, SOON, Site, at, eventually, receive, run, source, yaml};
 
 /// A service manager's socket.
 pub(crate) struct Manager {
@@ -150,6 +150,35 @@ fn a_new_configuration_is_taken_while_the_api_server_is_away() {
     daemon.says(&["the source reload-down-ops is new"]);
     proxy.clear();
     site.await_data("ops", "a", "1");
+    assert_eq!(daemon.stop().code(), Some(0));
+}
+
+/// What was known before stays, and is not taken for what is.
+#[test]
+fn an_api_server_that_goes_away_is_told_until_it_is_back() {
+    let mut site = Site::new("service-away");
+    let manager = Manager::new();
+    let proxy = site.cluster.fault_proxy(6).unwrap();
+    site.through(&proxy);
+    let shop = repo("env");
+    let socket = site.state.path().join("rhumb.sock");
+    let serve = format!("serve:\n  socket: {}", socket.display());
+    let mut daemon = manager.start(&site, &site.configuration(shop.path(), &serve));
+    manager.hears(&["STATUS=service-away at "]);
+    site.await_data("env", "a", "1");
+    let status = || {
+        let mut status = site.bare_command();
+        status.args(["status", "--socket"]).arg(&socket);
+        run(status).ends(0).stdout
+    };
+    assert!(!status().contains("the API server"));
+    proxy.add(Rule::new(Requests::any(), Fault::Refuse(Ending::Reset)));
+    proxy.end_open(&Requests::any(), Ending::Reset);
+    manager.hears(&["STATUS=the API server has not answered since ", " UTC; service-away at "]);
+    assert!(status().contains("\nthe API server has not answered since "), "{}", status());
+    proxy.clear();
+    manager.hears(&["STATUS=service-away at "]);
+    assert!(!status().contains("the API server"));
     assert_eq!(daemon.stop().code(), Some(0));
 }
 

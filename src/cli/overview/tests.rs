@@ -71,6 +71,7 @@ fn troubled() -> View {
     View {
         at: "2030-01-02T03:04:05Z".parse().unwrap(),
         process: Some(ProcessStatus {
+            server_silent_since: None,
             version: "9.9.9".to_owned(),
             since: "2030-01-02T03:04:05Z".parse().unwrap(),
             next_resync: "2030-01-02T04:04:05Z".parse().unwrap(),

@@ -11,7 +11,7 @@ use super::ink::{cut, span};
 use super::model::{Mode, Model, Silence};
 use super::panes::bar;
 use crate::render::{Palette, Style};
-use crate::report::{RolloutStatus, Share};
+use crate::report::{RolloutStatus, Share, server_is_silent};
 
 /// Cells of a bar of the budget, the widest first; none where there is no room.
 const BARS: [u32; 3] = [12, 6, 0];
@@ -61,6 +61,8 @@ fn summary(model: &Model) -> String {
     let objects: usize = view.sources.iter().flat_map(|source| source.objects.values()).sum();
     let newest = view.sources.iter().filter_map(|source| source.since).max();
     let mut parts = vec![format!("{healthy} of {} sources healthy, {objects} objects", view.sources.len())];
+    let silence = view.process.as_ref().and_then(|process| process.server_silent_since);
+    parts.extend(silence.map(server_is_silent));
     parts.extend(newest.map(|since| format!("newest revision {} ago", ago(since))));
     parts.extend(view.process.iter().map(|process| {
         let next = process.next_resync.strftime("%H:%M:%S");

@@ -325,12 +325,14 @@ function verdict() {
   const unread = status.sources.filter((source) => !source.complete);
   const [bad, wait, move, held] = ['bad', 'wait', 'move', 'held'].map(count);
   const words = [];
+  const silent = status.process.serverSilentSince;
+  if (silent) words.push(`the API server has not answered for ${age(silent, status.at)}`);
   if (unread.length) words.push(`${plural(unread.length, 'source')} not read whole`);
   if (bad) words.push(`${bad} ${bad === 1 ? 'needs' : 'need'} a person`);
   if (move) words.push(`${move} on the way`);
   if (wait) words.push(`${wait} ${wait === 1 ? 'waits' : 'wait'}`);
   if (held) words.push(`${held} held by hand`);
-  const how = bad || unread.length ? 'bad' : wait ? 'wait' : move ? 'move' : 'good';
+  const how = bad || silent || unread.length ? 'bad' : wait ? 'wait' : move ? 'move' : 'good';
   return [how, words.length ? words.join(', ') : 'All is as it should be'];
 }
 
