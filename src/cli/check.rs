@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
 use futures::{StreamExt as _, stream};
 use serde_json::json;
@@ -12,9 +11,10 @@ use serde_json::json;
 use super::args::{CheckArgs, CheckOutput, Global};
 use super::rbac::{self, Bound};
 use super::rights::{Conduct, Rights, own_plurals};
+use super::session::patiently;
 use super::{CommandError, Exit, Terminal, holdings, remains, session, settings, share};
 use crate::announce::unusable;
-use crate::cluster::{self, Access, Cluster, Fault, Kinds, Looked, Lookup, Verdict};
+use crate::cluster::{self, Access, Cluster, Kinds, Looked, Lookup, Verdict};
 use crate::config::{Config, CustomSource, CustomSources, DeletionPolicy, SourceConfig, custom_path};
 use crate::engine::{Life, Prune};
 use crate::manifest::{self, Scopes};
@@ -32,10 +32,6 @@ const KUBERNETES: (u32, u32) = (1, 27);
 
 /// Questions to the server at a time.
 const CONCURRENCY: usize = 8;
-
-/// So often something is asked where the server asks to slow down, and with this pause where it names none.
-const TRIES: usize = 5;
-const PAUSE: Duration = Duration::from_secs(1);
 
 /// How something is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -263,22 +259,6 @@ fn untold(error: &cluster::Error, role: &str) -> String {
         Class::Forbidden => format!("{error}; the ClusterRole {role} grants it"),
         _ => error.to_string(),
     }
-}
-
-/// Asks again where the server only asks to slow down: it says nothing about what was asked.
-pub(super) async fn patiently<T, A>(ask: impl Fn() -> A) -> Result<T, cluster::Error>
-where
-    A: Future<Output = Result<T, cluster::Error>>,
-{
-    for _ in 1..TRIES {
-        match ask().await {
-            Err(error) if matches!(error.fault(), Fault::TooMany { .. }) => {
-                tokio::time::sleep(error.retry_after().unwrap_or(PAUSE)).await;
-            }
-            answer => return answer,
-        }
-    }
-    ask().await
 }
 
 /// Whether caches can be kept.

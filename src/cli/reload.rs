@@ -1,8 +1,7 @@
 //! Taking a new configuration over while the daemon runs.
 
 use super::CommandError;
-use super::run::Typed;
-use super::settings::Reading;
+use super::settings::{Reading, Typed};
 use crate::config::{Change, Config, changed};
 use crate::report::{Reload, Service, Topic};
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::check::patiently;
 use super::rights::{Conduct, Rights};
+use super::session::patiently;
 use crate::cluster::{Cluster, Error, Kinds, Lookup, Parent, Selector, applyset_id};
 use crate::config::SourceConfig;
 use crate::engine::Owner;

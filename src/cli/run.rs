@@ -11,7 +11,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::args::{Global, RunArgs};
 use super::reload::{Reloaded, reload};
-use super::settings::Reading;
+use super::settings::{Reading, Typed};
 use super::share::{Served, Share, is_shared};
 use super::signals::{End, Hangup, Signals};
 use super::{CommandError, Exit, Terminal, session, settings};
@@ -46,30 +46,6 @@ const ANSWER: Duration = Duration::from_secs(2);
 
 /// How often the kubeconfig is looked at.
 const CREDENTIALS: Duration = Duration::from_secs(30);
-
-/// What was typed.
-#[derive(Clone, Copy)]
-pub(super) struct Typed<'a> {
-    /// The arguments of the command.
-    pub(super) args: &'a RunArgs,
-    /// Those of every command.
-    pub(super) global: &'a Global,
-    /// Where faults of the configuration are shown.
-    pub(super) terminal: &'a Terminal,
-}
-
-impl Typed<'_> {
-    /// The settings as they are now: the file may be another one than before.
-    pub(super) fn settings(&self, reading: Reading) -> Result<Config, CommandError> {
-        settings::followed(self.global, self.args, reading, self.terminal)
-    }
-
-    /// A fault of what a file configures takes a person, and no new start mends it.
-    fn judged(&self, error: CommandError) -> CommandError {
-        let configured = self.args.config.is_some() && error.class == Class::Config;
-        if configured { error.exit(Exit::BadConfiguration) } else { error }
-    }
-}
 
 /// Carries the command out.
 pub(super) fn carry_out(args: &RunArgs, global: &Global, terminal: &Terminal) -> Result<Exit, CommandError> {

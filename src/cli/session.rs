@@ -1,6 +1,7 @@
 //! What the commands that talk to a cluster share: a runtime, the connection, the sources.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
 
@@ -13,6 +14,10 @@ use crate::engine::Writes;
 use crate::object::Class;
 use crate::pulse::Pulses;
 use crate::source::{self, Source, read_disk};
+
+/// So often something is asked where the server asks to slow down, and with this pause where it names none.
+const TRIES: usize = 5;
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// Starts the runtime. One thread drives everything; reading and parsing happen beside it.
 pub(super) fn runtime() -> Result<Runtime, CommandError> {
@@ -98,15 +103,31 @@ pub(super) async fn state(config: &Config, cluster: &Cluster) -> Result<PathBuf,
     Ok(directory.join(&*uid.0))
 }
 
+/// Asks again where the server only asks to slow down: it says nothing about what was asked.
+pub(super) async fn patiently<T, A>(ask: impl Fn() -> A) -> Result<T, cluster::Error>
+where
+    A: Future<Output = Result<T, cluster::Error>>,
+{
+    for _ in 1..TRIES {
+        match ask().await {
+            Err(error) if matches!(error.fault(), Fault::TooMany { .. }) => {
+                tokio::time::sleep(error.retry_after().unwrap_or(PAUSE)).await;
+            }
+            answer => return answer,
+        }
+    }
+    ask().await
+}
+
 /// As [`state`], but waits for an API server that does not answer yet.
 pub(super) async fn patient_state(config: &Config, cluster: &Cluster) -> Result<PathBuf, CommandError> {
-    let mut wait = std::time::Duration::from_millis(500);
+    let mut wait = Duration::from_millis(500);
     loop {
         match state(config, cluster).await {
             Err(error) if error.exit == Exit::Unreachable => {
                 tracing::warn!("{error}; asked again in {} ms", wait.as_millis());
                 tokio::time::sleep(wait).await;
-                wait = (wait * 2).min(std::time::Duration::from_secs(15));
+                wait = (wait * 2).min(Duration::from_secs(15));
             }
             known => return known,
         }

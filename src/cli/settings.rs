@@ -180,6 +180,30 @@ fn once(global: &Global, args: &SourceArgs, prune: Prune) -> Result<Config, Comm
     with_source(global, spec, &args.place)
 }
 
+/// What was typed.
+#[derive(Clone, Copy)]
+pub(super) struct Typed<'a> {
+    /// The arguments of the command.
+    pub(super) args: &'a RunArgs,
+    /// Those of every command.
+    pub(super) global: &'a Global,
+    /// Where faults of the configuration are shown.
+    pub(super) terminal: &'a Terminal,
+}
+
+impl Typed<'_> {
+    /// The settings as they are now: the file may be another one than before.
+    pub(super) fn settings(&self, reading: Reading) -> Result<Config, CommandError> {
+        followed(self.global, self.args, reading, self.terminal)
+    }
+
+    /// A fault of what a file configures takes a person, and no new start mends it.
+    pub(super) fn judged(&self, error: CommandError) -> CommandError {
+        let configured = self.args.config.is_some() && error.class == Class::Config;
+        if configured { error.exit(Exit::BadConfiguration) } else { error }
+    }
+}
+
 /// The settings of `run`: a repository is followed by its commits, any other directory by its files.
 pub(super) fn followed(
     global: &Global,

@@ -26,6 +26,10 @@ use super::plugin;
 use crate::engine::Uid;
 use crate::pulse::Pulses;
 
+/// So much later than it should be, an informer still counts as alive: its calls wait for their turn, and its
+/// news until the loop takes them.
+pub(super) const SLACK: Duration = Duration::from_mins(1);
+
 /// The server that shows this header queues fairly by itself.
 const FAIR_QUEUES: &str = "x-kubernetes-pf-flowschema-uid";
 /// Credentials that were refused are read again at most this often.
@@ -266,7 +270,7 @@ impl Cluster {
     /// How long the answer to one call may take, with all that it may wait for before.
     pub(super) fn longest_call(&self) -> Duration {
         // Both the call and the one that judges renewed credentials.
-        self.timeout() * 2 + LOGIN + super::informer::SLACK
+        self.timeout() * 2 + LOGIN + SLACK
     }
 
     /// The texts that all records share.

@@ -14,7 +14,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 
 use super::backoff::{Backoff, Reach};
-use super::call::Cluster;
+use super::call::{Cluster, SLACK};
 use super::error::{Error, Fault, On};
 use super::kinds::Kind;
 use super::path::{Selector, Within};
@@ -33,10 +33,6 @@ const PATIENCE: u32 = 5;
 const STREAM_FAULTS: u32 = 2;
 /// A watch that lived so long was sound, however it ended.
 const STEADY: Duration = Duration::from_secs(30);
-/// So much later than it should be, an informer still counts as alive: its calls wait for their turn, and its
-/// news until the loop takes them.
-pub(super) const SLACK: Duration = Duration::from_mins(1);
-
 /// What an informer tells about its kind.
 #[derive(Debug)]
 pub struct InformerEvent<R = Live> {

@@ -38,6 +38,7 @@ mod proxy;
 mod read;
 mod reclaim;
 mod rolling;
+mod rotation;
 mod strategy;
 mod watch;
 mod wire;

@@ -10,19 +10,15 @@ use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpStream, UnixStream};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::listener::Listener;
 use super::patient::Patient;
-use super::peers::Peers;
+use super::peers::{ALL, Peers};
 use super::tls::Tls;
 use crate::report::{Doors, Unanswered};
-
-/// So many are answered at a time; the others wait in the kernel's queue.
-pub(super) const MOST: usize = 64;
 
 /// The longest time that a request's head may take.
 const HEAD: Duration = Duration::from_secs(10);
@@ -32,6 +28,13 @@ const LARGEST_HEAD: usize = 16 << 10;
 
 /// After a failure to accept, as when no file descriptor is free, for so long none is tried.
 const REST: Duration = Duration::from_millis(200);
+
+/// An open place.
+pub(super) enum Listener {
+    Unix(UnixListener),
+    Tcp(TcpListener),
+    Tls(TcpListener, Tls),
+}
 
 /// Whoever has connected.
 enum Incoming {
@@ -64,7 +67,7 @@ impl Listener {
 
 /// Answers until it is stopped. What is being answered then is broken off.
 pub(super) async fn serve(listener: Listener, router: Router, doors: Doors, stop: CancellationToken) {
-    let (free, peers) = (Arc::new(Semaphore::new(MOST)), Peers::default());
+    let (free, peers) = (Arc::new(Semaphore::new(ALL)), Peers::default());
     let mut open = JoinSet::new();
     loop {
         while open.try_join_next().is_some() {}

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast};
 
-use super::routes::{Failed, understood};
+use super::answer::{Failed, understood};
 use crate::report::{Notice, Recorder};
 
 /// So many may listen at a time at each door: they hold a connection each, and others ask too.

@@ -11,8 +11,8 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 
+use super::answer::Failed;
 use super::kept::{Kept, Meanwhile};
-use super::routes::Failed;
 use crate::report::{Doors, Unanswered};
 use crate::secret::Secret;
 

@@ -21,7 +21,8 @@ use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use hmac::Mac as _;
 use sha2::{Digest as _, Sha256};
 
-use super::routes::{Failed, Process, accepted};
+use super::answer::{Failed, accepted};
+use super::process::Process;
 use crate::config::Name;
 use crate::daemon::Fetch;
 use crate::report::Heard;

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use axum::Router;
-use tokio::net::{TcpListener, UnixListener};
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::connections;
+use super::connections::{self, Listener};
 use super::tls::Tls;
 use super::{Error, bind};
 use crate::config::TlsFiles;
@@ -27,13 +27,6 @@ pub enum Place {
     Address(SocketAddr, Option<TlsFiles>),
     /// An address for probes alone.
     Probes(SocketAddr),
-}
-
-/// An open place.
-pub(super) enum Listener {
-    Unix(UnixListener),
-    Tcp(TcpListener),
-    Tls(TcpListener, Tls),
 }
 
 /// Answers at a place until it is stopped. What keeps the place from opening keeps nothing else from running, and it

@@ -6,6 +6,7 @@
 //! **Invariant:** only reads. No request changes anything, in the cluster or in the process; a webhook has a source
 //! looked at sooner than it would be. No secret leaves its file but to be compared with.
 
+mod answer;
 mod connections;
 mod error;
 mod events;
@@ -16,6 +17,7 @@ mod listener;
 mod page;
 mod patient;
 mod peers;
+mod process;
 mod routes;
 mod socket;
 mod tls;
@@ -24,7 +26,8 @@ pub use error::Error;
 pub use guard::Guard;
 pub use hook::{Hooks, Others};
 pub use listener::{Place, listen};
-pub use routes::{Door, Process, router};
+pub use process::Process;
+pub use routes::{Door, router};
 pub use socket::bind;
 
 #[cfg(test)]

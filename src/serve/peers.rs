@@ -4,8 +4,11 @@ use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// So many of one address at a time, a quarter of all.
-const MOST: usize = super::connections::MOST / 4;
+/// So many are answered at a time; the others wait in the kernel's queue.
+pub(super) const ALL: usize = 64;
+
+/// So many of one address at a time.
+const MOST: usize = ALL / 4;
 
 /// How many connections each address has.
 #[derive(Clone, Debug, Default)]

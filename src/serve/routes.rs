@@ -11,23 +11,16 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
 use axum::{Json, Router};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
-use tokio::sync::watch;
 
+use super::answer::{Failed, understood};
 use super::events::{Stage, events};
 use super::guard::{Guard, guarded};
 use super::hook::{Hooks, hook};
 use super::page;
-use crate::daemon::{Fetch, Inquiries};
+use super::process::{Process, asked, asked_within};
+use crate::daemon::Inquiries;
 use crate::object::{GroupKind, ObjectId};
-use crate::pulse::Pulses;
-use crate::report::{
-    self, Compared, Differing, Doors, Filter, MEDIA_TYPE, Metrics, ObjectStatus, Recorder, Service, Status,
-    VERSION,
-};
-
-/// The loop answers within milliseconds: one that takes longer is stuck.
-const PATIENCE: Duration = Duration::from_secs(5);
+use crate::report::{self, Compared, Differing, Filter, MEDIA_TYPE, ObjectStatus, Status, VERSION};
 
 /// The longest time that comparing with the cluster may take, and with whom.
 const COMPARISON: Duration = Duration::from_mins(1);
@@ -107,45 +100,6 @@ async fn nowhere() -> Failed {
     Failed::new(StatusCode::NOT_FOUND, "there is no such page")
 }
 
-/// Whom the routes ask.
-#[derive(Clone, Debug)]
-pub struct Process {
-    /// The loop that runs now; none before the first one, and another one after each new configuration.
-    pub running: watch::Receiver<Option<Inquiries>>,
-    /// Which parts make progress.
-    pub pulses: Pulses,
-    /// What is counted, over all loops.
-    pub metrics: Metrics,
-    /// What the service manager hears, which knows of new configurations.
-    pub service: Service,
-    /// What happens, over all configurations.
-    pub recorder: Recorder,
-    /// What is counted of those who ask.
-    pub doors: Doors,
-}
-
-impl Process {
-    fn inquiries(&self) -> Result<Inquiries, Failed> {
-        let none = || Failed(StatusCode::SERVICE_UNAVAILABLE, "the loop has not begun yet".to_owned());
-        self.running.borrow().clone().ok_or_else(none)
-    }
-
-    /// Hints that a source has something new; none while no loop answers.
-    pub(super) async fn fetch(&self, source: &str) -> Option<Fetch> {
-        asked(self.inquiries().ok()?.fetch(source)).await.ok()
-    }
-
-    /// Whether the loop that runs has a source of this name.
-    pub(super) async fn knows(&self, source: &str) -> bool {
-        let Ok(inquiries) = self.inquiries() else { return false };
-        asked(inquiries.knows(source)).await.unwrap_or(false)
-    }
-
-    async fn status(&self) -> Result<Status, Failed> {
-        asked(self.inquiries()?.status()).await
-    }
-}
-
 /// Refuses all that is no question, whatever it is about.
 async fn asked_only(request: Request, next: Next) -> Response {
     if matches!(*request.method(), Method::GET | Method::HEAD) {
@@ -162,28 +116,6 @@ async fn described(request: Request, next: Next) -> Response {
         response.headers_mut().entry(name).or_insert(value);
     }
     response
-}
-
-/// An answer that tells why there is none.
-#[derive(Debug)]
-pub(super) struct Failed(StatusCode, String);
-
-impl Failed {
-    /// With a status and why.
-    pub(super) fn new(status: StatusCode, why: &str) -> Self {
-        Self(status, why.to_owned())
-    }
-}
-
-/// An answer to what is done later.
-pub(super) fn accepted(message: &str) -> Json<serde_json::Value> {
-    Json(json!({ "apiVersion": VERSION, "kind": "Accepted", "message": message }))
-}
-
-impl IntoResponse for Failed {
-    fn into_response(self) -> Response {
-        (self.0, Json(json!({ "apiVersion": VERSION, "kind": "Error", "message": self.1 }))).into_response()
-    }
 }
 
 /// A list of objects.
@@ -243,32 +175,6 @@ enum View {
 #[serde(deny_unknown_fields)]
 struct OfSource {
     source: Option<String>,
-}
-
-async fn asked<T>(answer: impl Future<Output = Option<T>>) -> Result<T, Failed> {
-    asked_within(PATIENCE, "the loop", answer).await
-}
-
-async fn asked_within<T>(
-    time: Duration,
-    who: &str,
-    answer: impl Future<Output = Option<T>>,
-) -> Result<T, Failed> {
-    match tokio::time::timeout(time, answer).await {
-        Ok(Some(answer)) => Ok(answer),
-        Ok(None) => Err(Failed::new(StatusCode::SERVICE_UNAVAILABLE, "the loop has ended")),
-        Err(_) => {
-            let why = format!("{who} has not answered for {} s", time.as_secs());
-            Err(Failed(StatusCode::SERVICE_UNAVAILABLE, why))
-        }
-    }
-}
-
-/// A question that is understood, or which of its parameters is not.
-pub(super) fn understood<T>(question: Result<Query<T>, QueryRejection>) -> Result<T, Failed> {
-    let Query(question) =
-        question.map_err(|rejection| Failed(StatusCode::BAD_REQUEST, rejection.body_text()))?;
-    Ok(question)
 }
 
 async fn described_by() -> impl IntoResponse {

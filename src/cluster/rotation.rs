@@ -1,0 +1,80 @@
+//! Credentials that are replaced while rhumb runs: noticed by their files, before the old ones are refused.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::call::Cluster;
+use super::credentials::{Seen, seen};
+
+impl Cluster {
+    /// Looks at the files of the credentials again and again, and uses what newer ones say: the kubeconfig, and the
+    /// tokens, keys and certificates that it names. What is not usable, or names another cluster, changes nothing.
+    /// Never ends.
+    pub fn follow_credentials(&self, pause: Duration) -> impl Future<Output = ()> + Send + 'static {
+        let cluster = self.clone();
+        async move {
+            let (mut elsewhere, mut told) = (None, None);
+            loop {
+                tokio::time::sleep(pause).await;
+                let known = cluster.seen().await;
+                let now = seen_now(&known).await;
+                if now == known || Some(&now) == elsewhere.as_ref() || now.values().all(Option::is_none) {
+                    continue;
+                }
+                let (words, wrong) = match cluster.try_anew().await {
+                    Ok(None) => {
+                        tracing::info!("newer credentials are in use: {} changed", changed(&known, &now));
+                        (elsewhere, told) = (None, None);
+                        continue;
+                    }
+                    // Nothing but another file makes it the right one.
+                    Ok(Some(why)) => (format!("{why}; what was read before stays in use"), Some(now)),
+                    // The server may answer later, and a file that is missing may come.
+                    Err(error) => {
+                        let changed = changed(&known, &now);
+                        (format!("{changed} changed, and what was read before stays in use: {error}"), None)
+                    }
+                };
+                elsewhere = wrong;
+                if told.as_ref() != Some(&words) {
+                    tracing::warn!("{words}");
+                }
+                told = Some(words);
+            }
+        }
+    }
+}
+
+/// How these files look now.
+async fn seen_now(known: &Seen) -> Seen {
+    let files: Vec<PathBuf> = known.keys().cloned().collect();
+    // A disk that hangs holds up nobody else.
+    tokio::task::spawn_blocking(move || seen(files)).await.unwrap_or_default()
+}
+
+/// Which files are others than before.
+fn changed(known: &Seen, now: &Seen) -> String {
+    let others = now.iter().filter(|(file, stamp)| known.get(*file) != Some(stamp));
+    others.map(|(file, _)| file.display().to_string()).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_files_that_changed_are_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let files = ["config", "key", "token"].map(|name| dir.path().join(name));
+        for file in &files {
+            std::fs::write(file, "one").unwrap();
+        }
+        let known = seen(files.to_vec());
+        assert_eq!(changed(&known, &seen(files.to_vec())), "");
+        std::fs::write(&files[2], "three").unwrap();
+        assert_eq!(changed(&known, &seen(files.to_vec())), files[2].display().to_string());
+        std::fs::remove_file(&files[1]).unwrap();
+        let both = format!("{}, {}", files[1].display(), files[2].display());
+        assert_eq!(changed(&known, &seen(files.to_vec())), both);
+    }
+}

@@ -1,0 +1,39 @@
+//! What every answer has the form of that is no answer to its question.
+
+use axum::Json;
+use axum::extract::Query;
+use axum::extract::rejection::QueryRejection;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde_json::json;
+
+use crate::report::VERSION;
+
+/// An answer that tells why there is none.
+#[derive(Debug)]
+pub(super) struct Failed(pub(super) StatusCode, pub(super) String);
+
+impl Failed {
+    /// With a status and why.
+    pub(super) fn new(status: StatusCode, why: &str) -> Self {
+        Self(status, why.to_owned())
+    }
+}
+
+/// An answer to what is done later.
+pub(super) fn accepted(message: &str) -> Json<serde_json::Value> {
+    Json(json!({ "apiVersion": VERSION, "kind": "Accepted", "message": message }))
+}
+
+impl IntoResponse for Failed {
+    fn into_response(self) -> Response {
+        (self.0, Json(json!({ "apiVersion": VERSION, "kind": "Error", "message": self.1 }))).into_response()
+    }
+}
+
+/// A question that is understood, or which of its parameters is not.
+pub(super) fn understood<T>(question: Result<Query<T>, QueryRejection>) -> Result<T, Failed> {
+    let Query(question) =
+        question.map_err(|rejection| Failed(StatusCode::BAD_REQUEST, rejection.body_text()))?;
+    Ok(question)
+}
