@@ -107,7 +107,7 @@ fn a_source_called_like_a_config_map_of_somebody_else_leaves_that_alone() {
         );
     }
     let why = ["True", "no inventory, and left alone: give the source another name"];
-    await_condition(&site, "rhumb-config", "Reconciling", &why);
+    await_condition(&site, "rhumb-config", "Stalled", &why);
     await_condition(&site, "other", "Ready", &["True"]);
     other.change("a.yaml", &yaml::config_map("other", "a", "2"));
     site.await_data("other", "a", "2");
