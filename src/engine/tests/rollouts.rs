@@ -252,8 +252,8 @@ fn a_rollout_and_a_rollback_survive_the_end_of_the_process_at_every_point() {
     }
 }
 
-#[test]
-fn claims_of_another_daemon_count_until_their_workload_has_rested() {
+/// A rollout waits, as another daemon has claimed all that may roll at once.
+fn claimed_elsewhere() -> (Rig, ObjectId) {
     let mut rig = at_rest(1);
     let other = super::world::id("apps", "Deployment", "elsewhere", "api");
     let claim =
@@ -262,6 +262,12 @@ fn claims_of_another_daemon_count_until_their_workload_has_rested() {
     rig.engine.book(rig.world.book.clone());
     rig.read(reading("r2", &both(2)));
     rig.settle();
+    (rig, other)
+}
+
+#[test]
+fn claims_of_another_daemon_count_until_their_workload_has_rested() {
+    let (mut rig, other) = claimed_elsewhere();
     assert!(rig.world.log.is_empty(), "{:?}", rig.world.log);
     assert_eq!(reason(&mut rig, &workload("web")), "1 of 1 workloads are rolling: Deployment elsewhere/api");
     assert_eq!(rig.engine.others(), std::slice::from_ref(&other));
@@ -277,14 +283,7 @@ fn claims_of_another_daemon_count_until_their_workload_has_rested() {
 /// Whoever claimed it is gone, and its new pods never become ready: nobody brings it back.
 #[test]
 fn claims_of_another_daemon_count_while_their_workload_gets_farther_and_for_the_deadline_after_that() {
-    let mut rig = at_rest(1);
-    let other = super::world::id("apps", "Deployment", "elsewhere", "api");
-    let claim =
-        Claim { applyset: "applyset-theirs-v1".into(), holder: "b".into(), content: web(9).hash, pods: 1 };
-    rig.world.book.claims.insert(other.clone(), claim);
-    rig.engine.book(rig.world.book.clone());
-    rig.read(reading("r2", &both(2)));
-    rig.settle();
+    let (mut rig, other) = claimed_elsewhere();
     let mut live = rig.engine.shown(&workload("web")).cloned().unwrap();
     let deadline = Budget::default().deadline.as_secs();
     // How many pods are updated, and when.
@@ -307,14 +306,7 @@ fn claims_of_another_daemon_count_while_their_workload_gets_farther_and_for_the_
 
 #[test]
 fn what_another_daemon_has_claimed_and_may_not_be_looked_at_counts_and_is_told() {
-    let mut rig = at_rest(1);
-    let other = super::world::id("apps", "Deployment", "elsewhere", "api");
-    let claim =
-        Claim { applyset: "applyset-theirs-v1".into(), holder: "b".into(), content: web(9).hash, pods: 1 };
-    rig.world.book.claims.insert(other.clone(), claim);
-    rig.engine.book(rig.world.book.clone());
-    rig.read(reading("r2", &both(2)));
-    rig.settle();
+    let (mut rig, other) = claimed_elsewhere();
     assert!(rig.engine.other_hidden(&other, "you cannot list it".into()));
     assert!(!rig.engine.other_hidden(&other, "you cannot list it".into()), "it is told once");
     rig.settle();
