@@ -389,7 +389,11 @@ impl Cluster {
         let request = Ask::read(path, on.clone()).request(|body| body)?;
         let line = self.line().await?;
         match tokio::time::timeout(self.timeout(), line.client.request_stream(request)).await {
-            Ok(Ok(stream)) => Ok((stream, line.server)),
+            Ok(Ok(stream)) => {
+                // A watch of what does not change may be silent for a minute.
+                self.inner.measures.heard();
+                Ok((stream, line.server))
+            }
             Ok(Err(error)) => {
                 let error = classify::transport(&error, on.clone(), &line.server);
                 self.renew_if_refused(&error).await;
