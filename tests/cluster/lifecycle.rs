@@ -181,10 +181,12 @@ fn two_daemons_of_the_same_source_do_not_fight() {
             _ => assert_eq!((made, deleted), (1, 0), "{name}"),
         }
     }
-    // And then both are at rest.
-    let rest = site.window();
-    thread::sleep(Duration::from_secs(3));
-    rest.assert_silent();
+    // And then both are at rest, once each has told where the source stands.
+    eventually("both are at rest", SOON, || {
+        let rest = site.window();
+        thread::sleep(Duration::from_secs(3));
+        rest.is_calm()
+    });
     assert!(daemons.iter_mut().all(Daemon::is_running));
 }
 

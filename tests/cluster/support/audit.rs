@@ -55,6 +55,13 @@ impl<'a> Window<'a> {
         assert!(deletes.is_empty(), "deleted: {:#?}", lines(&deletes));
     }
 
+    /// Whether nothing at all was sent; else what.
+    #[allow(dead_code, reason = "only some tests wait until nothing is left to tell")]
+    pub(crate) fn is_calm(&self) -> Result<(), String> {
+        let sent = self.all_writes();
+        if sent.is_empty() { Ok(()) } else { Err(lines(&sent).join("\n")) }
+    }
+
     /// Fails if anything at all was sent.
     #[allow(dead_code, reason = "only some tests wait until nothing is left to tell")]
     #[track_caller]
