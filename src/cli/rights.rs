@@ -10,7 +10,7 @@ use crate::config::{Config, Mode, SourceConfig};
 use crate::engine::{KEY_SECRET, Prune, Recreate, is_workload, recreates, restarts_on_change, sets_count};
 use crate::graph;
 use crate::manifest::Scopes;
-use crate::object::{GroupKind, Object, ObjectId, at, text_at};
+use crate::object::{GroupKind, Object, ObjectId, annotation, at, text_at};
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 const ADMISSION: &str = "admissionregistration.k8s.io";
@@ -277,7 +277,7 @@ impl Rights {
                 }
             }
         }
-        let steps = !text_at(&object.body, &["metadata", "annotations", STEPS]).is_empty();
+        let steps = !annotation(&object.body, STEPS).is_empty();
         if steps && object.id.kind() == "DaemonSet" {
             self.add(Place::Cluster, objects("", "nodes"), &KIND, "steps go node by node");
             if conduct.writes() {

@@ -205,7 +205,7 @@ impl Typed<'_> {
 }
 
 /// The settings of `run`: a repository is followed by its commits, any other directory by its files.
-pub(super) fn followed(
+fn followed(
     global: &Global,
     args: &RunArgs,
     reading: Reading,

@@ -51,6 +51,14 @@ impl OpenedSubject {
             Self::Object { named, .. } => overview::name(named),
         }
     }
+
+    /// Whether this happened to it.
+    fn is_meant(&self, notice: &Notice) -> bool {
+        match self {
+            Self::Source(name) => notice.source == *name,
+            Self::Object { named, .. } => notice.object.as_ref() == Some(named),
+        }
+    }
 }
 
 impl Opened {
@@ -62,28 +70,22 @@ impl Opened {
         (palette, columns): (Palette, usize),
     ) -> Vec<Line<'static>> {
         let mut page = Page { palette, columns, lines: Vec::new() };
-        let is_meant: Box<dyn Fn(&Notice) -> bool> = match &self.subject {
-            OpenedSubject::Source(name) => {
-                match view.sources.iter().find(|source| source.name == *name) {
-                    Some(source) => of_source(&mut page, view, source),
-                    None => page.tell("state", &Cell::plain("there is no such source any more")),
-                }
-                Box::new(|notice| notice.source == *name)
-            }
-            OpenedSubject::Object { named, status } => {
-                match status {
-                    Known::Asked => page.tell("phase", &Cell::plain("is asked for")),
-                    Known::Gone => page.tell("phase", &Cell::plain("no source has it")),
-                    Known::Told(status) => {
-                        for (key, cell) in overview::facts(status, &view.rollout) {
-                            page.tell(key, &cell);
-                        }
+        match &self.subject {
+            OpenedSubject::Source(name) => match view.sources.iter().find(|source| source.name == *name) {
+                Some(source) => of_source(&mut page, view, source),
+                None => page.tell("state", &Cell::plain("there is no such source any more")),
+            },
+            OpenedSubject::Object { status, .. } => match status {
+                Known::Asked => page.tell("phase", &Cell::plain("is asked for")),
+                Known::Gone => page.tell("phase", &Cell::plain("no source has it")),
+                Known::Told(status) => {
+                    for (key, cell) in overview::facts(status, &view.rollout) {
+                        page.tell(key, &cell);
                     }
                 }
-                Box::new(|notice| notice.object.as_ref() == Some(named))
-            }
-        };
-        page.events(view.at, notices.iter().filter(|notice| is_meant(notice)));
+            },
+        }
+        page.events(view.at, notices.iter().filter(|notice| self.subject.is_meant(notice)));
         page.lines
     }
 }
