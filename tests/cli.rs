@@ -380,6 +380,17 @@ fn wrong_usage_is_explained() {
 }
 
 #[test]
+fn commands_of_other_tools_are_translated() {
+    let tip = |word: &str| Bed::new(&[]).run(word);
+    let delete = tip("delete");
+    assert!(delete.contains("tip: `rhumb apply --prune` deletes what a source no longer names"), "{delete}");
+    for word in ["delete", "generat", "get", "sync"] {
+        let told = tip(word);
+        assert!(!told.contains("'generate'"), "a hidden command is no tip: {told}");
+    }
+}
+
+#[test]
 fn wrong_values_are_explained() {
     let bed = Bed::new(SHOP);
     assert_snapshot!(bed.run("diff shop --path ../secret"), @r"

@@ -453,7 +453,7 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand release" -s h -l help -d 'Pr
 complete -c rhumb -n "__fish_rhumb_using_subcommand status" -s o -l output -d 'Form of the output: text, wide or json' -r -f -a "text\t'A line for each source, and for each object that is not as it should be'
 wide\t'The same with places, files and whole revisions'
 json\t'The answer of the daemon, schema status.rhumb.dev/v1'"
-complete -c rhumb -n "__fish_rhumb_using_subcommand status" -l socket -d 'Socket of the daemon [default: rhumb.sock in $RUNTIME_DIRECTORY, then in /run/rhumb]' -r -F
+complete -c rhumb -n "__fish_rhumb_using_subcommand status" -l socket -d 'Socket of the daemon [default: $RHUMB_SOCKET, then rhumb.sock in $RUNTIME_DIRECTORY, $XDG_RUNTIME_DIR/rhumb or /run/rhumb]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand status" -s n -l namespace -d 'Namespace of NAME [default: any]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand status" -l name -d 'Name of the source; what one source owns, no other touches [default: default]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand status" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
@@ -471,7 +471,7 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand status" -s w -l watch -d 'Go
 complete -c rhumb -n "__fish_rhumb_using_subcommand status" -l exit-code -d 'End with 1 unless all is as it should be'
 complete -c rhumb -n "__fish_rhumb_using_subcommand status" -s v -l verbose -d 'Say more on standard error; -vv says each call'
 complete -c rhumb -n "__fish_rhumb_using_subcommand status" -s h -l help -d 'Print help'
-complete -c rhumb -n "__fish_rhumb_using_subcommand top" -l socket -d 'Socket of the daemon [default: rhumb.sock in $RUNTIME_DIRECTORY, then in /run/rhumb]' -r -F
+complete -c rhumb -n "__fish_rhumb_using_subcommand top" -l socket -d 'Socket of the daemon [default: $RHUMB_SOCKET, then rhumb.sock in $RUNTIME_DIRECTORY, $XDG_RUNTIME_DIR/rhumb or /run/rhumb]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand top" -s n -l namespace -d 'Namespace of objects that name none [default: default]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand top" -l name -d 'Name of the source; what one source owns, no other touches [default: default]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand top" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
@@ -489,7 +489,7 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand top" -s v -l verbose -d 'Say
 complete -c rhumb -n "__fish_rhumb_using_subcommand top" -s h -l help -d 'Print help'
 complete -c rhumb -n "__fish_rhumb_using_subcommand events" -s o -l output -d 'Form of the output: text or json' -r -f -a "text\t'A line for each'
 json\t'A JSON object for each, in a line'"
-complete -c rhumb -n "__fish_rhumb_using_subcommand events" -l socket -d 'Socket of the daemon [default: rhumb.sock in $RUNTIME_DIRECTORY, then in /run/rhumb]' -r -F
+complete -c rhumb -n "__fish_rhumb_using_subcommand events" -l socket -d 'Socket of the daemon [default: $RHUMB_SOCKET, then rhumb.sock in $RUNTIME_DIRECTORY, $XDG_RUNTIME_DIR/rhumb or /run/rhumb]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand events" -s n -l namespace -d 'Namespace of objects that name none [default: default]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand events" -l name -d 'Name of the source; what one source owns, no other touches [default: default]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand events" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F

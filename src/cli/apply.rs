@@ -1,14 +1,19 @@
 //! `rhumb apply`.
 
+mod progress;
+
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
+use tokio::time::{Instant as Tick, interval_at};
 use tokio_util::sync::CancellationToken;
 
 use super::args::{ApplyArgs, ApplyOutput};
 use super::object_name::ObjectName;
 use super::terminal::Answer;
 use super::{CommandError, Exit, Terminal, diff, session};
+use progress::{PROGRESS_INTERVAL, PassProgress};
+
 use crate::cluster::Cluster;
 use crate::config::Config;
 use crate::daemon::{self, Ending, Pass, Reconciler, Until};
@@ -89,7 +94,19 @@ async fn one_pass(
     let pass = tokio::spawn(Reconciler::new(setup, until, listener).run(CancellationToken::new()));
     // What was begun is finished, whoever stops reading; that is told at the end.
     let mut printed = Ok(());
-    while let Some(Tale { id, told, .. }) = told.recv().await {
+    let mut progress = PassProgress::default();
+    let mut pauses = interval_at(Tick::now() + PROGRESS_INTERVAL, PROGRESS_INTERVAL);
+    loop {
+        let next = tokio::select! {
+            biased;
+            next = told.recv() => next,
+            _ = pauses.tick(), if !terminal.shows_errors() => {
+                terminal.tell(&progress.line());
+                continue;
+            }
+        };
+        let Some(Tale { id, told, .. }) = next else { break };
+        progress.note(&id, &told);
         if args.output == ApplyOutput::Text && printed.is_ok() {
             terminal.progress("");
             match told {

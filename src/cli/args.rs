@@ -4,6 +4,7 @@
 
 mod looking;
 mod rollout;
+mod suggestion;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -368,7 +369,9 @@ fn adopt(word: &str) -> Result<Adopt, String> {
 
 /// Reads a command line; help and version are "errors" too, as clap has it.
 pub(super) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<CommandLine, clap::Error> {
-    let mut matches = command().try_get_matches_from(words)?;
+    let mut command = command();
+    let matches = command.try_get_matches_from_mut(words);
+    let mut matches = matches.map_err(|error| suggestion::with_known_tips(error, &command))?;
     CommandLine::from_arg_matches_mut(&mut matches)
 }
 

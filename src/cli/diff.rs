@@ -56,11 +56,10 @@ impl From<daemon::PreviewError> for CommandError {
     }
 }
 
-/// kubectl's and Flux's codes: 0 no difference, 1 differences, above that trouble.
+/// Returns 0 only for a source that was understood whole and does not differ. What could not be read at all is an
+/// error before there is a plan.
 fn exit(plan: &Plan) -> Exit {
-    if !plan.complete || plan.diagnostics.iter().any(crate::object::Diagnostic::is_error) {
-        return Exit::Unreadable;
-    }
+    let misread = !plan.complete || plan.diagnostics.iter().any(crate::object::Diagnostic::is_error);
     let differs = plan.objects.iter().any(|planned| planned.verdict != Verdict::Unchanged);
-    if differs { Exit::Differs } else { Exit::Done }
+    if misread || differs { Exit::Differs } else { Exit::Done }
 }

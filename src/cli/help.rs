@@ -18,7 +18,8 @@ Exit codes:
   3   the API server or the git server is not reachable
   4   a guard says no: see the message for what to confirm
   5   timed out: not all is healthy, or an order is not acknowledged
-  78  the configuration is wrong";
+  78  the configuration is wrong
+  130 a second SIGTERM or Ctrl-C ended it at once";
 
 pub(super) const RUN_USAGE: &str = "\
 rhumb run [OPTIONS] <SOURCE>
@@ -50,7 +51,8 @@ Examples:
   rhumb diff . --ref v1.4 --path deploy      a revision instead of the files on disk
   rhumb diff deploy/ -o json | jq .summary
 
-Exit codes: 0 no difference, 1 something differs, 2 or more: an error.";
+Exit codes: 0 no difference, 1 something differs or did not parse, 2 nothing could be read, 3 not
+reachable.";
 
 pub(super) const APPLY: &str = "\
 The files of a path are read as they are on disk, committed or not, unless --ref names a

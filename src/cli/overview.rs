@@ -268,7 +268,13 @@ pub(super) fn notes(source: &SourceStatus) -> Vec<(Style, String)> {
     }
     if source.findings > 0 {
         let findings = counted(source.findings, "finding", "findings");
-        notes.push((Style::Warning, format!("{findings} in its files: `rhumb validate` shows them")));
+        let which = match source.first_findings.len() {
+            0 => ": `rhumb validate` shows them",
+            shown if shown < source.findings => ", the first of them:",
+            _ => ":",
+        };
+        notes.push((Style::Warning, format!("{findings} in its files{which}")));
+        notes.extend(source.first_findings.iter().map(|finding| (Style::Warning, format!("  {finding}"))));
     }
     if source.prune_waiting > 0 {
         let deletions = deletions_wait(source.prune_waiting);

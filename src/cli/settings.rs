@@ -29,6 +29,8 @@ pub(super) fn environment(directory: PathBuf) -> Environment {
         state_directory: path("STATE_DIRECTORY"),
         xdg_state_home: path("XDG_STATE_HOME"),
         runtime_directory: path("RUNTIME_DIRECTORY"),
+        xdg_runtime_directory: path("XDG_RUNTIME_DIR"),
+        socket: path("RHUMB_SOCKET"),
         // One that cannot be read lets nobody in, instead of everybody.
         serve_token: credential("serve-token").filter(|file| secret::is_there(file)),
         webhook_secret: credential("webhook-secret"),
@@ -63,11 +65,14 @@ pub(super) enum Asked {
 
 /// Whom the flags mean: a daemon knows one cluster, so flags that name a cluster mean that.
 pub(super) fn asked(global: &Global, socket: Option<&Path>) -> Result<Asked, CommandError> {
-    let here = environment(PathBuf::new()).runtime_file(config::SOCKET);
-    let named = [("--kubeconfig", global.kubeconfig.is_some()), ("--context", global.context.is_some())];
-    let named = named.into_iter().find_map(|(flag, given)| given.then_some(flag));
-    let names_cluster = named.is_some() || global.system_namespace.is_some();
-    match (socket, named) {
+    // A person's own daemon comes before the packaged one, where it has ever run.
+    let own = environment(PathBuf::new());
+    let named = own.socket.is_some() || own.runtime_directory.is_some();
+    let here = own.socket().filter(|path| named || path.exists());
+    let flags = [("--kubeconfig", global.kubeconfig.is_some()), ("--context", global.context.is_some())];
+    let flag = flags.into_iter().find_map(|(flag, given)| given.then_some(flag));
+    let names_cluster = flag.is_some() || global.system_namespace.is_some();
+    match (socket, flag) {
         (Some(_), Some(flag)) => Err(CommandError::usage(format!("--socket cannot be used with {flag}"))
             .hint("a daemon knows its cluster: leave one of the two out")),
         (Some(path), None) => Ok(Asked::Daemon(path.to_owned())),

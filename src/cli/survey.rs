@@ -1,5 +1,7 @@
 //! Where things stand as the cluster alone tells it: for when no daemon answers.
 
+mod last_status;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -39,7 +41,10 @@ pub(super) async fn survey(desk: &Desk) -> Result<View, CommandError> {
         let ours = members.iter().filter(|(_, live)| live.owner == Owner::Ours(source.applyset.clone()));
         ours.map(|(id, live)| object(source, &book, id, live))
     });
-    let objects: Vec<ObjectStatus> = objects.collect();
+    let mut objects: Vec<ObjectStatus> = objects.collect();
+    for source in &told {
+        last_status::merge(&source.name, &source.parent.data, &mut objects);
+    }
     let sources = told.iter().map(|source| source_status(source, &book, &objects)).collect();
     let rollout = rollout(&told, &book, &members);
     Ok(View { at: Timestamp::now(), process: None, sources, rollout, objects })
@@ -93,14 +98,15 @@ fn source_status(source: &Told, book: &Book, objects: &[ObjectStatus]) -> Source
     let brought: BTreeSet<&str> = ours().filter_map(|object| object.revision.as_deref()).collect();
     let only = || brought.first().filter(|_| brought.len() == 1).map(|text| (*text).to_owned());
     let paused = source.parent.annotations.get(PAUSED).and_then(|text| Paused::parse(text));
+    let incomplete = source.unread.clone().or_else(|| last_status::incomplete(&source.parent.data));
     SourceStatus {
         name: source.name.clone(),
         place: daemon::place(&source.parent).unwrap_or_default().to_owned(),
         revision: told_revision(source, book, &brought).or_else(only),
         // Nobody knows.
         complete: false,
-        incomplete: source.unread.clone(),
-        healthy: source.unread.is_none() && counts.keys().all(|phase| phase.is_well()),
+        healthy: incomplete.is_none() && counts.keys().all(|phase| phase.is_well()),
+        incomplete,
         paused: paused.map(|paused| paused.reason.to_string()),
         objects: counts,
         prune_waiting: source.pending.len(),

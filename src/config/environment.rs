@@ -15,6 +15,10 @@ pub struct Environment {
     pub xdg_state_home: Option<PathBuf>,
     /// `$RUNTIME_DIRECTORY`, which systemd sets; may be several, joined by `:`.
     pub runtime_directory: Option<PathBuf>,
+    /// `$XDG_RUNTIME_DIR`: of a person who is logged in, readable by nobody else.
+    pub xdg_runtime_directory: Option<PathBuf>,
+    /// `$RHUMB_SOCKET`: the socket of the daemon, for whoever runs more than one.
+    pub socket: Option<PathBuf>,
     /// The file `serve-token` in `$CREDENTIALS_DIRECTORY`, where there is one.
     pub serve_token: Option<PathBuf>,
     /// `webhook-secret` in `$CREDENTIALS_DIRECTORY`, whether or not there is such a file.
@@ -35,9 +39,14 @@ impl Environment {
         }
     }
 
-    /// A file in the runtime directory; none where there is no such directory.
-    pub fn runtime_file(&self, name: &str) -> Option<PathBuf> {
-        self.runtime_directory.as_deref().and_then(first_of_list).map(|first| first.join(name))
+    /// Returns the path of the daemon's socket: `$RHUMB_SOCKET`, else in systemd's runtime directory, else in a folder
+    /// of its own in XDG's. None of them is set for a system user outside of a service.
+    pub fn socket(&self) -> Option<PathBuf> {
+        let of_service = || self.runtime_directory.as_deref().and_then(first_of_list);
+        // The XDG specification: a relative path is invalid and ignored.
+        let of_person = || self.xdg_runtime_directory.as_ref().filter(|path| path.is_absolute());
+        let directory = || of_service().or_else(|| of_person().map(|path| path.join("rhumb")));
+        self.socket.clone().or_else(|| directory().map(|path| path.join(super::SOCKET)))
     }
 
     /// The directory for caches: the configured one, else systemd's, else `rhumb` in XDG's state home.

@@ -82,7 +82,7 @@ impl ServeSpec {
     pub(super) fn resolved(self, environment: &Environment) -> ServeConfig {
         let resolve = |path: PathBuf| environment.resolve(&path);
         ServeConfig {
-            socket: self.socket.map(resolve).or_else(|| environment.runtime_file(SOCKET)),
+            socket: self.socket.map(resolve).or_else(|| environment.socket()),
             listen: self.listen.map(|address| address.0),
             probes: self.probes.map(|address| address.0),
             hosts: self.hosts.into_iter().map(|host| host.0).collect(),

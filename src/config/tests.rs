@@ -438,6 +438,15 @@ fn where_it_answers_is_read() {
     assert_eq!(by_itself.token, Some("/credentials/serve-token".into()));
     assert_eq!(by_itself.hook_secret, Some("/credentials/webhook-secret".into()));
     assert_eq!(by_itself, ServeConfig::of_environment(&service));
+    let person = Environment { xdg_runtime_directory: Some("/run/user/7".into()), ..environment() };
+    assert_eq!(serve("", &person).socket, Some("/run/user/7/rhumb/rhumb.sock".into()));
+    let relative = Environment { xdg_runtime_directory: Some("run".into()), ..environment() };
+    assert_eq!(serve("", &relative).socket, None);
+    let both = Environment { runtime_directory: Some("/run/a".into()), ..person };
+    assert_eq!(serve("", &both).socket, Some("/run/a/rhumb.sock".into()));
+    let named = Environment { socket: Some("/tmp/second.sock".into()), ..both };
+    assert_eq!(serve("", &named).socket, Some("/tmp/second.sock".into()));
+    assert_eq!(serve("serve: {socket: /x}", &named).socket, Some("/x".into()));
     let keys = "serve: {socket: s, listen: '0.0.0.0:1', tls: {cert: c, key: ~/k}, hosts: [A.example], hook: {secret: h}}";
     let all = serve(keys, &service);
     assert_eq!(

@@ -423,10 +423,25 @@ const SECRET: [&str; 3] = ["Secret", "kind: secret", "stringData"];
 
 /// Why a text does not parse, where it looks like something else.
 fn likely_cause(text: &str) -> Option<&'static str> {
+    if is_binary(text) {
+        return Some("this looks like a binary file: list it in .rhumbignore, or give it another extension");
+    }
     if text.contains("{{") {
         return Some(check::TEMPLATE);
     }
     let begins = |mark: &str| text.starts_with(&mark[1..]) || text.contains(mark);
     (begins("\n<<<<<<< ") || begins("\n>>>>>>> "))
         .then_some("the file has the marks of an unresolved git merge")
+}
+
+/// The beginning of a file that tells whether it is text, in characters; git looks at 8 000 bytes.
+const SNIFFED: usize = 2048;
+
+/// Returns true for archives, images and the like: a NUL, as git has it, or a beginning that is no text for a tenth.
+fn is_binary(text: &str) -> bool {
+    let head = || text.chars().take(SNIFFED);
+    let odd = |character: &char| {
+        *character == char::REPLACEMENT_CHARACTER || (character.is_control() && !character.is_whitespace())
+    };
+    head().any(|character| character == '\0') || head().filter(odd).count() * 10 > head().count()
 }

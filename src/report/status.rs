@@ -12,13 +12,17 @@ use serde::{Deserialize, Serialize};
 
 use super::{Metrics, Phase};
 use crate::engine::{Authored, Engine, Entry, Judgement, OnFailure, Reason, SourceId, Want, Writes};
-use crate::object::{GroupKind, ObjectId, Revision};
+use crate::object::{Diagnostic, GroupKind, ObjectId, Revision};
 
 /// The version of the form.
 pub const VERSION: &str = "status.rhumb.dev/v1";
 
 /// So many commits of a source are told.
 const CHANGES: usize = 10;
+
+/// How many findings of each source are shown, and how many bytes of each: a broken file may have thousands.
+const SHOWN_FINDINGS: usize = 5;
+const LONGEST_FINDING: usize = 300;
 
 /// What is told of a running reconciler.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -107,6 +111,9 @@ pub struct SourceStatus {
     pub objects: BTreeMap<Phase, usize>,
     /// Findings in its files.
     pub findings: usize,
+    /// The first of them, each as `file:line: message`: errors before warnings.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub first_findings: Vec<String>,
     /// Deletions that wait for a person.
     pub prune_waiting: usize,
     /// Why nothing at all is pruned, where a person has to do something about it.
@@ -336,6 +343,7 @@ fn source(
     let times = beside.times.get(number).copied().unwrap_or_default();
     let authored = source.head.as_ref().and_then(|head| engine.author(number, head));
     let paused = source.inventory.as_ref().and_then(|inventory| inventory.paused.as_ref());
+    let findings = source.diagnostics();
     SourceStatus {
         name: source.name.to_string(),
         place: beside.places.get(number).cloned().unwrap_or_default(),
@@ -353,10 +361,23 @@ fn source(
         barred: trouble,
         paused: paused.map(|paused| paused.reason.to_string()),
         objects,
-        findings: source.diagnostics().len(),
+        findings: findings.len(),
+        first_findings: first_findings(&findings),
         prune_waiting: waiting.count(),
         unlisted: engine.unlisted(number),
     }
+}
+
+/// Returns the gravest findings, so that nobody needs the files to see what is wrong with them.
+fn first_findings(findings: &[Diagnostic]) -> Vec<String> {
+    let mut order: Vec<&Diagnostic> = findings.iter().collect();
+    order.sort_by_key(|finding| !finding.is_error());
+    let words = |finding: &&Diagnostic| {
+        let Diagnostic { origin, severity, message, .. } = finding;
+        let text = format!("{origin}: {severity}: {message}");
+        text.get(..text.floor_char_boundary(LONGEST_FINDING)).unwrap_or_default().to_owned()
+    };
+    order.iter().take(SHOWN_FINDINGS).map(words).collect()
 }
 
 fn commit((revision, authored): (Revision, Authored)) -> CommitStatus {

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use tokio::net::{UnixListener, UnixStream};
@@ -33,6 +33,7 @@ pub async fn bind(path: &Path) -> Result<UnixListener, Error> {
             Ok(_) => return Err(Error::Taken(path.to_owned())),
         },
     }
+    make_folder(path).map_err(failed)?;
     // Under another name first: nobody may connect before the mode is set, or finds no socket between two.
     let young = young(path);
     match fs::symlink_metadata(&young) {
@@ -45,6 +46,15 @@ pub async fn bind(path: &Path) -> Result<UnixListener, Error> {
     fs::set_permissions(&young, fs::Permissions::from_mode(MODE)).map_err(failed)?;
     fs::rename(&young, path).map_err(failed)?;
     Ok(listener)
+}
+
+/// Makes the folder of a socket for its owner alone, where only that one level is missing.
+fn make_folder(path: &Path) -> io::Result<()> {
+    let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) else { return Ok(()) };
+    match fs::DirBuilder::new().mode(0o700).create(folder) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => Ok(()),
+    }
 }
 
 /// A name beside it, for the moment before it is complete. Where nothing can be added, as the path needs all the room

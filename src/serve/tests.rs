@@ -37,7 +37,10 @@ async fn nothing_else_is_replaced() {
     fs::write(&young, "kept").unwrap();
     assert!(matches!(bind(&beside).await, Err(Error::NoSocket(place)) if place == young));
     assert_eq!(fs::read_to_string(&young).unwrap(), "kept");
-    assert!(matches!(bind(&dir.path().join("none/socket")).await, Err(Error::Io { .. })));
+    assert!(matches!(bind(&dir.path().join("none/deeper/socket")).await, Err(Error::Io { .. })));
+    let _own = bind(&dir.path().join("own/socket")).await.unwrap();
+    let mode = fs::metadata(dir.path().join("own")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o700, "a folder that is made is for its owner alone");
     let long = dir.path().join("a".repeat(200));
     assert!(matches!(bind(&long).await, Err(Error::Io { .. })));
 }

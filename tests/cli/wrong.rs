@@ -242,6 +242,15 @@ fn some_characters_begin_something_else() {
           hint: remove it, or write it as an escape in double quotes
         ",
     );
+    check(
+        "data:\n  a: {{\0\u{1}PK\n",
+        "
+        <stdin>:6:8: error: control characters are not allowed, and here stands U+0000
+            a: {{��PK
+                 ^
+          hint: this looks like a binary file: list it in .rhumbignore, or give it another extension
+        ",
+    );
 }
 
 #[test]

@@ -202,6 +202,8 @@ fn tell_of_the_rollout_and_the_source(served: &Served) {
     assert_eq!((&source["complete"], &source["healthy"]), (&json!(false), &json!(false)));
     assert!(source["incomplete"].as_str().unwrap().contains("env.yaml"), "{source}");
     assert!(source["findings"].as_u64().unwrap() > 0, "{source}");
+    let first = source["firstFindings"][0].as_str().unwrap();
+    assert!(first.contains("env.yaml:") && first.contains(": error: "), "{source}");
 }
 
 #[track_caller]

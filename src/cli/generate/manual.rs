@@ -53,7 +53,9 @@ const SECTIONS: [Section; 5] = [
         &[
             ("KUBECONFIG", "The kubeconfig, where no flag and no file names one."),
             ("STATE_DIRECTORY", "Where caches live; systemd sets it."),
-            ("RUNTIME_DIRECTORY", "Where the socket is; systemd sets it."),
+            ("RHUMB_SOCKET", "The socket of the daemon, for run and for the commands that ask it."),
+            ("RUNTIME_DIRECTORY", "Where the socket is otherwise; systemd sets it."),
+            ("XDG_RUNTIME_DIR", "Without a service, the socket is in the folder rhumb below it."),
             (
                 "CREDENTIALS_DIRECTORY",
                 "A folder with ssh-key, known-hosts and git-credentials for git servers.",

@@ -132,6 +132,7 @@ function sourceCard(source, at) {
       source.findings ? el('span', {}, el('b', {}, String(source.findings)), source.findings === 1 ? ' finding' : ' findings') : null),
     source.paused !== undefined ? el('p', { class: 'says held' }, `paused${source.paused ? `: ${source.paused}` : ''}`) : null,
     source.incomplete ? el('p', { class: 'says bad' }, `not read whole: ${source.incomplete}`) : null,
+    (source.firstFindings || []).map((finding) => el('p', { class: 'says wait' }, finding)),
     source.unlisted ? el('p', { class: 'says wait' }, source.unlisted) : null);
 }
 

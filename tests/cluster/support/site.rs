@@ -134,6 +134,7 @@ impl<'a> Site<'a> {
         let mut command = Command::new(env!("CARGO_BIN_EXE_rhumb"));
         command.args(["--system-namespace", &self.system()]);
         command.env("KUBECONFIG", &self.kubeconfig).env("STATE_DIRECTORY", self.state.path());
+        command.env_remove("XDG_RUNTIME_DIR").env_remove("RHUMB_SOCKET");
         command.env_remove("RUST_LOG").env("NO_COLOR", "1");
         // For whoever looks for the reason of a failure.
         if let Some(directives) = std::env::var_os("RHUMB_TEST_LOG") {

@@ -1,0 +1,71 @@
+//! Progress of a pass for those who have no terminal: a pipeline's log is silent for minutes otherwise.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::cli::object_name::ObjectName;
+use crate::object::ObjectId;
+use crate::report::Told;
+
+/// The pause between two lines. Most runners of pipelines end a job that is silent for minutes.
+pub(super) const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);
+
+/// The objects of a pass that are not done, each with what it waits for.
+#[derive(Default)]
+pub(super) struct PassProgress {
+    open: BTreeMap<ObjectId, String>,
+    done: usize,
+}
+
+impl PassProgress {
+    /// Notes what was told of one object.
+    pub(super) fn note(&mut self, id: &ObjectId, told: &Told) {
+        match told {
+            Told::Waiting(_) | Told::Unhealthy(_) | Told::Recreating => {
+                self.open.insert(id.clone(), told.to_string());
+            }
+            _ => {
+                self.open.remove(id);
+                self.done += 1;
+            }
+        }
+    }
+
+    /// Returns one line that names the first object that is not done.
+    pub(super) fn line(&self) -> String {
+        let Some((id, why)) = self.open.first_key_value() else {
+            return format!("progress: {} done; waiting for the API server\n", counted(self.done));
+        };
+        let more = match self.open.len() - 1 {
+            0 => String::new(),
+            more => format!("; and {more} more"),
+        };
+        format!("progress: {} done; {}: {why}{more}\n", counted(self.done), ObjectName::of(id))
+    }
+}
+
+fn counted(objects: usize) -> String {
+    if objects == 1 { "1 object".to_owned() } else { format!("{objects} objects") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::Reason;
+    use crate::object::GroupKind;
+
+    #[test]
+    fn a_line_names_what_is_done_and_the_first_that_is_not() {
+        let id = |name: &str| ObjectId::new(&GroupKind::new("", "ConfigMap"), Some("shop"), name);
+        let mut progress = PassProgress::default();
+        assert_eq!(progress.line(), "progress: 0 objects done; waiting for the API server\n");
+        progress.note(&id("b"), &Told::Waiting(Reason::Claiming));
+        progress.note(&id("a"), &Told::Waiting(Reason::Held("it waits".into())));
+        progress.note(&id("c"), &Told::Created);
+        let waits = Told::Waiting(Reason::Held("it waits".into())).to_string();
+        let expected = format!("progress: 1 object done; shop/configmap/a: {waits}; and 1 more\n");
+        assert_eq!(progress.line(), expected);
+        progress.note(&id("a"), &Told::Configured);
+        assert!(progress.line().starts_with("progress: 2 objects done; shop/configmap/b: "));
+    }
+}
