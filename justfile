@@ -28,9 +28,9 @@ diff source *flags:
 cluster *flags:
     cargo run --quiet --package controlplane -- up {{ flags }}
 
-# Licences, duplicates, advisories and sources of the dependencies (needs cargo-deny)
+# Licences, duplicates, advisories and sources of the dependencies; builds cargo-deny where there is none
 deny:
-    cargo deny check
+    .ci/run deny
 
 # Everything that CI runs
 ci:

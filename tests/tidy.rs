@@ -68,7 +68,7 @@ const FOUNDATION: [&str; 10] = [
 ];
 
 /// What may stand at the top level, and whether it must.
-const TOP_LEVEL: [(&str, bool); 19] = [
+const TOP_LEVEL: [(&str, bool); 20] = [
     (".cargo", false),
     (".ci", true),
     (".gitignore", true),
@@ -78,6 +78,7 @@ const TOP_LEVEL: [(&str, bool); 19] = [
     ("Cargo.toml", true),
     ("LICENSE", true),
     ("README.md", true),
+    ("SECURITY.md", true),
     ("benches", false),
     ("clippy.toml", true),
     ("deny.toml", true),

@@ -115,6 +115,14 @@ fn the_template_differs_from_the_unit_in_names_only() {
 }
 
 #[test]
+fn what_a_git_server_makes_it_take_is_bounded_and_ends_no_service() {
+    let text = fs::read_to_string(units().join("rhumb.service")).unwrap();
+    for setting in ["MemoryMax=", "TasksMax=", "OOMPolicy=continue"] {
+        assert!(text.lines().any(|line| line.starts_with(setting)), "{setting}");
+    }
+}
+
+#[test]
 fn the_packaged_configuration_is_read_and_writes_nothing() {
     let text = fs::read_to_string(units().join("rhumb.yaml")).unwrap();
     let config = config::read("rhumb.yaml", &text, &Environment::default()).unwrap();

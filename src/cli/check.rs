@@ -15,17 +15,15 @@ use super::session::patiently;
 use super::{CommandError, Exit, Terminal, holdings, remains, session, settings, share};
 use crate::announce::unusable;
 use crate::cluster::{self, Access, Cluster, Kinds, Looked, Lookup, Verdict};
-use crate::config::{Config, CustomSource, CustomSources, DeletionPolicy, SourceConfig, custom_path};
+use crate::config::{Config, CustomSource, DeletionPolicy, SourceConfig, custom_path};
 use crate::engine::{Life, Prune};
 use crate::manifest::{self, Scopes};
 use crate::object::{Class, GroupKind, Gvk, Object};
 use crate::render::{Palette, Style};
+use crate::source::GitVersion;
 
 /// The form of the JSON.
 const FORM: &str = "check.rhumb.dev/v1";
-
-/// The oldest git whose answers are understood.
-const GIT: (u32, u32) = (2, 39);
 
 /// The oldest Kubernetes with aggregated discovery.
 const KUBERNETES: (u32, u32) = (1, 27);
@@ -155,9 +153,25 @@ fn form(report: &Report) -> serde_json::Value {
 fn git(report: &mut Report) {
     let said = Command::new("git").arg("--version").output().ok().filter(|said| said.status.success());
     let text = said.map(|said| String::from_utf8_lossy(&said.stdout).trim().to_owned());
-    match text.as_deref().map(|text| (text, version(text))) {
-        Some((text, Some(version))) if version >= GIT => report.tell(Level::Ok, text),
-        Some((text, _)) => report.tell(Level::Missing, format!("{text}: git 2.39 or newer is needed")),
+    match text.as_deref().map(|text| (text, GitVersion::read(text))) {
+        Some((text, Some(version))) if version.is_safe() => match version.repaired_by() {
+            None => report.tell(Level::Ok, text),
+            Some(repaired) => report.tell(
+                Level::Warning,
+                format!(
+                    "{text}: a repository of this host may run commands by it, unless its packagers mended \
+                     that: {repaired} has the repair"
+                ),
+            ),
+        },
+        Some((text, _)) => report.tell(
+            Level::Missing,
+            format!(
+                "{text}: git {} or newer is needed, as older ones run commands that a repository's \
+                 configuration names",
+                GitVersion::FLOOR
+            ),
+        ),
         None => report.tell(Level::Missing, "git is not in the PATH: it fetches from remote repositories"),
     }
 }
@@ -275,7 +289,7 @@ fn writable(folder: &Path, report: &mut Report) {
 
 /// The configuration with the sources that stand in the cluster.
 async fn joined(config: &Config, cluster: &Cluster, kinds: &Kinds, report: &mut Report) -> Config {
-    if config.custom_sources == CustomSources::None {
+    if !config.custom_sources.is_open() {
         return config.clone();
     }
     if let Lookup::Unserved { .. } = kinds.preferred(&GroupKind::new("rhumb.dev", "Source")) {
@@ -289,7 +303,7 @@ async fn joined(config: &Config, cluster: &Cluster, kinds: &Kinds, report: &mut 
         listed => report.tried(listed.map_err(CommandError::from), "the sources that stand in the cluster"),
     };
     let read = listed.into_iter().flatten();
-    let read = read.filter_map(|object| CustomSource::read(object, config.custom_sources));
+    let read = read.filter_map(|object| CustomSource::read(object, &config.custom_sources));
     let (deleted, customs): (Vec<CustomSource>, Vec<CustomSource>) = read.partition(|custom| custom.deleted);
     let followed =
         deleted.iter().filter(|custom| !config.names(&custom.name)).filter_map(CustomSource::followed);
@@ -326,7 +340,7 @@ async fn rights(config: &Config, cluster: &Cluster, kinds: &Kinds, report: &mut 
     if share::is_shared(config, || cluster.is_of_a_pod()) && !config.only_observes() {
         rights.add_leases(&config.namespace);
     }
-    if config.custom_sources != CustomSources::None {
+    if config.custom_sources.is_open() {
         rights.add_customs(&config.namespace);
     }
     let mut scopes = Scopes::builtin();

@@ -8,7 +8,7 @@ use super::args::{Global, RbacArgs};
 use super::rights::{Conduct, Place, Rights, Subject, own_plurals};
 use super::{CommandError, Exit, Terminal, holdings, session, settings};
 use crate::change::yaml;
-use crate::config::{Config, CustomSources, Name, SourceConfig, UseLeases};
+use crate::config::{Config, Name, SourceConfig, UseLeases};
 use crate::manifest::Scopes;
 use crate::object::{Class, GroupKind};
 
@@ -105,7 +105,7 @@ async fn rights(
     if shared && !config.only_observes() {
         rights.add_leases(&config.namespace);
     }
-    if config.custom_sources != CustomSources::None {
+    if config.custom_sources.is_open() {
         rights.add_customs(&config.namespace);
     }
     let (mut holdings, scopes) = (Vec::new(), Scopes::builtin());

@@ -63,7 +63,7 @@ fn merged(known: &Config, newer: Config) -> (Config, Vec<Change>) {
     let connection = known.connection.clone();
     let (state_directory, namespace) = (known.state_directory.clone(), known.namespace.clone());
     let serve = known.serve.clone();
-    let (leases, custom_sources) = (known.leases, known.custom_sources);
+    let (leases, custom_sources) = (known.leases, known.custom_sources.clone());
     (Config { connection, state_directory, namespace, leases, custom_sources, serve, ..newer }, changes)
 }
 

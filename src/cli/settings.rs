@@ -254,10 +254,14 @@ fn awaited(text: &str) -> Result<Place, CommandError> {
 fn by_place(place: Place, text: &str, args: &PlaceArgs) -> Result<SourceSpec, CommandError> {
     match place {
         Place::Remote | Place::Repository(_) => {
+            let here = matches!(place, Place::Repository(_)) && !source::is_url(text);
+            let url = GitUrl::new(text);
+            // With a colon in its name it would be taken for a host from here on.
+            let url = if here && url.is_url() { GitUrl::new(&format!("./{text}")) } else { url };
             let git = GitSpec {
                 reference: args.reference.clone(),
                 path: args.path.clone().unwrap_or_default(),
-                ..GitSpec::new(GitUrl::new(text))
+                ..GitSpec::new(url)
             };
             Ok(SourceSpec { git: Some(git), ..SourceSpec::default() })
         }

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use super::CommandError;
 use crate::cluster::{Cluster, Terms};
-use crate::config::{Config, CustomSource, CustomSources, UseLeases};
+use crate::config::{Config, CustomSource, UseLeases};
 use crate::daemon::{Customs, Duties, Duty, Inquiries, Leases, Meaning, SourceNames};
 use crate::object::Class;
 
@@ -76,13 +76,13 @@ impl Share {
         cluster: &Cluster,
         running: &watch::Receiver<Option<Inquiries>>,
     ) -> Self {
-        let allowed = config.custom_sources;
-        let follow = || Customs::follow(cluster.clone(), &config.namespace, allowed, running.clone());
+        let allowed = &config.custom_sources;
+        let follow = || Customs::follow(cluster.clone(), &config.namespace, allowed.clone(), running.clone());
         let share = Self {
             leases: OnceCell::new(),
             terms: watch::Sender::new(None),
             running: running.clone(),
-            customs: (allowed != CustomSources::None).then(follow),
+            customs: allowed.is_open().then(follow),
             before: Cell::default(),
             retired: Cell::default(),
         };

@@ -1,9 +1,13 @@
 //! Sources that stand in the cluster, as objects of kind `Source`.
 
+use std::fmt;
+
+use serde::de::value::{MapAccessDeserializer, StrDeserializer};
+use serde::de::{self, Deserializer, IntoDeserializer as _, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{API_VERSION, Environment, Location, Mode, Name, Narrowing, SourceConfig, SourceSpec};
+use super::{API_VERSION, Environment, Location, Mode, Name, Narrowing, SourceConfig, SourceSpec, UrlPrefix};
 use crate::engine::{Adopt, BlastRadius, Life, Prune};
 use crate::fields::blurred;
 
@@ -22,6 +26,85 @@ pub enum CustomSources {
     /// Those with a directory or a repository of this host too: whoever may write them names files that rhumb can
     /// read.
     Any,
+}
+
+/// What objects of kind `Source` may ask for: one of the words, or a mapping with a list of prefixes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CustomSourcePolicy {
+    /// Which are followed.
+    pub follow: CustomSources,
+    /// What they may name; none for all that `follow` lets them.
+    pub allow: Option<Vec<UrlPrefix>>,
+}
+
+impl CustomSourcePolicy {
+    /// Says that the cluster is asked for them.
+    pub fn is_open(&self) -> bool {
+        self.follow != CustomSources::None
+    }
+
+    /// Why a location is not followed, in the words of whoever wrote it.
+    fn refusal(&self, location: &Location) -> Option<String> {
+        let here = match location {
+            Location::Directory(_) => true,
+            Location::Git { url, .. } => {
+                !url.is_url() || url.expose().trim_start().to_ascii_lowercase().starts_with("file:")
+            }
+        };
+        if here && self.follow != CustomSources::Any {
+            return Some(
+                "a source in the cluster names a repository by URL: directories and repositories of the host \
+                        are only followed with `customSources: any`"
+                    .to_owned(),
+            );
+        }
+        let allow = self.allow.as_ref()?;
+        let covered = allow.iter().any(|prefix| prefix.covers(location));
+        (!covered).then(|| {
+            "its address is not allowed: add a prefix of it to `customSources.allow` of the configuration, \
+             or name a repository below one that is there"
+                .to_owned()
+        })
+    }
+}
+
+impl From<CustomSources> for CustomSourcePolicy {
+    fn from(follow: CustomSources) -> Self {
+        Self { follow, allow: None }
+    }
+}
+
+impl<'de> Deserialize<'de> for CustomSourcePolicy {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(PolicyVisitor)
+    }
+}
+
+struct PolicyVisitor;
+
+impl<'de> Visitor<'de> for PolicyVisitor {
+    type Value = CustomSourcePolicy;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("none, remote, any, or {follow: remote, allow: [https://git.example.org/team/]}")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<CustomSourcePolicy, E> {
+        let word: StrDeserializer<'_, E> = text.into_deserializer();
+        CustomSources::deserialize(word).map(CustomSourcePolicy::from)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<CustomSourcePolicy, A::Error> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields, expecting = "a mapping with follow and allow")]
+        struct Both {
+            follow: CustomSources,
+            #[serde(default)]
+            allow: Option<Vec<UrlPrefix>>,
+        }
+        let both = Both::deserialize(MapAccessDeserializer::new(map))?;
+        Ok(CustomSourcePolicy { follow: both.follow, allow: both.allow })
+    }
 }
 
 /// What becomes of the objects of a source when a person deletes the object that names it.
@@ -97,7 +180,7 @@ struct Metadata {
 
 impl CustomSource {
     /// Reads an object as the API server shows it; none where it is no object.
-    pub fn read(object: Value, allowed: CustomSources) -> Option<Self> {
+    pub fn read(object: Value, allowed: &CustomSourcePolicy) -> Option<Self> {
         let document: Document = serde_json::from_value(object).ok()?;
         let Metadata { name, uid, resource_version, generation, finalizers, deletion_timestamp } =
             document.metadata;
@@ -187,26 +270,16 @@ fn policy(spec: &mut Value) -> Result<DeletionPolicy, String> {
     said.map_or(Ok(DeletionPolicy::Orphan), |said| serde_json::from_value(said).map_err(wrong))
 }
 
-fn checked(name: &str, spec: Value, allowed: CustomSources) -> Result<SourceConfig, String> {
+fn checked(name: &str, spec: Value, allowed: &CustomSourcePolicy) -> Result<SourceConfig, String> {
     let name: Name = name.parse().map_err(|error| format!("metadata.name: {error}"))?;
     // The words of the error may show a value that has a password in it.
     let wrong = |error: serde_json::Error| blurred(&format!("spec: {error}"));
     let spec: SourceSpec = serde_json::from_value(spec).map_err(wrong)?;
     let config = spec.named(&name, &Environment::default()).map_err(|error| blurred(&error.to_string()))?;
-    let here = match &config.location {
-        Location::Directory(_) => true,
-        Location::Git { url, .. } => {
-            !url.is_url() || url.expose().trim_start().to_ascii_lowercase().starts_with("file:")
-        }
-    };
-    if here && allowed != CustomSources::Any {
-        return Err(
-            "a source in the cluster names a repository by URL: directories and repositories of the host \
-                    are only followed with `customSources: any`"
-                .to_owned(),
-        );
+    match allowed.refusal(&config.location) {
+        Some(why) => Err(why),
+        None => Ok(config),
     }
-    Ok(config)
 }
 
 impl super::Config {
@@ -221,8 +294,7 @@ impl super::Config {
 
     /// Whether nothing is ever written: no source may, and none can come from the cluster that does.
     pub fn only_observes(&self) -> bool {
-        self.custom_sources == CustomSources::None
-            && self.sources.iter().all(|source| source.mode == Mode::Observe)
+        !self.custom_sources.is_open() && self.sources.iter().all(|source| source.mode == Mode::Observe)
     }
 
     /// Whether the file has a source of this name.
@@ -243,9 +315,9 @@ mod tests {
     use super::*;
     use crate::config::Config;
 
-    fn read(name: &str, spec: Value, allowed: CustomSources) -> Result<SourceConfig, String> {
+    fn read(name: &str, spec: Value, allowed: impl Into<CustomSourcePolicy>) -> Result<SourceConfig, String> {
         let object = json!({ "metadata": { "name": name, "generation": 3 }, "spec": spec });
-        let custom = CustomSource::read(object, allowed).unwrap();
+        let custom = CustomSource::read(object, &allowed.into()).unwrap();
         assert_eq!((&*custom.name, custom.generation, &custom.status), (name, 3, &Value::Null));
         custom.config
     }
@@ -286,10 +358,34 @@ mod tests {
     }
 
     #[test]
+    fn only_what_the_configuration_allows_is_named() {
+        #[track_caller]
+        fn check(follow: CustomSources, allow: &[&str], spec: Value, allowed: bool) {
+            let allow = allow.iter().map(|prefix| prefix.parse().unwrap()).collect();
+            let found = read("a", spec.clone(), CustomSourcePolicy { follow, allow: Some(allow) });
+            assert_eq!(found.is_ok(), allowed, "{spec}: {found:?}");
+        }
+        let git = |url: &str| json!({ "git": { "url": url } });
+        let team = ["https://git.example.org/team-a/", "/srv/git"];
+        check(CustomSources::Remote, &team, git("https://git.example.org/team-a/shop.git"), true);
+        check(CustomSources::Remote, &team, git("https://git.example.org/team-b/shop.git"), false);
+        check(CustomSources::Remote, &team, git("https://git.example.org/team-a/../team-b"), false);
+        check(CustomSources::Remote, &team, git("https://token@git.example.org/team-a/shop.git"), false);
+        check(CustomSources::Remote, &team, git("file:///srv/git/shop.git"), false);
+        check(CustomSources::Any, &team, git("file:///srv/git/shop.git"), true);
+        check(CustomSources::Any, &team, json!({ "directory": "/srv/git/shop" }), true);
+        check(CustomSources::Any, &team, json!({ "directory": "/etc" }), false);
+        check(CustomSources::Any, &[], git("https://git.example.org/team-a/shop.git"), false);
+    }
+
+    #[test]
     fn a_name_in_both_is_the_files() {
         let custom = |name: &str, spec: Value| {
-            CustomSource::read(json!({ "metadata": { "name": name }, "spec": spec }), CustomSources::Any)
-                .unwrap()
+            CustomSource::read(
+                json!({ "metadata": { "name": name }, "spec": spec }),
+                &CustomSources::Any.into(),
+            )
+            .unwrap()
         };
         let all = [
             custom("a", json!({ "directory": "/cluster" })),
@@ -313,7 +409,7 @@ mod tests {
         if !policy.is_empty() {
             object["spec"]["deletionPolicy"] = json!(policy);
         }
-        CustomSource::read(object, CustomSources::Any).unwrap()
+        CustomSource::read(object, &CustomSources::Any.into()).unwrap()
     }
 
     #[test]

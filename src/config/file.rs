@@ -6,8 +6,8 @@ use super::fault::{Fault, suggestion};
 use super::spec::{ConfigurationDocument, SourceDocument, default_resync};
 use super::tree::{self, Mark, Node};
 use super::{
-    API_VERSION, ApiSpec, Budget, Config, ConnectionSpec, CustomSources, Environment, Name, NotifyConfig,
-    ServeConfig, SourceConfig, UseLeases, reader,
+    API_VERSION, ApiSpec, Budget, Config, ConnectionSpec, CustomSourcePolicy, Environment, Name,
+    NotifyConfig, ServeConfig, SourceConfig, UseLeases, reader,
 };
 use crate::fields::blurred;
 use crate::object::{Diagnostic, Origin};
@@ -119,7 +119,7 @@ impl Reading<'_> {
     /// Whether sources may come from the cluster, so that the file need name none.
     fn has_custom_sources(&self) -> bool {
         let document = self.configuration.as_ref().and_then(|(_, document)| document.as_ref());
-        document.is_some_and(|document| document.custom_sources != CustomSources::None)
+        document.is_some_and(|document| document.custom_sources.is_open())
     }
 
     fn into_config(self) -> Config {
@@ -167,7 +167,7 @@ impl Default for Config {
             resync: default_resync(),
             budget: Budget::default(),
             leases: UseLeases::default(),
-            custom_sources: CustomSources::default(),
+            custom_sources: CustomSourcePolicy::default(),
             serve: ServeConfig::default(),
             notify: Vec::new(),
             sources: Vec::new(),

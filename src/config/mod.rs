@@ -16,6 +16,7 @@ mod leases;
 mod location;
 mod name;
 mod notify;
+mod prefix;
 mod reader;
 mod reload;
 mod schema;
@@ -27,7 +28,9 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-pub use custom::{CustomSource, CustomSources, DeletionPolicy, FINALIZER, Tie, custom_path};
+pub use custom::{
+    CustomSource, CustomSourcePolicy, CustomSources, DeletionPolicy, FINALIZER, Tie, custom_path,
+};
 pub use duration::{Duration, NotADuration, Pause};
 pub use environment::{Environment, NoStateDirectory};
 pub use file::read;
@@ -35,6 +38,7 @@ pub use leases::UseLeases;
 pub use location::{GitUrl, Location, NotInside, TreePath, is_url};
 pub use name::{Name, NotAName};
 pub use notify::{Uncommitted, is_sound};
+pub use prefix::{NotAPrefix, UrlPrefix};
 pub use reload::{Change, changed};
 pub use schema::definition;
 pub use serve::SOCKET;
@@ -60,7 +64,7 @@ pub struct Config {
     /// Whether replicas share the sources.
     pub leases: UseLeases,
     /// Which sources that stand in the cluster are followed too.
-    pub custom_sources: CustomSources,
+    pub custom_sources: CustomSourcePolicy,
     /// What is answered over HTTP, and to whom.
     pub serve: ServeConfig,
     /// Who is told of what happens.

@@ -13,7 +13,7 @@ use super::duration::regular;
 use super::notify::NotifySpec;
 use super::serve::ServeSpec;
 use super::{
-    CustomSources, Duration, Environment, GitUrl, Location, Mode, Name, Pause, SourceConfig, TreePath,
+    CustomSourcePolicy, Duration, Environment, GitUrl, Location, Mode, Name, Pause, SourceConfig, TreePath,
     UseLeases,
 };
 use crate::engine::{self, Adopt, Amount, BlastRadius, Life, OnFailure, Prune};
@@ -287,7 +287,7 @@ pub(super) struct ConfigurationDocument {
     #[serde(default)]
     pub(super) leases: UseLeases,
     #[serde(default)]
-    pub(super) custom_sources: CustomSources,
+    pub(super) custom_sources: CustomSourcePolicy,
     #[serde(default)]
     pub(super) serve: ServeSpec,
 }

@@ -15,7 +15,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::reconciler::Inquiries;
 use crate::cluster::{Cluster, Fault};
-use crate::config::{API_VERSION, CustomSource, CustomSources, FINALIZER, Tie, custom_path};
+use crate::config::{API_VERSION, CustomSource, CustomSourcePolicy, FINALIZER, Tie, custom_path};
 use crate::object::Class;
 use crate::report::{Left, Standing, Status, is_ready, source_conditions};
 
@@ -87,7 +87,7 @@ impl Customs {
     pub fn follow(
         cluster: Cluster,
         namespace: &str,
-        allowed: CustomSources,
+        allowed: CustomSourcePolicy,
         running: watch::Receiver<Option<Inquiries>>,
     ) -> Self {
         let (told, known) = watch::channel(Vec::new());
@@ -158,7 +158,7 @@ struct Follower {
     cluster: Cluster,
     namespace: String,
     path: String,
-    allowed: CustomSources,
+    allowed: CustomSourcePolicy,
     told: watch::Sender<Vec<CustomSource>>,
     seen: watch::Sender<Option<Instant>>,
     nudge: Arc<Notify>,
@@ -206,7 +206,7 @@ impl Follower {
             }
         };
         self.trouble = None;
-        let read = objects.into_iter().filter_map(|object| CustomSource::read(object, self.allowed));
+        let read = objects.into_iter().filter_map(|object| CustomSource::read(object, &self.allowed));
         let mut customs: Vec<CustomSource> = read.collect();
         customs.sort_by(|one, other| one.name.cmp(&other.name));
         self.told.send_if_modified(|known| {

@@ -8,15 +8,46 @@ use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use rustix::process::{Pid, Resource, Rlimit, Signal};
+use rustix::process::{Pid, Resource, Signal};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::Command;
+use tokio::sync::OnceCell;
 
 use super::lock::Lock;
+use super::program::GitVersion;
 use super::settings::Transports;
 
 /// What is kept of an answer; the listing of a few references has a few hundred bytes.
 const MOST_OUTPUT: usize = 1 << 20;
+
+/// How long the program may take to say its version; it does so at once.
+const VERSION: Duration = Duration::from_secs(10);
+
+/// Sets the limits that all of git's helpers inherit before any of them can talk to anybody.
+///
+/// A limit that is set from outside after the start comes too late where the machine is busy. An exit with
+/// [`NO_LIMITS`] says that one could not be set.
+const LIMITED: &str = "ulimit -c 0 && ulimit -d \"$RHUMB_DATA\" && ulimit -f \"$RHUMB_FILE\" || exit 125; \
+     unset RHUMB_DATA RHUMB_FILE; exec git \"$@\"";
+/// No exit code of git.
+const NO_LIMITS: i32 = 125;
+/// What a shell ends with where there is no such program, or none that can be run.
+const NO_PROGRAM: [i32; 2] = [126, 127];
+/// `ulimit -d` counts in these.
+const KIB: u64 = 1024;
+/// `ulimit -f` counts in these.
+const BLOCK: u64 = 512;
+
+/// How much one command may take. Each of its processes has these for itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Bounds {
+    /// Its time; all its processes are killed then.
+    pub(super) time: Duration,
+    /// The bytes of the largest file that it may write, a pack that it receives among them.
+    pub(super) file: u64,
+    /// The bytes of memory that is its own: not the files that it maps to read them.
+    pub(super) memory: u64,
+}
 
 /// What the child talks to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +80,8 @@ impl Output {
 #[derive(Debug)]
 pub(super) enum Failure {
     NotStarted(io::Error),
+    /// The program is older than the oldest that is safe.
+    TooOld(String),
     Silent,
     /// It said more than anything that is asked for would.
     TooMuch,
@@ -57,8 +90,8 @@ pub(super) enum Failure {
 /// A git command on a store, that asks nobody anything, reads no configuration but the store's, and runs no
 /// hook. Protocols are limited by [`Peer`].
 pub(super) fn git(store: &Path, peer: Peer<'_>) -> Command {
-    let mut command = Command::new("git");
-    command.env_clear();
+    let mut command = Command::new("sh");
+    command.args(["-c", LIMITED, "git"]).env_clear();
     for name in ["PATH", "SUDO_UID", "SSH_AUTH_SOCK", "GIT_SSL_CAINFO"] {
         pass(&mut command, name);
     }
@@ -83,7 +116,11 @@ pub(super) fn git(store: &Path, peer: Peer<'_>) -> Command {
         .env("SSH_ASKPASS", "/bin/false")
         .env("GIT_ALLOW_PROTOCOL", protocols)
         .env("GIT_PROTOCOL_FROM_USER", "0")
-        .env("GIT_OPTIONAL_LOCKS", "0");
+        .env("GIT_OPTIONAL_LOCKS", "0")
+        // A foreign repository's configuration names the command that such a fetch would run.
+        .env("GIT_NO_LAZY_FETCH", "1")
+        // One heap for all threads: the reserves of others would count as memory.
+        .env("MALLOC_ARENA_MAX", "1");
     let mut folder = std::ffi::OsString::from("--git-dir=");
     folder.push(store);
     command.arg(folder);
@@ -91,10 +128,16 @@ pub(super) fn git(store: &Path, peer: Peer<'_>) -> Command {
         "core.hooksPath=/dev/null",
         "core.fsmonitor=false",
         "core.bigFileThreshold=1m",
+        "core.deltaBaseCacheLimit=16m",
+        "pack.threads=1",
+        "pack.windowMemory=64m",
+        "pack.deltaCacheSize=16m",
         "credential.helper=",
         "gc.auto=0",
         "maintenance.auto=false",
         "fetch.fsckObjects=true",
+        // A server that is asked with a token could send it on to any other.
+        "http.followRedirects=false",
         "http.lowSpeedLimit=1000",
         "http.lowSpeedTime=20",
     ] {
@@ -122,28 +165,22 @@ impl Drop for Group {
     }
 }
 
-/// Runs a command to its end, or to the deadline. No file that it writes grows over `most` bytes.
+/// Runs a command to its end, or to one of its bounds.
 ///
 /// It holds the store's lock as long as it lives: should this process be killed, the next one must not work
 /// in the store beside a child that goes on.
-pub(super) async fn run(
-    mut command: Command,
-    lock: &Lock,
-    deadline: Duration,
-    most: u64,
-) -> Result<Output, Failure> {
+pub(super) async fn run(mut command: Command, lock: &Lock, bounds: Bounds) -> Result<Output, Failure> {
+    require_safe_git().await?;
+    command
+        .env("RHUMB_DATA", (within(Resource::Data, bounds.memory) / KIB).to_string())
+        .env("RHUMB_FILE", (within(Resource::Fsize, bounds.file) / BLOCK).to_string());
     // As its standard input, which it never reads and does not hand on.
     command.stdin(lock.share().map_err(Failure::NotStarted)?).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.process_group(0).kill_on_drop(true);
     let mut child = command.spawn().map_err(Failure::NotStarted)?;
-    let pid = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
-    let mut group = Group(pid);
-    // Helpers inherit it. They start after a network exchange, so that this comes first in practice; a
-    // helper that was faster still ends by the deadline.
-    let limit = Rlimit { current: Some(most), maximum: Some(most) };
-    let _ = rustix::process::prlimit(pid, Resource::Fsize, limit);
+    let mut group = Group(child.id().and_then(|id| Pid::from_raw(id.cast_signed())));
     let (mut stdout, mut stderr) = (child.stdout.take(), child.stderr.take());
-    let ended = tokio::time::timeout(deadline, async {
+    let ended = tokio::time::timeout(bounds.time, async {
         let (out, err) = tokio::join!(drained(stdout.as_mut()), drained(stderr.as_mut()));
         (out, err, child.wait().await)
     })
@@ -155,7 +192,39 @@ pub(super) async fn run(
     };
     group.0 = None;
     let status = status.map_err(Failure::NotStarted)?;
-    if fits { Ok(Output { status, stdout, stderr }) } else { Err(Failure::TooMuch) }
+    match status.code() {
+        Some(NO_LIMITS) => {
+            let why = format!("its limits cannot be set: {}", stderr.trim());
+            Err(Failure::NotStarted(io::Error::other(why)))
+        }
+        Some(code) if NO_PROGRAM.contains(&code) => Err(Failure::NotStarted(io::ErrorKind::NotFound.into())),
+        _ if fits => Ok(Output { status, stdout, stderr }),
+        _ => Err(Failure::TooMuch),
+    }
+}
+
+/// The limit, or the one that this process has itself where that is less: nobody may raise it.
+fn within(resource: Resource, limit: u64) -> u64 {
+    rustix::process::getrlimit(resource).maximum.map_or(limit, |own| own.min(limit))
+}
+
+/// Fails where the program is one that is known to run what a repository's configuration names.
+///
+/// Asked until it is well once: what is too old may be replaced while this process lives.
+async fn require_safe_git() -> Result<(), Failure> {
+    static SAFE: OnceCell<()> = OnceCell::const_new();
+    let asked = async {
+        let mut command = Command::new("git");
+        command.arg("--version").stdin(Stdio::null()).kill_on_drop(true);
+        let output = tokio::time::timeout(VERSION, command.output()).await;
+        let output = output.map_err(|_| Failure::Silent)?.map_err(Failure::NotStarted)?;
+        let said = String::from_utf8_lossy(&output.stdout);
+        match GitVersion::read(&said) {
+            Some(version) if version.is_safe() => Ok(()),
+            _ => Err(Failure::TooOld(said.trim().chars().take(100).collect())),
+        }
+    };
+    SAFE.get_or_try_init(|| asked).await.map(drop)
 }
 
 /// Reads to the end, keeps the beginning, and says whether that was all.

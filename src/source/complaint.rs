@@ -1,8 +1,7 @@
 //! What git's complaints mean. Exit codes tell nothing apart, so the class comes from the text (`LC_ALL=C`).
 
-use std::path::Path;
-
 use super::error::Error;
+use super::store::Store;
 use crate::fields::blurred;
 
 /// The kinds of failure that a text can be told to be.
@@ -21,12 +20,19 @@ pub(super) enum Kind {
     Sha256,
     Full,
     NotWritable,
+    /// It met its limit.
+    Memory,
+    /// The server sends to another address.
+    Moved,
     Unreachable,
     Unknown,
 }
 
 /// In this order: some failures print several of these.
-const SIGNS: [(&str, Kind); 51] = [
+const SIGNS: [(&str, Kind); 55] = [
+    ("ut of memory", Kind::Memory),
+    ("Cannot allocate memory", Kind::Memory),
+    ("cannot allocate", Kind::Memory),
     ("REMOTE HOST IDENTIFICATION HAS CHANGED", Kind::HostKey),
     ("Host key verification failed", Kind::HostKey),
     ("certificate verification failed", Kind::Certificate),
@@ -73,6 +79,7 @@ const SIGNS: [(&str, Kind); 51] = [
     ("Recv failure", Kind::Unreachable),
     ("Empty reply from server", Kind::Unreachable),
     ("handshake", Kind::Unreachable),
+    ("returned error: 30", Kind::Moved),
     ("returned error: ", Kind::Unreachable),
     ("RPC failed", Kind::Unreachable),
     ("hung up unexpectedly", Kind::Unreachable),
@@ -113,6 +120,22 @@ pub(super) fn detail(stderr: &str, secrets: &[String]) -> String {
     shown.join(" ").chars().filter(|c| !c.is_control()).take(300).collect()
 }
 
+/// The address that a server sends on to, out of a trace of the headers.
+pub(super) fn target(trace: &str, secrets: &[String]) -> Option<String> {
+    let header = |line: &str| {
+        let (_, header) = line.split_once("Recv header: ")?;
+        let (name, value) = header.split_once(':')?;
+        name.eq_ignore_ascii_case("location").then(|| value.trim().to_owned())
+    };
+    let mut found = trace.lines().find_map(header)?;
+    found.truncate(found.find("/info/refs").or_else(|| found.find(['?', '#'])).unwrap_or(found.len()));
+    for secret in secrets.iter().filter(|secret| !secret.is_empty()) {
+        found = found.replace(secret.as_str(), "***");
+    }
+    let shown = blurred(&found);
+    Some(shown.chars().filter(|c| !c.is_control()).take(300).collect())
+}
+
 /// Whether a word is the name of an object, which looks like a secret and is none.
 fn is_id(word: &str) -> bool {
     let word = word.trim_end_matches(|c: char| c.is_ascii_punctuation());
@@ -120,7 +143,7 @@ fn is_id(word: &str) -> bool {
 }
 
 /// The error of a failed exchange with a remote.
-pub(super) fn error(kind: Kind, place: &str, detail: String, store: &Path) -> Error {
+pub(super) fn error(kind: Kind, place: &str, detail: String, store: &Store) -> Error {
     let place = place.to_owned();
     match kind {
         Kind::Hollow => Error::Hollow { place },
@@ -131,9 +154,11 @@ pub(super) fn error(kind: Kind, place: &str, detail: String, store: &Path) -> Er
         Kind::Refused => Error::Refused { place, detail },
         Kind::Unreachable => Error::Unreachable { place, detail },
         Kind::Sha256 => sha256(place),
-        Kind::Full => Error::Full { path: store.to_owned(), detail },
+        Kind::Memory => Error::Memory { place, limit: store.settings().memory, detail },
+        Kind::Moved => Error::Moved { place, target: None },
+        Kind::Full => Error::Full { path: store.path().to_owned(), detail },
         Kind::NotWritable => Error::State {
-            path: store.to_owned(),
+            path: store.path().to_owned(),
             doing: "cannot write to",
             error: std::io::Error::other(detail),
         },

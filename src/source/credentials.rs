@@ -62,12 +62,7 @@ impl Credentials {
     /// Tells a git command, which has no subcommand yet, where they are.
     pub(super) fn tell(&self, command: &mut Command) {
         if let Some(file) = self.file("git-credentials") {
-            // Asked alone: what a server refuses is not taken out of the file, as git's own helper would.
-            let mut helper =
-                OsString::from("credential.helper=!f() { test \"$1\" = get && git credential-store --file=");
-            helper.push(quoted(file.as_os_str().as_bytes()));
-            helper.push(" get; }; f");
-            command.arg("-c").arg(helper);
+            command.arg("-c").arg(helper(file.as_os_str().as_bytes()));
         }
         command.env("GIT_SSH_COMMAND", self.ssh_command());
     }
@@ -89,6 +84,18 @@ impl Credentials {
         }
         command
     }
+}
+
+/// The setting of git that asks a file in the form of `git credential-store`, whose lines count for their
+/// protocol and host alone.
+///
+/// The file is only asked: what a server refuses is not taken out of it, as git's own helper would.
+pub(super) fn helper(file: &[u8]) -> OsString {
+    let mut helper =
+        OsString::from("credential.helper=!f() { test \"$1\" = get && git credential-store --file=");
+    helper.push(quoted(file));
+    helper.push(" get; }; f");
+    helper
 }
 
 /// A text as one word of a shell.

@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::program::GitVersion;
 use crate::object::{Class, Revision};
 
 /// Why a source gave no revision, no list of files or no bytes. Whatever it is, the last revision stays in
@@ -239,10 +240,47 @@ pub enum Error {
         path: PathBuf,
     },
     /// The git program cannot be started.
-    #[error("the `git` program cannot be started: {error}; install git 2.39 or newer")]
+    #[error("the `git` program cannot be started: {error}; install git {} or newer", GitVersion::FLOOR)]
     NoGit {
         /// What the system says.
         error: io::Error,
+    },
+    /// The git program runs commands that a repository's configuration names.
+    #[error(
+        "{found} is not used: before {} it runs commands that a repository's configuration names; install git \
+         {} or newer",
+        GitVersion::FLOOR,
+        GitVersion::FLOOR
+    )]
+    OldGit {
+        /// What it says of itself.
+        found: String,
+    },
+    /// Git needs more memory than it gets.
+    #[error(
+        "{place}: git needs more than the {} MiB of memory that it may have: {detail}; a file in it or its list \
+         of references is too large: keep large files in Git LFS, or in another repository",
+        limit >> 20
+    )]
+    Memory {
+        /// The source.
+        place: String,
+        /// The bytes that it may have.
+        limit: u64,
+        /// The line of git's complaint.
+        detail: String,
+    },
+    /// The server sends to another address, which nobody configured.
+    #[error(
+        "{place}: the server sends on to {}, and redirects are not followed, as they would take the token \
+         along; if it is right, make it the source's `url`",
+        target.as_deref().unwrap_or("another address")
+    )]
+    Moved {
+        /// The source.
+        place: String,
+        /// The address, without credentials.
+        target: Option<String>,
     },
     /// Git failed in a way that is in no table.
     #[error("{place}: git failed: {detail}")]
@@ -276,6 +314,8 @@ impl Error {
             | Self::Certificate { .. }
             | Self::Unsupported { .. }
             | Self::NoGit { .. }
+            | Self::OldGit { .. }
+            | Self::Moved { .. }
             | Self::State { .. } => Class::Config,
             Self::Denied { .. } => Class::Forbidden,
             Self::Unreachable { .. }
@@ -297,6 +337,7 @@ impl Error {
             | Self::Refused { .. }
             | Self::Unknown { .. }
             | Self::Damaged { .. }
+            | Self::Memory { .. }
             | Self::TooLarge { .. } => Class::Source,
         }
     }

@@ -107,6 +107,11 @@ fn judged(path: &Path, error: &git2::Error) -> Error {
             Error::NotARepository { place, detail: "the folder is no repository".to_owned() }
         }
         ErrorCode::NotFound => Error::Missing { place },
+        _ if text.contains(objects::ALTERNATES) => Error::Unsupported {
+            place,
+            what: format!("a repository that borrows objects from others ({})", objects::ALTERNATES),
+            instead: "make it whole with `git repack -a -d` and remove that file",
+        },
         _ => match forms.iter().find(|(sign, _)| text.contains(sign)) {
             Some((_, form)) => unsupported(path, form),
             None => Error::Damaged { place, detail: text.to_owned() },
@@ -165,6 +170,10 @@ pub(super) async fn copy(
     revision: &Revision,
 ) -> Result<bool, Error> {
     let place = path.display().to_string();
+    // What is borrowed is not copied either. What cannot be opened is told below, by git.
+    if let Err(error @ Error::Unsupported { .. }) = open(path) {
+        return Err(error);
+    }
     let real =
         std::fs::canonicalize(path).map_err(|error| Error::Unreadable { place: place.clone(), error })?;
     let config = any_owner(store)?;
@@ -174,15 +183,16 @@ pub(super) async fn copy(
     command.args(["--no-auto-maintenance", "--depth=1", "--"]);
     command.arg(file_url(&real)).arg(format!("+{revision}:{}", Store::pin_name(revision)));
     let deadline = store.settings().fetch;
-    let output = match child::run(command, lock, deadline, room.0).await {
+    let output = match child::run(command, lock, store.bounds(deadline, room)).await {
         Ok(output) if output.status.success() => return Ok(true),
         Ok(output) => output,
         Err(child::Failure::NotStarted(error)) => return Err(Error::NoGit { error }),
+        Err(child::Failure::TooOld(found)) => return Err(Error::OldGit { found }),
         Err(_) => return Err(Error::Silent { place, after: deadline }),
     };
     match complaint::kind(&output.stderr) {
         Kind::NoCommit => Ok(false),
-        kind => Err(complaint::error(kind, &place, complaint::detail(&output.stderr, &[]), store.path())),
+        kind => Err(complaint::error(kind, &place, complaint::detail(&output.stderr, &[]), store)),
     }
 }
 

@@ -71,6 +71,9 @@ impl Location {
     /// Fails where nothing is there, or where it is a single file.
     pub fn parse(text: &str) -> Result<Self, Error> {
         match classify(text)? {
+            Place::Repository(_) if is_scp_like(text) && !is_url(text) => {
+                Ok(Self::Git(GitLocation::new(format!("./{text}"))))
+            }
             Place::Remote | Place::Repository(_) => Ok(Self::Git(GitLocation::new(text))),
             Place::Directory(path) => Ok(Self::Directory(path)),
             Place::File(_) => Err(not_a_folder(text)),
@@ -124,7 +127,7 @@ pub(super) fn local_path(text: &str) -> Option<PathBuf> {
         Ok(None) => {}
         Err(_) => return None,
     }
-    let remote = is_url(text) || (!Path::new(text).exists() && is_scp_like(text));
+    let remote = is_url(text) || is_scp_like(text);
     (!remote).then(|| PathBuf::from(text))
 }
 
@@ -143,8 +146,17 @@ pub fn is_url(text: &str) -> bool {
     text.contains("://")
 }
 
-/// Tells what a text names. A path that exists wins over `host:path`.
+/// Tells what a text of a command line names. A path that exists wins over `host:path`.
 pub fn classify(text: &str) -> Result<Place, Error> {
+    if is_scp_like(text) && !is_url(text) && !text.starts_with('-') && Path::new(text).exists() {
+        return on_this_host(text, PathBuf::from(text));
+    }
+    classify_written(text)
+}
+
+/// Tells what a configured text names. `host:path` is a host, as for git, whatever stands on this one: who
+/// may write it may not know what does.
+pub(super) fn classify_written(text: &str) -> Result<Place, Error> {
     if text.is_empty() || text.starts_with('-') {
         return Err(refused(text, "a URL or a path is expected"));
     }
@@ -154,7 +166,7 @@ pub fn classify(text: &str) -> Result<Place, Error> {
     if let Some((scheme, rest)) = text.split_once("://") {
         return remote_url(text, scheme, rest);
     }
-    if Path::new(text).exists() || !is_scp_like(text) {
+    if !is_scp_like(text) {
         return on_this_host(text, PathBuf::from(text));
     }
     if text.contains("::") {

@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
@@ -9,6 +10,9 @@ use git2::{Commit, ErrorCode, Odb, Oid, Repository, RepositoryOpenFlags, Tree};
 
 /// A tree of a million entries with long names.
 const MAX_STRUCTURE: usize = 128 << 20;
+
+/// Names the object folders of other repositories, one in a line.
+pub(super) const ALTERNATES: &str = "objects/info/alternates";
 
 /// Opens exactly this repository, checks its owner, loads its shallow boundaries, writes nothing.
 ///
@@ -22,10 +26,26 @@ pub(super) fn open(path: &Path) -> Result<Repository, git2::Error> {
 /// The owner is checked where a repository was found by chance and its configuration may run programs.
 /// Here a person named the repository, so that its owner decides about the cluster anyway; and nothing that
 /// its configuration could name is ever run.
+///
+/// What borrows objects from others is refused: whoever may write that file could name a repository that only
+/// this user may read.
 pub(super) fn open_foreign(path: &Path) -> Result<Repository, git2::Error> {
-    match open(path) {
+    let repository = match open(path) {
         Err(error) if error.code() == ErrorCode::Owner => Repository::open_bare(folder(path)),
         opened => opened,
+    }?;
+    if !has_alternates(&repository) {
+        return Ok(repository);
+    }
+    let text = format!("{ALTERNATES} names other repositories");
+    Err(git2::Error::new(ErrorCode::Invalid, git2::ErrorClass::Repository, text))
+}
+
+/// What cannot be looked at counts as there.
+fn has_alternates(repository: &Repository) -> bool {
+    match fs::symlink_metadata(repository.commondir().join(ALTERNATES)) {
+        Ok(metadata) => !metadata.is_file() || metadata.len() > 0,
+        Err(error) => !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory),
     }
 }
 

@@ -97,7 +97,7 @@ fn awaited_parts(git: &GitLocation, place: &str, store: &Store) -> Result<Parts,
 
 /// A path that is no repository yet, or not mounted yet, may become one: looking at it tells.
 fn git_origin(git: &GitLocation, place: &str, store: &Store) -> Result<Origin, Error> {
-    let path = match location::classify(&git.url) {
+    let path = match location::classify_written(&git.url) {
         Ok(Place::Remote) => {
             let remote = Remote::new(&git.url, git.reference.as_deref(), place, store.clone())?;
             return Ok(Origin::Remote(remote));

@@ -1,7 +1,5 @@
 //! A git repository behind a network: named references first, a fetch only when one has moved.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use git2::{ObjectType, Reference};
 use tokio::process::Command;
 
@@ -12,14 +10,16 @@ use super::complaint::{self, Kind};
 use super::error::Error;
 use super::location;
 use super::lock::Lock;
+use super::login::Login;
 use super::reader::Reader;
 use super::settings::Transports;
-use super::store::Store;
+use super::store::{Room, Store};
 
 /// One reference of one remote.
 #[derive(Debug)]
 pub(super) struct Remote {
     address: Address,
+    login: Option<Login>,
     place: String,
     wanted: Wanted,
     /// Where fetches arrive, and the last one that held anything: both named after what is wanted, so that
@@ -32,8 +32,8 @@ pub(super) struct Remote {
 /// A URL with its credentials apart, because arguments can be read by everybody on the host.
 struct Address {
     url: String,
-    /// The header of HTTP's Basic scheme and the URL that it is for.
-    header: Option<(String, String)>,
+    /// The login and the server that it is for, as `git credential-store` writes them.
+    login: Option<String>,
     secrets: Vec<String>,
 }
 
@@ -87,7 +87,12 @@ impl Remote {
         let key = git2::Oid::hash_object(ObjectType::Blob, format!("{url}\n{wanted:?}").as_bytes())
             .map_err(|error| store.judged(&error))?;
         let (arrival, in_force) = (format!("refs/rhumb/in/{key}"), format!("refs/rhumb/head/{key}"));
-        Ok(Self { address: address(url), place: place.to_owned(), wanted, arrival, in_force, store })
+        let address = address(url);
+        let login = address.login.as_deref().map(Login::keep).transpose().map_err(|error| Error::Worker {
+            place: place.to_owned(),
+            detail: format!("the login cannot be kept: {error}"),
+        })?;
+        Ok(Self { address, login, place: place.to_owned(), wanted, arrival, in_force, store })
     }
 
     /// The revision that the last look of an earlier process left.
@@ -160,14 +165,16 @@ impl Remote {
             command.arg(name).arg(format!("{name}^{{}}"));
         }
         let settings = self.store.settings();
-        let output = child::run(command, lock, settings.answer, settings.quota).await;
-        let output = self.ended(output, settings.answer)?;
+        let bounds = self.store.bounds(settings.answer, Room(settings.quota));
+        let output = self.ended(child::run(command, lock, bounds).await, settings.answer)?;
         // 2 is an empty answer, in which nothing can be told from nothing.
         if output.status.code() == Some(2) {
             return Err(Error::Hollow { place: self.place.clone() });
         }
         if !output.status.success() {
-            return Err(self.failure(&output));
+            let moved = complaint::kind(&output.stderr) == Kind::Moved;
+            let target = if moved { self.target(lock).await } else { None };
+            return Err(self.failure(&output, target));
         }
         let listed = listed(&output.stdout);
         if let Some(found) = names.iter().find_map(|name| found(&listed, name)) {
@@ -195,8 +202,8 @@ impl Remote {
         command.args(["fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head"]);
         command.args(["--no-auto-maintenance", "--depth=1", "--", self.address.url.as_str(), spec]);
         let deadline = self.store.settings().fetch;
-        let output = child::run(command, lock, deadline, room.0).await;
-        let output = self.ended(output, deadline)?;
+        let output =
+            self.ended(child::run(command, lock, self.store.bounds(deadline, room)).await, deadline)?;
         if output.status.success() {
             return Ok(());
         }
@@ -204,7 +211,19 @@ impl Remote {
             let detail = "what the remote sends is larger than the quota leaves room for".to_owned();
             return Err(Error::Full { path: self.store.path().to_owned(), detail });
         }
-        Err(self.failure(&output))
+        Err(self.failure(&output, None))
+    }
+
+    /// Where the server sends whoever shows no credentials: only to be told.
+    async fn target(&self, lock: &Lock) -> Option<String> {
+        let peer = Peer::Network(self.store.settings().transports);
+        let mut command = child::git(self.store.path(), peer);
+        command.env("GIT_TRACE_CURL", "2").env("GIT_TRACE_CURL_NO_DATA", "1");
+        command.args(["ls-remote", "--", self.address.url.as_str(), "HEAD"]);
+        let settings = self.store.settings();
+        let bounds = self.store.bounds(settings.answer, Room(settings.quota));
+        let output = child::run(command, lock, bounds).await.ok()?;
+        complaint::target(&output.stderr, &self.address.secrets)
     }
 
     fn command(&self) -> Result<Command, Error> {
@@ -216,13 +235,11 @@ impl Remote {
         })?;
         let peer = Peer::Network(self.store.settings().transports);
         let mut command = child::git(self.store.path(), peer);
-        credentials.tell(&mut command);
-        if let Some((url, header)) = &self.address.header {
-            command
-                .env("GIT_CONFIG_COUNT", "1")
-                .env("GIT_CONFIG_KEY_0", format!("http.{url}.extraHeader"))
-                .env("GIT_CONFIG_VALUE_0", header);
+        // The first that knows an answer is the one that counts.
+        if let Some(login) = &self.login {
+            command.arg("-c").arg(login.helper());
         }
+        credentials.tell(&mut command);
         Ok(command)
     }
 
@@ -230,6 +247,7 @@ impl Remote {
         let place = self.place.clone();
         output.map_err(|failure| match failure {
             Failure::NotStarted(error) => Error::NoGit { error },
+            Failure::TooOld(found) => Error::OldGit { found },
             Failure::Silent => Error::Silent { place, after },
             Failure::TooMuch => {
                 Error::NotARepository { place, detail: "it sends more than references".to_owned() }
@@ -237,7 +255,7 @@ impl Remote {
         })
     }
 
-    fn failure(&self, output: &Output) -> Error {
+    fn failure(&self, output: &Output, target: Option<String>) -> Error {
         let detail = complaint::detail(&output.stderr, &self.address.secrets);
         match complaint::kind(&output.stderr) {
             Kind::NoCommit => {
@@ -247,7 +265,8 @@ impl Remote {
                 };
                 Error::NoReference { place: self.place.clone(), reference }
             }
-            kind => complaint::error(kind, &self.place, detail, self.store.path()),
+            Kind::Moved => Error::Moved { place: self.place.clone(), target },
+            kind => complaint::error(kind, &self.place, detail, &self.store),
         }
     }
 }
@@ -284,23 +303,31 @@ fn found(listed: &[(&str, Revision)], name: &str) -> Option<Advertised> {
 fn address(text: &str) -> Address {
     let mut secrets = location::secrets(text);
     let Some(url) = location::url(text) else {
-        return Address { url: text.to_owned(), header: None, secrets };
+        return Address { url: text.to_owned(), login: None, secrets };
     };
     let (scheme, plain, query) = (url.scheme, url.plain, url.query);
     let without = format!("{scheme}://{plain}{query}");
-    let Some(user) = url.user else { return Address { url: without, header: None, secrets } };
+    let Some(user) = url.user else { return Address { url: without, login: None, secrets } };
     if let Some(login) = url.login() {
         // ssh takes no password from an address.
-        return Address { url: format!("{scheme}://{login}@{plain}"), header: None, secrets };
+        return Address { url: format!("{scheme}://{login}@{plain}"), login: None, secrets };
     }
     let (name, password) = user.split_once(':').unwrap_or((user, ""));
-    let decoded =
-        |text: &str| location::percent_decoded(text.as_bytes()).unwrap_or_else(|| text.as_bytes().to_vec());
-    let encoded = STANDARD.encode([decoded(name), b":".to_vec(), decoded(password)].concat());
+    let (name, password) = (recoded(name), recoded(password));
     let host = plain.split('/').next().unwrap_or_default();
-    let header = (format!("{scheme}://{host}/"), format!("Authorization: Basic {encoded}"));
-    secrets.push(encoded);
-    Address { url: without, header: Some(header), secrets }
+    let login = Some(format!("{scheme}://{name}:{password}@{host}"));
+    Address { url: without, login, secrets }
+}
+
+/// A part of a login in the one form that git reads as it is meant, however freely a person wrote it.
+fn recoded(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
+    let decoded = location::percent_decoded(text.as_bytes()).unwrap_or_else(|| text.as_bytes().to_vec());
+    let encoded = decoded.into_iter().map(|byte| match byte {
+        byte if plain(byte) => char::from(byte).to_string(),
+        byte => format!("%{byte:02X}"),
+    });
+    encoded.collect()
 }
 
 #[cfg(test)]
@@ -309,23 +336,17 @@ mod tests {
 
     #[test]
     fn credentials_leave_the_url() {
-        fn check(url: &str, plain: &str, header: Option<(&str, &str)>) {
+        fn check(url: &str, plain: &str, login: Option<&str>) {
             let address = address(url);
-            assert_eq!(address.url, plain);
-            let header = header.map(|(url, header)| (url.to_owned(), header.to_owned()));
-            assert_eq!(address.header, header, "{url}");
+            assert_eq!((&*address.url, address.login.as_deref()), (plain, login), "{url}");
         }
         check("https://example.com/a.git", "https://example.com/a.git", None);
         check(
-            "https://Aladdin:open%20sesame@example.com:8443/a.git",
+            "https://Aladdin:open%20se$ame@example.com:8443/a.git",
             "https://example.com:8443/a.git",
-            Some(("https://example.com:8443/", "Authorization: Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==")),
+            Some("https://Aladdin:open%20se%24ame@example.com:8443"),
         );
-        check(
-            "https://token@example.com/a",
-            "https://example.com/a",
-            Some(("https://example.com/", "Authorization: Basic dG9rZW46")),
-        );
+        check("https://token@example.com/a", "https://example.com/a", Some("https://token:@example.com"));
         check("ssh://git@example.com/a", "ssh://git@example.com/a", None);
         check("ssh://git:secret@example.com:22/a", "ssh://git@example.com:22/a", None);
         check("git@example.com:a", "git@example.com:a", None);

@@ -18,6 +18,8 @@ pub struct Settings {
     pub lock: Duration,
     /// The size in bytes that a source's store may have on disk.
     pub quota: u64,
+    /// How much memory, in bytes, each process of git may have.
+    pub memory: u64,
     /// A larger file, in bytes, is refused.
     pub max_file: u64,
     /// A repository's revision with more files and folders is refused.
@@ -63,6 +65,8 @@ impl Default for Settings {
             fetch: Duration::from_mins(10),
             lock: Duration::from_secs(30),
             quota: 4 << 30,
+            // A million references, or two versions of a file of 200 MB, fit.
+            memory: 512 << 20,
             max_file: MAX_FILE,
             max_entries: MAX_ENTRIES,
             settle: Duration::from_mins(1),

@@ -7,13 +7,14 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use git2::{ErrorCode, Oid, Repository, RepositoryInitOptions};
 use walkdir::WalkDir;
 
 use crate::object::Revision;
 
-use super::child::{self, Peer};
+use super::child::{self, Bounds, Peer};
 use super::error::Error;
 use super::lock::Lock;
 use super::objects;
@@ -293,6 +294,11 @@ impl Store {
         }
     }
 
+    /// How much a command of git may take.
+    pub(super) const fn bounds(&self, time: Duration, room: Room) -> Bounds {
+        Bounds { time, file: room.0, memory: self.settings.memory }
+    }
+
     fn used(&self) -> u64 {
         let entries = WalkDir::new(&self.path).into_iter().flatten();
         entries.filter_map(|entry| entry.metadata().ok()).map(|metadata| metadata.blocks() * 512).sum()
@@ -322,7 +328,8 @@ impl Store {
         for step in steps {
             let mut command = child::git(&self.path, Peer::Nobody);
             command.args(step);
-            let done = child::run(command, lock, self.settings.fetch, self.settings.quota).await;
+            let bounds = self.bounds(self.settings.fetch, Room(self.settings.quota));
+            let done = child::run(command, lock, bounds).await;
             let failure = match done {
                 Ok(output) if output.status.success() => continue,
                 Ok(output) => super::complaint::detail(&output.stderr, &[]),

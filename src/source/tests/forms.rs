@@ -38,27 +38,26 @@ async fn a_submodule_is_a_repository_of_its_own() {
 }
 
 #[tokio::test]
-async fn objects_lent_by_another_repository_are_read() {
-    let (lender, _) = Repo::with(&[("a.yaml", "1")]);
-    let borrower = Repo::new();
-    let objects = lender.path().join(".git/objects");
-    fs::write(borrower.path().join(".git/objects/info/alternates"), format!("{}\n", objects.display()))
-        .unwrap();
-    borrower.git(&["fetch", "--quiet", lender.path().to_str().unwrap(), "main"]);
-    borrower.git(&["reset", "--quiet", "--hard", "FETCH_HEAD"]);
-    let revision = borrower.commit(&[("b.yaml", "2")]);
+async fn objects_of_another_repository_are_not_read_through_one_that_names_it() {
+    let (lender, lent) = Repo::with(&[("secret.yaml", "1")]);
+    let (borrower, _) = Repo::with(&[("a.yaml", "1")]);
+    let objects = format!("{}\n", lender.path().join(".git/objects").display());
+    let alternates = borrower.path().join(".git/objects/info/alternates");
+    fs::write(&alternates, &objects).unwrap();
+    borrower.git(&["update-ref", "refs/heads/main", lent.as_str()]);
+    refuses(borrower.git_location(), "borrows objects from others").await;
+    // Nor are they copied: a revision of it may be asked for by its name.
     let state = tempfile::tempdir().unwrap();
     let mut source = Source::open("test", &borrower.location(), state.path()).unwrap();
-    assert_eq!(source.observe().await.unwrap().revision, revision);
-    let snapshot = source.snapshot(&revision).unwrap();
-    assert_eq!(source.read(snapshot.files[0].blob).unwrap(), b"1", "out of the other one");
-    // A copy holds all of it.
-    source.pin(&BTreeSet::from([revision.clone()])).await.unwrap();
-    fs::remove_dir_all(lender.path().join(".git")).unwrap();
-    fs::remove_dir_all(borrower.path().join(".git")).unwrap();
-    let snapshot = source.snapshot(&revision).unwrap();
-    assert_eq!(paths(&snapshot), ["a.yaml", "b.yaml"]);
-    assert_eq!(source.read(snapshot.files[0].blob).unwrap(), b"1");
+    let error = source.pin(&BTreeSet::from([lent.clone()])).await.unwrap_err();
+    assert!(matches!(error, Error::Unsupported { .. }), "{error}");
+    assert!(source.snapshot(&lent).is_err());
+    // Made whole, it is read.
+    borrower.git(&["repack", "-a", "-d", "--quiet"]);
+    fs::remove_file(&alternates).unwrap();
+    assert_eq!(look(borrower.git_location()).await.unwrap(), lent);
+    fs::write(&alternates, "").unwrap();
+    assert_eq!(look(borrower.git_location()).await.unwrap(), lent, "it names none");
 }
 
 #[tokio::test]
@@ -170,7 +169,6 @@ async fn a_repository_is_never_written_to() {
     let path = |name: &str| beside.path().join(name).to_str().unwrap().to_owned();
     repo.git(&["clone", "--quiet", "--bare", ".", &path("bare.git")]);
     repo.git(&["worktree", "add", "--quiet", "--detach", &path("tree")]);
-    repo.git(&["clone", "--quiet", "--shared", ".", &path("shared")]);
     // What a person left in the middle of their work.
     fs::write(repo.path().join(".git/index.lock"), "").unwrap();
     fs::write(repo.path().join(".git/shallow.lock"), "").unwrap();
@@ -178,7 +176,7 @@ async fn a_repository_is_never_written_to() {
     let print = || (print_of(repo.path()), print_of(beside.path()));
     let before = print();
     let bare = beside.path().join("bare.git");
-    for path in [repo.path(), &bare, &beside.path().join("tree"), &beside.path().join("shared")] {
+    for path in [repo.path(), &bare, &beside.path().join("tree")] {
         let state = tempfile::tempdir().unwrap();
         let mut source = Source::open("test", &Location::Git(at(path)), state.path()).unwrap();
         let hints = source.hints();

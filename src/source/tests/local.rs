@@ -171,11 +171,10 @@ async fn every_form_of_repository_is_opened_in_place() {
     let at = |name: &str| beside.path().join(name).to_str().unwrap().to_owned();
     let from = repo.path().to_str().unwrap();
     repo.git(&["clone", "--quiet", "--bare", from, &at("bare.git")]);
-    repo.git(&["clone", "--quiet", "--shared", from, &at("shared")]);
     repo.git(&["worktree", "add", "--quiet", "--detach", &at("tree")]);
     repo.git(&["clone", "--quiet", "--depth=1", &format!("file://{from}"), &at("shallow")]);
     repo.git(&["clone", "--quiet", "--separate-git-dir", &at("apart.git"), from, &at("apart")]);
-    for name in ["bare.git", "shared", "tree", "shallow", "apart"] {
+    for name in ["bare.git", "tree", "shallow", "apart"] {
         assert_eq!(newest(GitLocation::new(at(name))).await.unwrap(), revision, "{name}");
         let url = format!("file://{}", at(name));
         assert_eq!(newest(GitLocation::new(url)).await.unwrap(), revision, "{name}");

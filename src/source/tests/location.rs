@@ -1,11 +1,11 @@
 //! Texts that name sources, and texts by which git complains.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::bed::{Repo, folder};
 use crate::object::Class;
 use crate::source::complaint::{self, Kind};
-use crate::source::{Error, GitLocation, Location, Place, classify};
+use crate::source::{Error, GitLocation, Location, Place, Settings, classify};
 
 #[test]
 fn texts_name_what_people_mean() {
@@ -179,14 +179,30 @@ const COMPLAINTS: [(&str, Kind, Class, &str); 16] = [
 
 #[test]
 fn complaints_are_told_apart() {
+    let store = crate::source::store::Store::new(Path::new("/state"), Settings::default());
     for (text, kind, class, detail) in COMPLAINTS {
         assert_eq!(complaint::kind(text), kind, "{text}");
         let detailed = complaint::detail(text, &["s3cret".to_owned()]);
         assert_eq!(detailed, detail);
-        let error = complaint::error(kind, "place", detailed, std::path::Path::new("/state"));
+        let error = complaint::error(kind, "place", detailed, &store);
         assert_eq!(error.class(), class, "{text}");
     }
     assert_eq!(complaint::detail("", &[]), "it ended without a word");
+}
+
+#[test]
+fn where_a_server_sends_on_to_is_told_without_secrets() {
+    #[track_caller]
+    fn check(line: &str, expected: Option<&str>) {
+        let trace =
+            format!("20:00:00 http.c:1 <= Recv header: HTTP/1.1 302\n20:00:00 http.c:1 <= Recv {line}\n");
+        assert_eq!(complaint::target(&trace, &["s3cret".to_owned()]).as_deref(), expected);
+    }
+    let path = "a.git/info/refs?service=git-upload-pack";
+    check(&format!("header: Location: https://b/{path}\r"), Some("https://b/a.git"));
+    check(&format!("header: location: https://me:pw@b/{path}"), Some("https://***@b/a.git"));
+    check("header: location: https://b/s3cret?token=1", Some("https://b/***"));
+    check("header: locations: https://b/a", None);
 }
 
 #[test]

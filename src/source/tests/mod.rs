@@ -2,6 +2,7 @@
 
 mod awaited;
 mod bed;
+mod confined;
 mod credentials;
 mod directory;
 mod disk;

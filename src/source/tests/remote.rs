@@ -298,14 +298,16 @@ async fn a_server_that_is_down_is_unreachable() {
 
 #[tokio::test]
 async fn credentials_appear_nowhere() {
-    let html = Manner::http("403 Forbidden", "text/html", "no");
-    let server = Server::start(std::path::Path::new("/nonexistent"), html);
+    // Nobody knows this line, so that each request is asked for a login.
+    let locked = Manner::Locked("not to be had".to_owned());
+    let server = Server::start(std::path::Path::new("/nonexistent"), locked);
     let url = server.url("http").replace("://", "://user:hunter2@");
     let location = Location::Git(GitLocation::new(url));
     let state = tempfile::tempdir().unwrap();
     let settings = Settings { transports: Transports::Any, ..Settings::default() };
     let mut source = Source::open_with("test", &location, state.path(), settings).unwrap();
     let error = source.observe().await.unwrap_err();
+    assert!(!server.wait_end().contains("Authorization"), "it has not asked yet");
     assert!(server.wait_end().contains("Authorization: Basic dXNlcjpodW50ZXIy"), "the server gets them");
     for text in [
         error.to_string(),

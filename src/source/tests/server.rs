@@ -26,6 +26,8 @@ pub(super) enum Manner {
     Drip { text: String, fast: usize },
     /// Sends this and closes.
     Say(String),
+    /// Names references without an end, as git's own protocol has them.
+    Endless,
 }
 
 impl Manner {
@@ -135,6 +137,10 @@ fn serve(manner: &Manner, folder: &Path, mut stream: TcpStream, requests: &Sende
         Manner::Http => super::http::speak(folder, &mut stream, ""),
         Manner::Locked(line) => super::http::speak(folder, &mut stream, line),
         Manner::Silent => read_to_end(&mut stream),
+        Manner::Endless => {
+            name_references(&mut stream);
+            String::new()
+        }
         Manner::Say(text) => {
             let asked = read_request(&mut stream);
             let _ = stream.write_all(text.as_bytes());
@@ -159,6 +165,22 @@ fn serve(manner: &Manner, folder: &Path, mut stream: TcpStream, requests: &Sende
         }
     };
     let _ = requests.send(asked);
+}
+
+/// Sends names of a kilobyte each until nobody reads them any more.
+fn name_references(stream: &mut TcpStream) {
+    let id = "1".repeat(40);
+    let packet = |text: &str| format!("{:04x}{text}", text.len() + 4);
+    let mut text = packet(&format!("{id} HEAD\0side-band-64k ofs-delta\n"));
+    for number in 0_u64.. {
+        text.push_str(&packet(&format!("{id} refs/heads/{number:01000}\n")));
+        if text.len() > 1 << 16 {
+            if stream.write_all(text.as_bytes()).is_err() {
+                return;
+            }
+            text.clear();
+        }
+    }
 }
 
 /// A git daemon for one connection.

@@ -1,0 +1,259 @@
+//! Prefixes of repositories' addresses: what a source that stands in the cluster may name.
+
+use std::fmt;
+use std::path::Path;
+use std::str::FromStr;
+
+use serde::Deserialize;
+use serde::de::{self, Deserializer};
+
+use super::Location;
+
+/// The ports that need not be named.
+const PORTS: [(&str, u16); 4] = [("https", 443), ("http", 80), ("ssh", 22), ("git", 9418)];
+
+/// The address of a server and the first folders of a path on it, or folders of this host.
+///
+/// Two are compared part by part: `https://host/team` covers `https://host/team/shop.git` and nothing of
+/// `https://host/team-b`, of another port, scheme or login.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UrlPrefix(Address);
+
+/// An address taken apart. One that could be read in two ways has no such form.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Address {
+    scheme: String,
+    user: Option<String>,
+    host: String,
+    port: Option<u16>,
+    /// Where a path begins at the login's home, the first is `~`.
+    folders: Vec<String>,
+}
+
+/// A text that is no address without doubt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "not an address as https://host/folder, ssh://git@host/folder, git@host:folder or /folder, without a \
+     password, `..`, `//`, `%`, `?` and `#`"
+)]
+pub struct NotAPrefix;
+
+impl UrlPrefix {
+    /// Says that a location is at this prefix or below it.
+    pub fn covers(&self, location: &Location) -> bool {
+        let found = match location {
+            Location::Git { url, .. } => Address::read(url.expose()),
+            Location::Directory(path) => path.to_str().and_then(Address::of_path),
+        };
+        found.is_some_and(|found| self.0.covers(&found))
+    }
+}
+
+impl FromStr for UrlPrefix {
+    type Err = NotAPrefix;
+
+    fn from_str(text: &str) -> Result<Self, NotAPrefix> {
+        Address::read(text).map(Self).ok_or(NotAPrefix)
+    }
+}
+
+impl<'de> Deserialize<'de> for UrlPrefix {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+    }
+}
+
+impl fmt::Display for UrlPrefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Address { scheme, user, host, port, folders } = &self.0;
+        write!(f, "{scheme}://")?;
+        if let Some(user) = user {
+            write!(f, "{user}@")?;
+        }
+        f.write_str(host)?;
+        if let Some(port) = port {
+            write!(f, ":{port}")?;
+        }
+        write!(f, "/{}", folders.join("/"))
+    }
+}
+
+impl Address {
+    fn covers(&self, other: &Self) -> bool {
+        let server = |address: &Self| {
+            (address.scheme.clone(), address.user.clone(), address.host.clone(), address.port)
+        };
+        server(self) == server(other) && other.folders.starts_with(&self.folders)
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        let doubtful = |c: char| c.is_control() || c.is_whitespace() || "\\%?#".contains(c);
+        if text.contains(doubtful) {
+            return None;
+        }
+        match (text.split_once("://"), text.split_once(':')) {
+            (Some((scheme, rest)), _) => Self::of_url(&scheme.to_ascii_lowercase(), rest),
+            (None, _) if text.starts_with('/') => Self::of_path(text),
+            (None, Some((server, path))) => Self::of_scp(server, path),
+            (None, None) => None,
+        }
+    }
+
+    fn of_url(scheme: &str, rest: &str) -> Option<Self> {
+        let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+        if scheme == "file" {
+            return if matches!(authority, "" | "localhost") {
+                Self::of_path(&format!("/{path}"))
+            } else {
+                None
+            };
+        }
+        let (_, default) = PORTS.iter().find(|(known, _)| *known == scheme)?;
+        let (user, host) = server(authority)?;
+        // Elsewhere it is a password, or looks like another host.
+        if user.is_some() && scheme != "ssh" {
+            return None;
+        }
+        let (host, port) = match host.rsplit_once(':').filter(|_| !host.ends_with(']')) {
+            Some((host, port)) => (host, Some(port.parse::<u16>().ok()?)),
+            None => (host, None),
+        };
+        let is_name = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
+        let is_literal = host.starts_with('[') && host.ends_with(']');
+        if host.is_empty() || !(is_literal || host.chars().all(is_name)) {
+            return None;
+        }
+        Some(Self {
+            scheme: scheme.to_owned(),
+            user: user.map(str::to_owned),
+            host: host.to_ascii_lowercase(),
+            port: port.filter(|port| port != default),
+            folders: folders(path)?,
+        })
+    }
+
+    /// `user@host:path`, from the login's home where it does not begin at the root.
+    fn of_scp(authority: &str, path: &str) -> Option<Self> {
+        // A remote helper of git's, as `ext::sh`.
+        if path.starts_with(':') {
+            return None;
+        }
+        let home = if path.starts_with(['/', '~']) { "" } else { "~/" };
+        Self::of_url("ssh", &format!("{authority}/{}", format!("{home}{path}").trim_start_matches('/')))
+    }
+
+    fn of_path(text: &str) -> Option<Self> {
+        let path = Path::new(text).is_absolute().then(|| text.trim_start_matches('/'))?;
+        Some(Self {
+            scheme: "file".to_owned(),
+            user: None,
+            host: String::new(),
+            port: None,
+            folders: folders(path)?,
+        })
+    }
+}
+
+/// The login and the host of an authority; none where a login has a password or there are two.
+fn server(authority: &str) -> Option<(Option<&str>, &str)> {
+    match authority.split_once('@') {
+        None => Some((None, authority)),
+        Some((user, host)) if !user.is_empty() && !user.contains(':') && !host.contains('@') => {
+            Some((Some(user), host))
+        }
+        Some(_) => None,
+    }
+}
+
+/// The folders of a path, which may end with a slash; none for what another program could read otherwise.
+fn folders(path: &str) -> Option<Vec<String>> {
+    let path = path.strip_suffix('/').unwrap_or(path);
+    if path.is_empty() {
+        return Some(Vec::new());
+    }
+    let plain = |folder: &&str| !matches!(*folder, "" | "." | "..");
+    path.split('/').map(|folder| Some(folder).filter(plain).map(str::to_owned)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Duration, GitUrl, TreePath};
+
+    fn at(url: &str) -> Location {
+        let (path, interval) = (TreePath::default(), Duration::seconds(60));
+        Location::Git { url: GitUrl::new(url), reference: None, path, interval }
+    }
+
+    #[test]
+    fn an_address_is_covered_folder_by_folder() {
+        #[track_caller]
+        fn check(prefix: &str, covered: &[&str], others: &[&str]) {
+            let prefix: UrlPrefix = prefix.parse().unwrap();
+            for url in covered {
+                assert!(prefix.covers(&at(url)), "{url}");
+            }
+            for url in others {
+                assert!(!prefix.covers(&at(url)), "{url}");
+            }
+        }
+        check(
+            "https://git.example.org/team-a/",
+            &[
+                "https://git.example.org/team-a/shop.git",
+                "HTTPS://GIT.example.org:443/team-a/shop",
+                "https://git.example.org/team-a",
+            ],
+            &[
+                "https://git.example.org/team-ab/shop.git",
+                "https://git.example.org/Team-a/shop.git",
+                "https://git.example.org/team-b/shop.git",
+                "https://git.example.org/team-a/../team-b/shop.git",
+                "https://git.example.org/team-a/%2e%2e/team-b/shop.git",
+                "https://git.example.org//team-a/shop.git",
+                "https://git.example.org/team-a/./shop.git",
+                "https://git.example.org:8443/team-a/shop.git",
+                "http://git.example.org/team-a/shop.git",
+                "ssh://git.example.org/team-a/shop.git",
+                "https://git.example.org.evil.example/team-a/shop.git",
+                "https://git.example.org@evil.example/team-a/shop.git",
+                "https://evil.example\\@git.example.org/team-a/shop.git",
+                "https://me@git.example.org/team-a/shop.git",
+                "https://git.example.org?/team-a/shop.git",
+                "https://evil.example#@git.example.org/team-a/shop.git",
+                "git.example.org:team-a/shop.git",
+                "/team-a/shop.git",
+            ],
+        );
+        check("https://git.example.org", &["https://git.example.org/a"], &["https://git.example.com/a"]);
+        check(
+            "git@host:team",
+            &["git@host:team/a.git", "ssh://git@HOST:22/~/team/a.git"],
+            &["root@host:team/a.git", "host:team/a.git", "git@host:/team/a.git", "ssh://git@host/team/a.git"],
+        );
+        check(
+            "/srv/git",
+            &["/srv/git/a", "file:///srv/git/a", "file://localhost/srv/git/a"],
+            &["/srv/git/../etc", "/srv/gitolite", "srv/git/a", "file://other/srv/git/a", "host:/srv/git/a"],
+        );
+        let prefix: UrlPrefix = "/srv/git".parse().unwrap();
+        assert!(prefix.covers(&Location::Directory("/srv/git/a".into())));
+        assert!(!prefix.covers(&Location::Directory("/etc".into())));
+    }
+
+    #[test]
+    fn what_could_be_read_in_two_ways_is_no_prefix() {
+        for text in [
+            "",
+            "a/b",
+            "https://",
+            "https://a:b@host/",
+            "https://host/../",
+            "https://host/a?b",
+            "ext::sh",
+            "ftp://h/a",
+        ] {
+            assert_eq!(text.parse::<UrlPrefix>(), Err(NotAPrefix), "{text}");
+        }
+    }
+}
