@@ -71,6 +71,10 @@ const OUTAGE: Duration = Duration::from_secs(15);
 /// The longest time that one turn of the loop may take, or a wait last longer than it should.
 const TURN: Duration = Duration::from_mins(1);
 
+/// So many objects are decided on in one turn: some tenths of a second, after which a stop, an answer or a question has
+/// its turn. Fewer would cost a list more of each namespace that is looked at in two turns.
+const DECISIONS: usize = 10_000;
+
 /// How often the thread that drives everything shows that nothing blocks it.
 const TICK: Duration = Duration::from_secs(10);
 
@@ -138,11 +142,19 @@ struct Timers {
     confirmation: Option<Instant>,
     /// When a stop ends the loop, whatever is on its way.
     stop: Option<Instant>,
+    /// Whether the last turn ended before all was decided.
+    at_once: bool,
 }
 
 impl Timers {
     fn new(now: Instant, resync: Duration) -> Self {
-        Self { resync: now + resync, audit: now + AUDIT.min(resync * 2), confirmation: None, stop: None }
+        Self {
+            resync: now + resync,
+            audit: now + AUDIT.min(resync * 2),
+            confirmation: None,
+            stop: None,
+            at_once: false,
+        }
     }
 }
 
@@ -346,6 +358,9 @@ impl Reconciler {
         if let Some(stop) = self.timers.stop {
             return stop;
         }
+        if self.timers.at_once {
+            return Instant::now();
+        }
         let rollouts = self.engine.due(Instant::now());
         let others = [
             self.queue.next_due(),
@@ -379,8 +394,15 @@ impl Reconciler {
         self.resolve();
         let mut batch = Batch::default();
         // What failed before has a lane of its own, so that a webhook which never answers holds up nobody else.
+        self.timers.at_once = false;
+        let mut decided = 0;
         while self.writes - self.retries.len() < self.window.min(self.concurrency) {
+            if decided == DECISIONS {
+                self.timers.at_once = true;
+                break;
+            }
             let Some(id) = self.queue.take(now) else { break };
+            decided += 1;
             self.process(id, now, &mut batch);
             // A decision may be what others wait for, and nothing else may happen for a long time.
             self.enqueue();

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::action::{Action, Decision};
 use super::decide::{Scaling, Sight, View, left_alone};
 use super::entry::{Entry, SourceId, Topic};
+use super::lookups;
 use super::prune::{Guard, Judgement, Pending, judge};
 use super::sources::Writes;
 use super::state::{Engine, Foresight, KindState, Served};
@@ -86,7 +87,8 @@ impl Engine {
         let wave = || {
             let earlier = self.sources[source].waves.range(..desired.wave);
             let unfinished = |(wave, ids): (&i32, &std::collections::BTreeSet<ObjectId>)| {
-                ids.first().map(|id| Reason::Wave(*wave, id.clone()))
+                // The last one, as all are made in their order: whoever waits is asked again when the named one is done.
+                ids.last().map(|id| Reason::Wave(*wave, id.clone()))
             };
             let rejected = || {
                 let (wave, id) = self.rejected_before(source, desired.wave)?;
@@ -234,6 +236,11 @@ impl Engine {
                 self.waits.insert(id.clone(), topic);
             }
         }
+        if let (Some(Reason::Wave(_, before)), Some(Topic::Waves(source))) =
+            (&decision.reason, self.waits.get(id))
+        {
+            self.sources[*source].awaited.insert(before.clone());
+        }
         self.note_gate(id, decision);
         self.track_wave(id);
         self.track_move(id);
@@ -289,13 +296,20 @@ impl Engine {
         let waves = &mut self.sources[source].waves;
         let ids = waves.entry(wave).or_default();
         let changed = if unfinished { ids.insert(id.clone()) } else { ids.remove(id) };
-        if changed && !unfinished {
-            self.touch(&Topic::Waves(source));
+        if changed && !unfinished && self.sources[source].awaited.contains(id) {
+            self.wake_waves(source);
         }
+    }
+
+    /// Asks again whoever waits for an earlier wave.
+    pub(super) fn wake_waves(&mut self, source: SourceId) {
+        self.sources[source].awaited.clear();
+        self.touch(&Topic::Waves(source));
     }
 
     /// Why a change of the newest revision is not done with an object, in words that follow its name.
     pub(super) fn unfinished(&self, source: SourceId, id: &ObjectId) -> Option<String> {
+        lookups::count(1);
         let entry = self.entries.get(id)?;
         if !entry.wants.iter().any(|(wanting, _)| *wanting == source) {
             return None;

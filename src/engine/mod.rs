@@ -33,6 +33,7 @@ mod gate;
 mod ignore;
 mod live;
 mod loads;
+mod lookups;
 mod node_steps;
 mod nodes;
 mod orders;
@@ -52,6 +53,7 @@ mod restart;
 mod retried;
 mod returning;
 mod rolls;
+mod room;
 mod seal;
 mod selector;
 mod shares;
@@ -121,6 +123,7 @@ pub use rejection::{
     Instead, Rejection, Substitute, Way, parse_rejections, rejections_sealing, rejections_text,
 };
 pub use restart::{KEY_SECRET, Known, changed_words};
+pub use room::FULL;
 pub use seal::{Sealing, Seals};
 pub use selector::LabelSelector;
 pub use shares::{BEAT, LASTS, Mark, Moves, Shares, TERM};

@@ -256,7 +256,7 @@ impl Engine {
                 self.instead_changed(source, &id);
             }
         }
-        self.settle_waves(source);
+        self.wake_waves(source);
     }
 
     pub(super) fn instead_changed(&mut self, source: SourceId, id: &ObjectId) {
@@ -373,9 +373,5 @@ impl Engine {
             _ => None,
         });
         waves.min()
-    }
-
-    fn settle_waves(&mut self, source: SourceId) {
-        self.touch(&super::Topic::Waves(source));
     }
 }

@@ -211,7 +211,10 @@ impl Engine {
     pub(super) fn wake_users(&mut self, used: &ObjectId) {
         let Some(users) = self.configs.users.get(used).cloned() else { return };
         self.track_used(used);
-        self.restarting.clear();
+        // What is not there is not restarted.
+        if users.iter().any(|user| self.shown(user).is_some()) {
+            self.restarting.clear();
+        }
         for user in users {
             self.track_move(&user);
             self.touch(&Topic::Object(user.clone()));

@@ -1,8 +1,8 @@
 //! Takes over what informers and looks at the API server show.
 
-use super::Live;
 use super::entry::{Looked, Topic, Verified};
 use super::state::{Engine, KindState};
+use super::{Live, is_workload};
 use crate::object::{GroupKind, ObjectId};
 
 impl Engine {
@@ -72,6 +72,9 @@ impl Engine {
             entry.know(&live);
         }
         let changed = accepted != entry.accepted.known().map(|accepted| accepted.hash);
+        let written = self.rollouts.writing.contains(id) && entry.candidate().is_none();
+        // The event may come before the answer to our own write, and means nothing else.
+        let own = written && (accepted.is_none() || !is_workload(id));
         self.track_end(id, &live);
         // One copy of the name for both tables.
         let known = self.entries.get_key_value(id).map_or(id, |(known, _)| known).clone();
@@ -79,7 +82,7 @@ impl Engine {
         self.count_live(id, before.as_deref());
         self.track_roll(id, before.as_deref());
         self.track_asked(id);
-        if changed {
+        if changed && !own {
             self.restarting.clear();
         }
         self.track(id);

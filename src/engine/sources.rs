@@ -87,6 +87,8 @@ pub struct Source {
     /// Objects with which a change of the newest revision is not done.
     pub(super) moving: BTreeSet<ObjectId>,
     pub(super) waves: BTreeMap<i32, BTreeSet<ObjectId>>,
+    /// Objects that are named to whoever waits for an earlier wave: only when one of them is done are all asked again.
+    pub(super) awaited: BTreeSet<ObjectId>,
     pub(super) judged: BTreeMap<ObjectId, Judgement>,
     pub(super) to_judge: bool,
     /// The reading that last left an object unwanted.
@@ -119,6 +121,7 @@ impl Source {
             members: Census::default(),
             moving: BTreeSet::new(),
             waves: BTreeMap::new(),
+            awaited: BTreeSet::new(),
             judged: BTreeMap::new(),
             to_judge: true,
             dropped: 0,

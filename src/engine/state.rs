@@ -8,9 +8,11 @@ use super::action::{Action, Decision};
 use super::authors;
 use super::decide::{Sight, View, decide};
 use super::entry::{Accepted, Entry, Looked, SourceId, Topic};
+use super::lookups;
 use super::orders::Orders;
 use super::restart::Configs;
 use super::rolls::Rollouts;
+use super::room::RecordSizes;
 use super::sources::{Inventory, Reading, Source};
 use super::{Adopt, Budget, Live, Reason, Substitute, Want};
 use crate::object::{Class, GroupKind, Gvk, ObjectId, Revision};
@@ -58,6 +60,8 @@ pub struct Engine {
     /// Of each source: what is released together with a workload that restarts pods, and the first such workload.
     /// Made when it is needed, void when a content comes or goes.
     pub(super) restarting: BTreeMap<SourceId, BTreeMap<ObjectId, ObjectId>>,
+    /// Of each source: how large the records of those units would be.
+    pub(super) records: BTreeMap<SourceId, RecordSizes>,
     /// Objects that go back to a content that has not been read.
     pub(super) goes_back: BTreeSet<ObjectId>,
     /// Objects that go back once all that goes back together with them has been read.
@@ -122,21 +126,25 @@ impl Engine {
 
     /// The facts about one object.
     pub fn entry(&self, id: &ObjectId) -> Option<&Entry> {
+        lookups::count(1);
         self.entries.get(id).map(|entry| &**entry)
     }
 
     /// All entries, in no particular order.
     pub fn entries(&self) -> impl Iterator<Item = (&ObjectId, &Entry)> {
+        lookups::count(self.entries.len());
         self.entries.iter().map(|(id, entry)| (id, &**entry))
     }
 
     /// What the informers show of one object.
     pub fn live(&self, id: &ObjectId) -> Option<&Live> {
+        lookups::count(1);
         self.live.get(id).map(|live| &**live)
     }
 
     /// All that the informers show, in no particular order.
     pub fn all_live(&self) -> impl Iterator<Item = (&ObjectId, &Live)> {
+        lookups::count(self.live.len());
         self.live.iter().map(|(id, live)| (id, &**live))
     }
 
@@ -270,7 +278,7 @@ impl Engine {
         self.track_wave(id);
         self.track_move(id);
         if left_wave {
-            self.touch(&Topic::Waves(source));
+            self.wake_waves(source);
         }
     }
 

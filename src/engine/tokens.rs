@@ -331,6 +331,7 @@ impl Engine {
             let unit = self.unit(*source, id);
             if !unit.members.is_empty()
                 && self.is_known(&unit)
+                && next.has_room_for(&unit)
                 && !next.units.iter().any(|known| holds(known, &unit))
             {
                 record(&mut next.units, unit);
@@ -342,7 +343,7 @@ impl Engine {
             let Some((ask, claim)) = self.rollouts.asked.get(id) else { continue };
             if ask.priority == Priority::Candidate {
                 let unit = self.unit(ask.source, id);
-                if !self.is_known(&unit) {
+                if !self.is_known(&unit) || !next.has_room_for(&unit) {
                     continue;
                 }
                 record(&mut next.units, unit);

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::book::{Good, Member, Unit};
 use super::entry::{Entry, SourceId};
+use super::lookups;
 use super::state::{Engine, KindState};
 use super::{Desired, Live, Reason, Source, Substitute, is_workload};
 use crate::graph::{Node, Units, connected};
@@ -23,6 +24,7 @@ impl Engine {
     /// not found by a walk over everything.
     pub(super) fn may_differ(&self, source: SourceId) -> BTreeSet<&ObjectId> {
         let Source { moving, instead, .. } = &self.sources[source];
+        lookups::count(moving.len() + instead.len() + self.unwanted.len());
         moving.iter().chain(instead).chain(&self.unwanted).collect()
     }
 
@@ -149,6 +151,9 @@ impl Engine {
             return Some(Reason::Syncing(kind));
         }
         let first = self.restarting.get(&source)?.get(&desired.id)?.clone();
+        if let Some(reason) = self.lacks_room(source, &first) {
+            return Some(reason);
+        }
         if !self.restarts_pods(&first) || self.waits_for_it(source, &first, desired) {
             // Nothing of it asks the budget, so nothing but this asks for its record.
             self.rollouts.recording.insert((source, first));
@@ -188,6 +193,7 @@ impl Engine {
     pub(super) fn find_units(&mut self, source: SourceId) {
         if !self.restarting.contains_key(&source) {
             self.restarting.insert(source, self.restarting_units(source));
+            self.records.insert(source, self.record_sizes(source));
         }
     }
 

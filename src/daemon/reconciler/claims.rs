@@ -7,7 +7,7 @@ use super::super::event::Event;
 use super::super::inventory::Call;
 use super::{Reconciler, Until};
 use crate::cluster::{BudgetObject, Error, Fault, Selector, Within};
-use crate::engine::{Book, Budget, Engine, Live, NotABook, Sealing, Telling};
+use crate::engine::{Book, Budget, Engine, FULL, Live, NotABook, Sealing, Telling};
 use crate::object::{Class, ObjectId};
 
 /// The shortest wait before the budget object is asked for again.
@@ -32,6 +32,8 @@ pub(super) struct Keeper {
     sealing: Sealing,
     /// Why it cannot be opened, or written, as it was last told.
     told: Option<String>,
+    /// Calls in a row that have failed: each waits longer.
+    failures: u32,
 }
 
 impl Default for Keeper {
@@ -44,6 +46,7 @@ impl Default for Keeper {
             telling: Telling::default(),
             sealing: Sealing::Fine,
             told: None,
+            failures: 0,
         }
     }
 }
@@ -92,11 +95,15 @@ impl Reconciler {
             self.keeper.call = Call::Busy;
             self.spawn(async move { Event::Budget(cluster.budget(&namespace).await) });
         } else if let Some(next) = self.book_to_write(now) {
-            let Some(text) = next.text(self.engine.seals()) else {
+            let Some(text) = next.bounded_text(self.engine.seals()) else {
                 self.engine.want_seal();
                 self.keeper.telling.failed(&mut self.engine);
                 return self.rest_without_key();
             };
+            if text.len() > FULL {
+                self.keeper.due = Some(now + PERSON);
+                return self.tell_full(text.len());
+            }
             self.keeper.call = Call::Busy;
             self.engine.saving_book();
             let known = self.keeper.object.clone();
@@ -130,6 +137,16 @@ impl Reconciler {
         }
         self.engine.book(Book::parse(text, self.engine.seals())?);
         Ok(())
+    }
+
+    /// Says once that what would have to be written is larger than the object may be.
+    fn tell_full(&mut self, bytes: usize) {
+        let kilobytes = bytes.div_ceil(1000);
+        let why = format!("it would hold {kilobytes} kB, and may hold {} kB", FULL / 1000);
+        if self.keeper.told.as_ref() != Some(&why) {
+            tracing::warn!("the budget object: {why}; no rollout begins before one that goes on is over");
+        }
+        self.keeper.told = Some(why);
     }
 
     /// Nothing is begun, and nothing is written over, until there is a key.
@@ -196,6 +213,7 @@ impl Reconciler {
         self.keeper.call = Call::None;
         match answer {
             Ok(object) => {
+                self.keeper.failures = 0;
                 let text = object.as_ref().map_or("{}", |object| &object.text);
                 if let Err(error) = self.take_book(text) {
                     tracing::warn!("the budget object: {error}; nothing that restarts pods is begun");
@@ -212,8 +230,11 @@ impl Reconciler {
                 tracing::warn!("the budget object: {error}");
                 self.keeper.telling.failed(&mut self.engine);
                 self.keeper.stale = true;
-                let wait =
-                    if matches!(error.class(), Class::Config | Class::Forbidden) { PERSON } else { AGAIN };
+                let wait = match error.class() {
+                    Class::Config | Class::Forbidden => PERSON,
+                    _ => PERSON.min(AGAIN * 2_u32.saturating_pow(self.keeper.failures)),
+                };
+                self.keeper.failures = self.keeper.failures.saturating_add(1).min(10);
                 self.keeper.due = Some(Instant::now() + wait.mul_f64(1.0 + super::super::random()));
             }
         }

@@ -37,7 +37,7 @@ fn expected() -> Vec<String> {
     vec![
         format!("b is waiting in the rollout queue: 1st of 2, as {FULL}"),
         format!("c is waiting in the rollout queue: 2nd of 2, as {FULL}"),
-        "late is waiting: wave 0 is not finished: Deployment shop/a".to_owned(),
+        "late is waiting: wave 0 is not finished: Deployment shop/c".to_owned(),
     ]
 }
 

@@ -1,0 +1,148 @@
+//! What fits into the objects that rhumb keeps for itself: Kubernetes refuses a ConfigMap of more than 1 MiB, and one
+//! that is refused again and again stops everything that it is for.
+//!
+//! **Invariant:** sizes are never taken for less than they are, so what is said to fit fits.
+
+use std::collections::BTreeMap;
+
+use super::book::{Book, Claim, Good, Member, Unit};
+use super::entry::SourceId;
+use super::seal::Seals;
+use super::state::Engine;
+use super::{Reason, lookups};
+use crate::object::ObjectId;
+
+/// The most bytes of data in one ConfigMap of ours: what Kubernetes allows, less what its keys and others may add.
+pub const FULL: usize = 900_000;
+
+/// The most bytes of one unit's record: where it fails, its source's ConfigMap has to hold it beside all else. It is
+/// enough for 2,700 objects with names of 60 characters.
+const RECORD: usize = 600_000;
+
+/// Keys, quotes and commas of one object in a record.
+const MEMBER: usize = 60;
+/// A hash in hexadecimal, and what stands between two of them.
+const HASH: usize = 33;
+/// What a sealed hash is longer by.
+const SEAL: usize = 10;
+/// Keys, quotes, commas and numbers of one claim, or of a record's beginning.
+const FRAME: usize = 120;
+
+/// A rollout that waits for room asks again after this time: rollouts end in minutes.
+const AGAIN: std::time::Duration = std::time::Duration::from_secs(15);
+
+/// How large the record of one unit would be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct RecordSize {
+    /// Its objects.
+    objects: usize,
+    /// Its bytes, at most.
+    bytes: usize,
+}
+
+/// The records of the units that are about to be released, each by the workload that asks first.
+pub(super) type RecordSizes = BTreeMap<ObjectId, RecordSize>;
+
+/// The bytes of a text in JSON, at most: what is escaped takes up to six.
+fn text_bytes(text: &str) -> usize {
+    text.bytes().map(|byte| if byte < 0x20 || matches!(byte, b'"' | b'\\') { 6 } else { 1 }).sum()
+}
+
+fn id_bytes(id: &ObjectId) -> usize {
+    let namespace = id.namespace().unwrap_or_default();
+    let parts = [id.group(), id.kind(), namespace, id.name()];
+    parts.into_iter().map(text_bytes).sum::<usize>() + 3
+}
+
+impl Member {
+    fn bytes(&self, id: &ObjectId) -> usize {
+        let hash = if id.is("", "Secret") { HASH + SEAL } else { HASH };
+        let content = self.content.map_or(0, |_| hash);
+        let good = match &self.good {
+            Good::Release(release) => hash + text_bytes(release.revision.as_str()),
+            Good::Absent | Good::Unknown => HASH,
+        };
+        let restarted = self.restarted.map_or(0, |_| 3 * HASH);
+        MEMBER + id_bytes(id) + content + good + restarted
+    }
+}
+
+impl Unit {
+    /// The bytes of its record, at most.
+    pub(super) fn bytes(&self) -> usize {
+        let members: usize = self.members.iter().map(|(id, member)| member.bytes(id)).sum();
+        FRAME + text_bytes(&self.applyset) + text_bytes(self.revision.as_str()) + members
+    }
+}
+
+impl Book {
+    /// The bytes of what may not be left out, at most.
+    pub(super) fn bytes(&self) -> usize {
+        let claim = |(id, claim): (&ObjectId, &Claim)| {
+            FRAME + HASH + id_bytes(id) + text_bytes(&claim.applyset) + text_bytes(&claim.holder)
+        };
+        let claims: usize = self.claims.iter().map(claim).sum();
+        claims + self.units.iter().map(Unit::bytes).sum::<usize>()
+    }
+
+    /// Whether one more record fits.
+    pub(super) fn has_room_for(&self, unit: &Unit) -> bool {
+        let bytes = unit.bytes();
+        bytes <= RECORD && self.bytes() + bytes <= FULL
+    }
+
+    /// As [`Book::text`], without the queue, older units and authors where it would be longer than [`FULL`]: nothing is
+    /// decided by them.
+    pub fn bounded_text(&self, seals: &Seals) -> Option<String> {
+        let mut text = self.text(seals)?;
+        let mut less = self.clone();
+        let parts: [fn(&mut Self); 3] =
+            [|book| book.queue.clear(), |book| book.past.clear(), |book| book.commits.clear()];
+        for leave_out in parts {
+            if text.len() <= FULL {
+                break;
+            }
+            leave_out(&mut less);
+            text = less.text(seals)?;
+        }
+        Some(text)
+    }
+}
+
+impl Engine {
+    /// How large the records of the units of a source would be, as they were last found.
+    pub(super) fn record_sizes(&self, source: SourceId) -> RecordSizes {
+        let mut sizes = RecordSizes::new();
+        for (id, first) in self.restarting.get(&source).into_iter().flatten() {
+            lookups::count(1);
+            let size = sizes.entry(first.clone()).or_default();
+            size.objects += 1;
+            size.bytes += self.member(source, id).bytes(id);
+        }
+        sizes
+    }
+
+    /// Why the unit that this workload asks for first cannot be recorded, and so not be released.
+    pub(super) fn lacks_room(&self, source: SourceId, first: &ObjectId) -> Option<Reason> {
+        let RecordSize { objects, bytes } = *self.records.get(&source)?.get(first)?;
+        let kilobytes = |bytes: usize| bytes.div_ceil(1000);
+        if bytes > RECORD {
+            let (is, most) = (kilobytes(bytes), kilobytes(RECORD));
+            let why = format!(
+                "{objects} objects are released together with {first}, and the record of what was good before \
+                 ({is} kB) is larger than one may be ({most} kB); change fewer of them in one commit"
+            );
+            return Some(Reason::Held(why.into()));
+        }
+        let book = self.rollouts.book.as_ref()?;
+        let taken = book.bytes();
+        (taken + bytes > FULL).then(|| {
+            let (is, full) = (kilobytes(taken), kilobytes(FULL));
+            let why = format!(
+                "the budget object has no room for what is released together with {first}: rollouts that are not \
+                 over take {is} of {full} kB"
+            );
+            Reason::Retrying(why.into(), AGAIN)
+        })
+    }
+}

@@ -1,0 +1,118 @@
+//! What a first pass costs grows with the number of objects, and not faster.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use super::restart;
+use super::rig::Rig;
+use super::world::{config, desired, reading, workload};
+use crate::engine::lookups::counted;
+use crate::engine::*;
+use crate::object::ObjectId;
+
+/// Writes in flight at once.
+const CONCURRENCY: usize = 8;
+
+/// Twice the objects may take so many times the lookups: twice, and what a larger tree costs.
+const GROWTH: f64 = 2.2;
+
+/// Which of the two comes first when an object is written.
+#[derive(Clone, Copy, Debug)]
+enum First {
+    Answer,
+    Event,
+}
+
+/// How the objects of a source hang together.
+#[derive(Clone, Copy, Debug)]
+enum Shape {
+    /// Each workload needs a `ConfigMap` of its own.
+    Pairs,
+    /// As [`Shape::Pairs`], and each is restarted when its `ConfigMap` changes.
+    Restarting,
+    /// All `ConfigMaps` come a wave before all workloads.
+    Waves,
+    /// All `ConfigMaps` come a wave after all workloads, which are asked later.
+    LateWaves,
+}
+
+fn files(shape: Shape, count: usize) -> Vec<(String, Shared)> {
+    let pair = |number: usize| {
+        let (used, user) = (config(&format!("app-{number:05}")), workload(&format!("app-{number:05}")));
+        let mut data = (*desired(&used, 1, "")).clone();
+        let mut web = (*desired(&user, 1, "")).clone();
+        match shape {
+            Shape::Pairs => web.needs = [used.clone()].into(),
+            Shape::Restarting => {
+                web.needs = [used.clone()].into();
+                web.config = Some(Box::new(Configuration::Uses([used.clone()].into())));
+                data.config = Some(Box::new(Configuration::Data(restart::data(&used, 1))));
+            }
+            Shape::Waves => web.wave = 1,
+            Shape::LateWaves => data.wave = 1,
+        }
+        [(used, data), (user, web)].map(|(id, wanted)| (id.to_string(), Arc::new(wanted)))
+    };
+    (0..count / 2).flat_map(pair).collect()
+}
+
+/// Makes all objects of a source as the loop does, and returns how many lookups that took.
+fn first_pass(shape: Shape, first: First, count: usize) -> usize {
+    let mut rig = Rig::new(3);
+    rig.engine.config_key(restart::key(&[1; 16]));
+    let files = files(shape, count);
+    let files: Vec<(&str, Option<Shared>)> =
+        files.iter().map(|(file, wanted)| (&**file, Some(wanted.clone()))).collect();
+    counted();
+    rig.read(reading("r1", &files));
+    let (mut queue, mut queued) = (VecDeque::new(), BTreeSet::new());
+    let mut written: Vec<(ObjectId, Action, Outcome)> = Vec::new();
+    loop {
+        for (id, action, outcome) in written.drain(..) {
+            if matches!(first, First::Event) {
+                rig.deliver(1);
+            }
+            rig.engine.outcome(&id, &action, outcome, rig.now);
+        }
+        rig.deliver(usize::MAX);
+        rig.engine.advance(rig.now);
+        rig.keep_book();
+        rig.engine.settle();
+        let wake = |rig: &mut Rig, queue: &mut VecDeque<ObjectId>, queued: &mut BTreeSet<ObjectId>| {
+            queue.extend(rig.engine.take_dirty().into_iter().filter(|id| queued.insert(id.clone())));
+        };
+        wake(&mut rig, &mut queue, &mut queued);
+        while written.len() < CONCURRENCY {
+            let Some(id) = queue.pop_front() else { break };
+            queued.remove(&id);
+            let decision = rig.engine.decide(&id, rig.now);
+            match decision.action {
+                action @ Action::Apply(_) => {
+                    rig.engine.dispatched(&id, &action, rig.now);
+                    let outcome = rig.world.perform(&id, &action);
+                    written.push((id, action, outcome));
+                }
+                _ => drop(rig.act(&id, decision)),
+            }
+            wake(&mut rig, &mut queue, &mut queued);
+        }
+        if written.is_empty() && queue.is_empty() && rig.world.events.is_empty() {
+            break;
+        }
+    }
+    let lookups = counted();
+    assert_eq!(rig.world.things.len(), count, "{shape:?} {first:?}");
+    lookups
+}
+
+#[test]
+fn twice_the_objects_of_a_first_pass_take_twice_the_lookups() {
+    for shape in [Shape::Pairs, Shape::Restarting, Shape::Waves, Shape::LateWaves] {
+        for first in [First::Answer, First::Event] {
+            let (few, many) = (first_pass(shape, first, 500), first_pass(shape, first, 1000));
+            let growth = many as f64 / few as f64;
+            eprintln!("{shape:?}, {first:?} first: {few} lookups, then {many}");
+            assert!(growth <= GROWTH, "{shape:?}, {first:?} first: {few} lookups, then {many}");
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! What is too large to be recorded is refused by name, and nothing is written that would not fit.
+
+use std::sync::Arc;
+
+use super::rig::Rig;
+use super::world::{SET, Wrote, config, desired, reading, workload};
+use crate::engine::*;
+use crate::object::{GroupKind, Hash, ObjectId, Revision};
+
+/// A workload and so many `ConfigMaps` with the longest names that there are, all of which it needs.
+fn files(count: usize, content: u32) -> Vec<(String, Option<Shared>)> {
+    let used: Vec<ObjectId> = (0..count).map(|number| config(&format!("{number:0>253}"))).collect();
+    let mut web = (*desired(&workload("web"), content, "web")).clone();
+    web.needs = used.clone().into();
+    let used = used.iter().map(|id| (id.name().to_owned(), Some(desired(id, content, id.name()))));
+    used.chain([("web".to_owned(), Some(Arc::new(web)))]).collect()
+}
+
+fn read(rig: &mut Rig, revision: &str, files: &[(String, Option<Shared>)]) {
+    let files: Vec<(&str, Option<Shared>)> =
+        files.iter().map(|(file, wanted)| (&**file, wanted.clone())).collect();
+    rig.read(reading(revision, &files));
+}
+
+/// What is asked of all objects, and how many were written by it.
+fn change_all(count: usize) -> (Rig, usize) {
+    let mut rig = Rig::new(3);
+    read(&mut rig, "r1", &files(count, 1));
+    rig.settle();
+    rig.world.log.clear();
+    read(&mut rig, "r2", &files(count, 2));
+    rig.settle();
+    let changed = rig.world.log.iter().filter(|wrote| matches!(wrote, Wrote::Changed(_))).count();
+    (rig, changed)
+}
+
+#[test]
+fn a_unit_whose_record_is_too_large_is_refused_by_name_and_nothing_of_it_is_written() {
+    let (mut rig, changed) = change_all(1900);
+    assert_eq!(changed, 0);
+    assert!(rig.world.is_free());
+    for id in [workload("web"), config(&format!("{:0>253}", 7))] {
+        let reason = rig.decide(&id).reason.expect("it is refused");
+        assert!(reason.is_refusal(), "{reason:?}");
+        let told = reason.to_string();
+        for part in ["1901 objects", "Deployment shop/web", "600 kB", "fewer of them in one commit"] {
+            assert!(told.contains(part), "{told} names {part}");
+        }
+    }
+    assert_eq!(rig.engine.next_book(), None);
+    // A commit that leaves most of them as they were is released.
+    let mut few = files(1900, 1);
+    few.splice(..3, files(3, 3).into_iter().take(3));
+    few.pop();
+    few.extend(files(1900, 3).pop());
+    read(&mut rig, "r3", &few);
+    rig.settle();
+    assert_eq!(rig.world.log.iter().filter(|wrote| matches!(wrote, Wrote::Changed(_))).count(), 4);
+}
+
+#[test]
+fn a_unit_whose_record_fits_is_released() {
+    let (rig, changed) = change_all(150);
+    assert_eq!(changed, 151);
+    assert!(rig.world.is_free());
+}
+
+fn id(name: &str) -> ObjectId {
+    ObjectId::new(&GroupKind::new("rbac.authorization.k8s.io", "ClusterRole"), None, name)
+}
+
+fn unit(name: &str, count: usize) -> Unit {
+    let release = Release { hash: Hash::of_bytes(b"old"), revision: Revision::new(&"a".repeat(40)) };
+    let hash = Hash::of_bytes(b"data");
+    let restarted = Some(Restarted { data: hash, foreign: hash, before: Some(hash) });
+    let member = |number: usize| Member {
+        content: Some(Hash::of_bytes(b"new")),
+        good: if number.is_multiple_of(2) { Good::Release(release.clone()) } else { Good::Absent },
+        restarted: restarted.filter(|_| number.is_multiple_of(3)),
+    };
+    Unit {
+        applyset: SET.into(),
+        revision: Revision::new(&"b".repeat(40)),
+        members: (0..count).map(|number| (id(&format!("{name}{number}")), member(number))).collect(),
+    }
+}
+
+#[test]
+fn no_record_is_larger_than_it_is_taken_for() {
+    for name in ["web", "", "it's \"quoted\"\n", "a:b\\c", &"x".repeat(253)] {
+        let claim = Claim {
+            applyset: SET.into(),
+            holder: "1-2-3".into(),
+            content: Hash::of_bytes(b"new"),
+            pods: u32::MAX,
+        };
+        let claims = (0..50).map(|number| (id(&format!("{name}{number}")), claim.clone())).collect();
+        let book = Book { claims, units: vec![unit(name, 50), unit(name, 1)], ..Book::default() };
+        let (text, bytes) = (book.text(&Seals::default()).unwrap().len(), book.bytes());
+        assert!(text <= bytes + 30, "{name:?}: {text} bytes are taken for {bytes}");
+    }
+}
+
+#[test]
+fn what_decides_nothing_is_left_out_where_it_does_not_fit() {
+    let queued = |length: usize| Queued {
+        id: workload("web"),
+        applyset: SET.into(),
+        place: None,
+        reason: "x".repeat(length).into(),
+    };
+    let check = |queue: usize, past: usize, expected: (usize, usize)| {
+        let book = Book {
+            units: vec![unit("unit", 100)],
+            past: vec![unit("past", past)],
+            queue: vec![queued(queue)],
+            ..Book::default()
+        };
+        let text = book.bounded_text(&Seals::default()).unwrap();
+        assert!(text.len() <= FULL, "{}", text.len());
+        let read = Book::parse(&text, &Seals::default()).unwrap();
+        assert_eq!(read.units, book.units);
+        assert_eq!((read.queue.len(), read.past.len()), expected);
+    };
+    check(10, 10, (1, 1));
+    check(FULL, 10, (0, 1));
+    check(FULL, 6000, (0, 0));
+}
