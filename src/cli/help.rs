@@ -92,8 +92,10 @@ Examples:
 Exit codes: 0 all was read, 1 errors, 2 nothing could be read.";
 
 pub(super) const ROLLOUT: &str = "\
-What is ordered is written as an annotation, with the user's own rights, and carried out by
-`rhumb run`; it stands while that is down. What came of it is printed.
+What is ordered is written to the ConfigMap orders.SOURCE.rhumb.dev in the system namespace, with
+the user's own rights, and carried out by `rhumb run`; it stands while that is down. What came of
+it is printed. Who may not list all sources names that of the object by --name. A pause and a hold
+are annotations of the object, and a restart changes its pod template.
 
 Examples:
   rhumb rollout status deploy/web --watch
@@ -181,7 +183,8 @@ Read from the ReplicaSets and ControllerRevisions that Kubernetes keeps: the new
 
 pub(super) const UNDO: &str = "\
 All that the revision brought together with it goes back too: the configuration with its workload.
-It stays so until the content changes in git, or until `rhumb rollout retry`.
+It stays so until the content changes in git, or until `rhumb rollout retry`. It leads to what was
+in force here, or to an ancestor of the commit that the source is at.
 
 Examples:
   rhumb rollout undo deploy/web

@@ -1,5 +1,6 @@
 //! `rhumb rollout history`.
 
+use jiff::Timestamp;
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr as _;
 
@@ -9,7 +10,7 @@ use super::target::{Desk, Target};
 use super::{CommandError, Exit, Terminal, facts};
 use crate::cluster::{Lookup, applyset_id};
 use crate::daemon;
-use crate::engine::{Authored, Release, is_workload};
+use crate::engine::{Acknowledged, Authored, Release, is_workload};
 use crate::object::{GroupKind, RELEASE, Revision, annotation, at, text_at};
 
 /// One revision of a workload.
@@ -42,7 +43,24 @@ pub(super) async fn print(desk: &Desk, name: &ObjectName, terminal: &Terminal) -
     });
     let rows: Vec<[String; 6]> = std::iter::once(heads).chain(told).collect();
     terminal.print(&columns(&rows))?;
+    for line in ordered(&target) {
+        terminal.print(&format!("{}\n", clean(&line)))?;
+    }
     Ok(Exit::Done)
+}
+
+/// What was ordered of an object, as far as that is remembered, with the time that an order's token begins with.
+fn ordered(target: &Target) -> Vec<String> {
+    let words = format!("{} ", target.id);
+    let acknowledged = daemon::acknowledged(&target.parent);
+    let mine = acknowledged.iter().filter(|one| format!("{} ", one.outcome).contains(&words));
+    let line = |one: &Acknowledged| {
+        let begun = one.token.split('-').next().and_then(|millis| millis.parse().ok());
+        let begun = begun.and_then(|millis| Timestamp::from_millisecond(millis).ok());
+        let begun = begun.map(|time| time.strftime("%Y-%m-%dT%H:%M:%SZ ").to_string());
+        format!("{}{}", begun.unwrap_or_default(), one.outcome)
+    };
+    mine.map(line).collect()
 }
 
 /// Cells under each other; the last ones as long as they are.

@@ -1,4 +1,4 @@
-//! What people order: written as annotations with their own rights, and waited for until it is acknowledged.
+//! What people order and want to stay: written with their own rights, and waited for until it is acknowledged.
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::time::{Duration, Instant};
@@ -9,9 +9,9 @@ use super::object_name::ObjectName;
 use super::overview::clean;
 use super::target::{Desk, Target};
 use super::{CommandError, Exit, Terminal};
-use crate::cluster::{Parent, Spot};
+use crate::cluster::{Parent, Spot, orders_name};
 use crate::daemon;
-use crate::engine::{HOLD, Hold, ORDER, PAUSED, Paused, is_workload};
+use crate::engine::{HOLD, Hold, PAUSED, Paused, is_workload, order_text};
 use crate::object::Class;
 
 /// For so long an acknowledgement is waited for.
@@ -108,20 +108,34 @@ fn token() -> String {
     format!("{}-{random:04x}", Timestamp::now().as_millisecond())
 }
 
-/// Gives an order, and tells what came of it.
+/// Gives an order, which is a verb and its argument, and tells what came of it.
 pub(super) async fn order(
     desk: &Desk,
     name: &ObjectName,
-    words: &str,
+    order: (&str, &str),
     terminal: &Terminal,
 ) -> Result<Exit, CommandError> {
-    let subject = Subject::find(desk, name).await?;
-    let Subject::Object(_) = subject else {
+    let Subject::Object(target) = Subject::find(desk, name).await? else {
         return Err(CommandError::usage("only pause and resume take a source").hint("name an object"));
     };
     let token = token();
-    subject.annotate(desk, ORDER, Some(&format!("{token} {words}"))).await?;
-    acknowledged(desk, &subject, &token, terminal).await
+    // Who gave it is told, and decides nothing: the rights to write there do.
+    let by = desk.cluster.user().await.unwrap_or_default();
+    let text = order_text(&target.id, order, (&by, Timestamp::now()))
+        .map_err(|error| CommandError::new(Class::Internal, error.to_string()))?;
+    let source = target.source.clone();
+    let object = format!("ConfigMap {}/{}", desk.system, orders_name(&source));
+    desk.cluster.give_order(&desk.system, &source, (&token, &text)).await.map_err(|error| {
+        let is_forbidden = error.class() == Class::Forbidden;
+        let error = CommandError::from(error);
+        if is_forbidden {
+            error
+                .hint(format!("who may `get` and `patch` {object} may order what becomes of source {source}"))
+        } else {
+            error
+        }
+    })?;
+    acknowledged(desk, (&source, &format!("in {object}")), (&token, Lasts::Yes), terminal).await
 }
 
 /// Sets a state: the words behind its token.
@@ -139,7 +153,8 @@ pub(super) async fn set(
     let token = token();
     let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
     subject.annotate(desk, state.key(), Some(format!("{token} {words}").trim())).await?;
-    acknowledged(desk, &subject, &token, terminal).await
+    let place = (subject.source(), &*format!("on {subject}"));
+    acknowledged(desk, place, (&token, Lasts::Yes), terminal).await
 }
 
 /// Ends a state.
@@ -160,7 +175,8 @@ pub(super) async fn end(
         terminal.print(&format!("ended before rhumb took note of it: {subject}\n"))?;
         return Ok(Exit::Done);
     }
-    acknowledged(desk, &subject, &token, terminal).await
+    let place = (subject.source(), &*format!("on {subject}"));
+    acknowledged(desk, place, (&token, Lasts::No), terminal).await
 }
 
 /// Replaces a workload's pods, as `kubectl rollout restart` does it.
@@ -180,32 +196,38 @@ pub(super) async fn restart(
     Ok(Exit::Done)
 }
 
+/// Whether what was asked for goes on from now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lasts {
+    Yes,
+    No,
+}
+
 /// What the parent says of a token: of a state that was ended, no longer that it lasts.
-fn outcome(parent: &Parent, token: &str, lasts: bool) -> Option<String> {
+fn outcome(parent: &Parent, token: &str, lasts: Lasts) -> Option<String> {
     let all = daemon::acknowledged(parent);
     let found = all.iter().find(|one| *one.token == *token)?;
     let begun = ["paused: ", "held: "].iter().any(|word| found.outcome.starts_with(word));
-    (lasts || !begun).then(|| found.outcome.to_string())
+    (lasts == Lasts::Yes || !begun).then(|| found.outcome.to_string())
 }
 
-/// Waits until the source's parent says what came of an intent.
+/// Waits until the source's parent says what came of an intent, which stands at some place.
 async fn acknowledged(
     desk: &Desk,
-    subject: &Subject,
-    token: &str,
+    (source, place): (&str, &str),
+    (token, lasts): (&str, Lasts),
     terminal: &Terminal,
 ) -> Result<Exit, CommandError> {
-    let lasts = [ORDER, PAUSED, HOLD].iter().all(|key| !subject.annotation(key).starts_with(token));
     let deadline = Instant::now() + PATIENCE;
     loop {
-        let parent = desk.parent(subject.source()).await?;
+        let parent = desk.parent(source).await?;
         if let Some(outcome) = outcome(&parent, token, lasts) {
             let idle = ["nothing ", "not "].iter().any(|word| outcome.starts_with(word));
             terminal.print(&format!("{}\n", clean(&outcome)))?;
             return Ok(if idle { Exit::Differs } else { Exit::Done });
         }
         if Instant::now() >= deadline {
-            let message = format!("it stands on {subject}, but rhumb has not acknowledged it within 5 s");
+            let message = format!("it stands {place}, but rhumb has not acknowledged it within 5 s");
             return Err(CommandError::new(Class::Transient, message)
                 .exit(Exit::TimedOut)
                 .hint("it is carried out as soon as `rhumb run` follows the source; see whether that runs"));

@@ -23,7 +23,9 @@ const LOOK: Duration = Duration::from_millis(500);
 
 /// Opens the desk that the flags mean.
 pub(super) async fn desk(global: &Global) -> Result<Desk, CommandError> {
-    Desk::open(&settings::connection(global), global.namespace.as_ref().map(Name::as_str)).await
+    let named = global.name.as_ref().map(Name::to_string);
+    let desk = Desk::open(&settings::connection(global), global.namespace.as_ref().map(Name::as_str)).await?;
+    Ok(desk.looking_in(named))
 }
 
 /// Carries the command out.
@@ -39,11 +41,11 @@ pub(super) fn carry_out(
             RolloutCommand::History(args) => history::print(&desk, &args.object, terminal).await,
             RolloutCommand::Undo(args) => {
                 let to = args.to_revision.as_deref().unwrap_or_default();
-                orders::order(&desk, &args.object, format!("undo {to}").trim(), terminal).await
+                orders::order(&desk, &args.object, ("undo", to), terminal).await
             }
-            RolloutCommand::Retry(args) => orders::order(&desk, &args.object, "retry", terminal).await,
+            RolloutCommand::Retry(args) => orders::order(&desk, &args.object, ("retry", ""), terminal).await,
             RolloutCommand::Promote(args) => promote(&desk, args, terminal).await,
-            RolloutCommand::Abort(args) => orders::order(&desk, &args.object, "abort", terminal).await,
+            RolloutCommand::Abort(args) => orders::order(&desk, &args.object, ("abort", ""), terminal).await,
             RolloutCommand::Pause(args) => {
                 orders::set(&desk, &args.object, State::Paused, &args.reason, terminal).await
             }
@@ -79,12 +81,12 @@ async fn promote(desk: &Desk, args: &PromoteArgs, terminal: &Terminal) -> Result
         terminal.print(&format!("nothing to promote: {} is not stepping\n", target.id))?;
         return Ok(Exit::Differs);
     };
-    let words = if args.full {
-        format!("promote-full {}", release.hash)
+    let (verb, argument) = if args.full {
+        ("promote-full", release.hash.to_string())
     } else {
-        format!("promote {} {step}", release.hash)
+        ("promote", format!("{} {step}", release.hash))
     };
-    orders::order(desk, &args.object, &words, terminal).await
+    orders::order(desk, &args.object, (verb, &argument), terminal).await
 }
 
 async fn status(desk: &Desk, args: &StatusArgs, terminal: &Terminal) -> Result<Exit, CommandError> {

@@ -19,6 +19,8 @@ pub(super) struct Desk {
     pub(super) system: String,
     /// The namespace of objects that name none.
     namespace: String,
+    /// The source of objects, for who may not list all of them.
+    named: Option<String>,
 }
 
 /// One managed object with its source.
@@ -49,7 +51,24 @@ impl Desk {
         let cluster = session::connect(config).await?;
         let kinds = cluster.discover().await?;
         let namespace = namespace.unwrap_or_else(|| cluster.default_namespace()).to_owned();
-        Ok(Self { kinds, system: config.namespace.clone(), namespace, cluster })
+        Ok(Self { kinds, system: config.namespace.clone(), namespace, named: None, cluster })
+    }
+
+    /// Who may not list the sources names that of an object.
+    pub(super) fn looking_in(self, named: Option<String>) -> Self {
+        Self { named, ..self }
+    }
+
+    /// The sources that an object may be of.
+    async fn candidates(&self) -> Result<Vec<(String, Parent)>, CommandError> {
+        match (self.cluster.parents(&self.system).await, &self.named) {
+            (Err(error), Some(named)) if error.class() == Class::Forbidden => {
+                Ok(vec![(named.clone(), self.parent(named).await?)])
+            }
+            (Err(error), None) if error.class() == Class::Forbidden => Err(CommandError::from(error)
+                .hint("who may not list all sources names that of the object: --name SOURCE")),
+            (parents, _) => Ok(parents?),
+        }
     }
 
     /// The kind that a word means, with or without its group, in the singular or the plural.
@@ -90,7 +109,7 @@ impl Desk {
                 .hint("name its namespace with -n, or before it: shop/deployment.apps/web"));
         };
         let set = text_at(&object, &["metadata", "labels", PART_OF]).to_owned();
-        let parents = self.cluster.parents(&self.system).await?;
+        let parents = self.candidates().await?;
         let parent = parents.into_iter().find(|(name, _)| applyset_id(&self.system, name) == set);
         let Some((source, parent)) = parent else {
             let message = format!("{id} is in no source whose ConfigMap is in namespace {}", self.system);

@@ -111,8 +111,30 @@ impl Cluster {
         sets: &BTreeSet<Arc<str>>,
         sink: mpsc::Sender<InformerEvent<Rv>>,
     ) -> Informer {
+        self.versions(kind, namespace, super::parent::ID_LABEL, sets, sink)
+    }
+
+    /// Tells in which versions the orders objects of these sets are, as [`Cluster::parent_versions`].
+    pub fn order_versions(
+        &self,
+        kind: &Arc<Kind>,
+        namespace: &str,
+        sets: &BTreeSet<Arc<str>>,
+        sink: mpsc::Sender<InformerEvent<Rv>>,
+    ) -> Informer {
+        self.versions(kind, namespace, super::orders::LABEL, sets, sink)
+    }
+
+    fn versions(
+        &self,
+        kind: &Arc<Kind>,
+        namespace: &str,
+        label: &str,
+        sets: &BTreeSet<Arc<str>>,
+        sink: mpsc::Sender<InformerEvent<Rv>>,
+    ) -> Informer {
         let sets: Vec<&str> = sets.iter().map(|set| &**set).collect();
-        let labels = format!("{} in ({})", super::parent::ID_LABEL, sets.join(","));
+        let labels = format!("{label} in ({})", sets.join(","));
         let within = Within { namespace: namespace.into(), labels: Some(labels.into()), fields: None };
         let selector = Selector::Within(Arc::new(within));
         self.inform(kind, selector, VersionLens::new(kind, self.interner()), sink)

@@ -14,7 +14,7 @@ use super::write::json;
 use crate::object::{GroupKind, ObjectId};
 
 /// The field manager of what people ask for. Never the one of what a source says: the entry of that one tells drift.
-const PERSON: &str = "rhumb-cli";
+pub(super) const PERSON: &str = "rhumb-cli";
 
 /// Whose annotations are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,7 +90,11 @@ impl Cluster {
         let url = format!("/api/v1/namespaces/{namespace}/configmaps");
         let url = path::query(url, &[("labelSelector", ID_LABEL)]);
         let list: Parents = self.ask(Ask::read(url, on.clone())).await?.decode(&on)?;
-        let named = |object: ConfigMap| Some((object.metadata.name.clone()?, Parent::read(object)));
+        // Who may write a source's orders object may label it as a parent, which that is not.
+        let named = |object: ConfigMap| {
+            let name = object.metadata.name.clone().filter(|name| !name.contains('.'))?;
+            Some((name, Parent::read(object)))
+        };
         Ok(list.items.into_iter().filter_map(named).collect())
     }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::cluster::{BudgetObject, ConfigKey, Kinds, Parent};
+use crate::cluster::{BudgetObject, ConfigKey, Kinds, OrdersObject, Parent};
 use crate::engine::{
     Action, DuePod, Eviction, Live, Looked, Outcome, Past, Reading, Release, Shared, SourceId, Verified,
 };
@@ -32,6 +32,8 @@ pub(super) enum Event {
     Absent(Result<BTreeSet<GroupKind>, crate::cluster::Error>),
     /// A parent object was read or written.
     Parent(SourceId, Result<Option<Parent>, crate::cluster::Error>),
+    /// The orders object of a source was read or written.
+    Orders(SourceId, Result<Option<OrdersObject>, crate::cluster::Error>),
     /// The budget object was read or written.
     Budget(Result<Option<BudgetObject>, crate::cluster::Error>),
     /// The key for hashes of data was read or made.

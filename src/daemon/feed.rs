@@ -129,7 +129,7 @@ impl Feed {
                     biased;
                     order = desk.orders.recv() => {
                         let Some(order) = order else { return };
-                        desk.take(order, self.shelf());
+                        desk.take(order, (self.shelf(), self.head()));
                         continue;
                     },
                     Some(found) = desk.lookups.next(), if !desk.lookups.is_empty() => {
@@ -160,7 +160,7 @@ impl Feed {
     /// Does one thing. A fetch may hang for a minute: meanwhile older contents are looked up beside it, as what
     /// is in force must be defended. Returns none when nobody listens any more.
     async fn work(&mut self, deed: Deed, desk: &mut Desk) -> Option<Vec<Event>> {
-        let beside = self.shelf();
+        let beside = (self.shelf(), self.head());
         let events = self.events.clone();
         let mut work = std::pin::pin!(self.carry_out(deed));
         loop {
@@ -212,6 +212,12 @@ impl Feed {
                 Vec::new()
             }
         }
+    }
+
+    /// The revision that was told last.
+    fn head(&self) -> Option<Revision> {
+        let told = self.told.as_ref().map(|told| &told.revision);
+        told.or_else(|| self.source.current()).cloned()
     }
 
     /// What older contents are looked up with.
@@ -322,7 +328,7 @@ struct Desk {
 
 impl Desk {
     /// A look-up begins at once, beside whatever is being done; the rest waits for its turn.
-    fn take(&mut self, order: Order, beside: Shelf) {
+    fn take(&mut self, order: Order, (beside, head): (Shelf, Option<Revision>)) {
         let deed = match order {
             Order::Resolve(revision, wanted) => {
                 return self.lookups.push(beside.resolve(revision, wanted).boxed());
@@ -330,7 +336,7 @@ impl Desk {
             Order::LookBack(undo) => {
                 return self
                     .lookups
-                    .push(beside.look_back(undo).map(|event| Lookup::Done(Box::new(event))).boxed());
+                    .push(beside.look_back(undo, head).map(|event| Lookup::Done(Box::new(event))).boxed());
             }
             Order::Scopes(scopes) => Deed::ReadAgain(scopes),
             Order::Look(reading) => Deed::LookAfter(reading),
@@ -381,10 +387,11 @@ struct Shelf {
 }
 
 impl Shelf {
-    async fn look_back(self, undo: Undo) -> Event {
+    async fn look_back(self, undo: Undo, head: Option<Revision>) -> Event {
         let Self { reader, dialect, scopes } = self;
         let token = undo.token.clone();
-        Event::LookedBack(token, blocking(move || past::look_back(&reader, &dialect, scopes, &undo)).await)
+        let look_back = move || past::look_back(&reader, &dialect, scopes, (&undo, head.as_ref()));
+        Event::LookedBack(token, blocking(look_back).await)
     }
 }
 

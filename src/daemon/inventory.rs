@@ -43,6 +43,10 @@ const ACKNOWLEDGED: &str = "acknowledged";
 /// So many deletions are told at once: a ConfigMap holds 1 MiB.
 const PENDING_MOST: usize = 2000;
 
+/// A longer text of acknowledgements is written anew: an older version took over whatever was written on objects, until
+/// nothing else had room any more.
+const ACKNOWLEDGED_MOST: usize = 200 << 10;
+
 /// One deletion that waits for a person's confirmation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PendingPrune {
@@ -119,6 +123,12 @@ fn is_to_be_sealed(engine: &Engine, parent: Option<&Parent>) -> bool {
     engine.seals().number().is_some() && sealing(parent, engine.seals()) == Sealing::Stale
 }
 
+/// Whether a parent says more of orders than has room beside all else.
+fn is_overlong(parent: Option<&Parent>) -> bool {
+    let text = parent.and_then(|parent| parent.data.get(ACKNOWLEDGED));
+    text.is_some_and(|text| text.len() > ACKNOWLEDGED_MOST)
+}
+
 /// Why nothing at all is pruned, and since when, as the parent tells it.
 pub fn unlisted(parent: &Parent) -> Option<String> {
     parent.data.get(UNLISTED).cloned()
@@ -170,6 +180,7 @@ pub(super) fn tells_all(engine: &Engine, source: SourceId, parent: Option<&Paren
     }
     engine.next_rejections(source).is_none()
         && engine.next_acknowledged(source).is_none()
+        && !is_overlong(parent)
         && !is_to_be_sealed(engine, parent)
         && text(PENDING) == pending_text(engine, source).as_ref()
         && text(UNLISTED) == unlisted_text(engine, source, parent).as_ref()
@@ -301,7 +312,8 @@ pub(super) fn wanted(
             text => drop(parent.data.insert(REJECTED.to_owned(), text)),
         }
     }
-    if let Some(acknowledged) = engine.next_acknowledged(source) {
+    let overlong = is_overlong(known).then(|| inventory.acknowledged.clone());
+    if let Some(acknowledged) = engine.next_acknowledged(source).or(overlong) {
         parent.data.insert(ACKNOWLEDGED.to_owned(), Acknowledged::text(&acknowledged));
     }
     let known = state.inventory.as_ref().map(|inventory| inventory.finished.clone());
@@ -471,6 +483,20 @@ mod tests {
         let made_from = all.reduce(|made_from, place| among(&place, &made_from)).unwrap();
         let last: Vec<String> = (13..20).map(|number| format!(" and /srv/{number}")).collect();
         assert_eq!(made_from, format!("/srv/0{}", last.concat()));
+    }
+
+    #[test]
+    fn what_an_older_version_took_over_from_objects_is_cut() {
+        let line = |number: u32| format!("{number}-{} undone: {}\n", "t".repeat(240_000), "x".repeat(9000));
+        let text: String = (0..4).map(line).collect();
+        let parent = Parent { data: BTreeMap::from([(ACKNOWLEDGED.to_owned(), text)]), ..Parent::default() };
+        assert!(is_overlong(Some(&parent)));
+        let all = acknowledged(&parent);
+        let text = Acknowledged::text(&all);
+        assert_eq!(all.len(), 4);
+        assert!(text.len() < 4 * 600, "{}", text.len());
+        let many = Acknowledged::text(&vec![all[0].clone(); 5000]);
+        assert!(Acknowledged::text(&Acknowledged::parse_all(&many)).len() < ACKNOWLEDGED_MOST);
     }
 
     #[test]

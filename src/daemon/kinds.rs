@@ -40,6 +40,7 @@ pub(super) struct Watched {
     absent: BTreeSet<GroupKind>,
     scalers: Option<Informer>,
     parents: Option<Informer>,
+    orders: Option<Informer>,
     targets: Targets,
     retry: Duration,
     next: Option<Instant>,
@@ -69,6 +70,7 @@ impl Watched {
             absent: BTreeSet::new(),
             scalers: None,
             parents: None,
+            orders: None,
             targets: Targets::default(),
             retry: FIRST_RETRY,
             next: Some(Instant::now()),
@@ -269,6 +271,17 @@ impl Watched {
         }
     }
 
+    /// Watches the sources' orders objects, on which people write too.
+    pub(super) fn watch_orders(&mut self, namespace: &str, sink: &mpsc::Sender<InformerEvent<Rv>>) {
+        let config_map = Gvk::new("", "v1", "ConfigMap");
+        if let (None, Some(Lookup::Served(kind))) =
+            (&self.orders, self.kinds.as_ref().map(|kinds| kinds.get(&config_map)))
+        {
+            let Selector::PartOf(sets) = &self.selector else { return };
+            self.orders = Some(self.cluster.order_versions(&kind, namespace, sets, sink.clone()));
+        }
+    }
+
     /// The informer of the autoscalers told. Returns why it ended, where it did.
     pub(super) fn scaled(&mut self, event: InformerEvent<Scaler>, engine: &mut Engine) -> Option<Error> {
         match event.news {
@@ -315,9 +328,8 @@ impl Watched {
 
     /// Lists every kind again, as an audit of what the watches told.
     pub(super) fn audit(&self) {
-        for informer in
-            self.informers.values().map(|(_, informer)| informer).chain(&self.scalers).chain(&self.parents)
-        {
+        let kinds = self.informers.values().map(|(_, informer)| informer);
+        for informer in kinds.chain(&self.scalers).chain(&self.parents).chain(&self.orders) {
             informer.relist();
         }
     }

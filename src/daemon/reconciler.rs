@@ -8,6 +8,7 @@ mod configs;
 mod dispatch;
 mod endings;
 mod fleets;
+mod given;
 mod notices;
 mod orders;
 mod parents;
@@ -29,6 +30,7 @@ use self::claims::Keeper;
 use self::configs::Configs;
 use self::dispatch::Batch;
 use self::fleets::NodeWatch;
+use self::given::OrderLedger;
 use self::notices::Chronicle;
 use self::pods::Followers;
 use self::reading::Pins;
@@ -103,6 +105,7 @@ pub struct Reconciler {
     namespace: String,
     places: Vec<String>,
     ledgers: Vec<Ledger>,
+    orders: Vec<OrderLedger>,
     keeper: Keeper,
     followers: Followers,
     nodes: NodeWatch,
@@ -192,6 +195,7 @@ impl Reconciler {
         Self {
             chronicle: Chronicle::of(places.len()),
             ledgers: places.iter().map(|_| Ledger::default()).collect(),
+            orders: places.iter().map(|_| OrderLedger::default()).collect(),
             feeds: places.iter().map(|_| None).collect(),
             keeper: Keeper::default(),
             followers: Followers::new(sinks.pods),
@@ -277,6 +281,7 @@ impl Reconciler {
                 Some(event) = self.channels.from_informers.recv() => self.informed(event),
                 Some(event) = self.channels.from_scalers.recv() => self.scaled(event),
                 Some(event) = self.channels.from_parents.recv() => self.parent_changed(event),
+                Some(event) = self.channels.from_orders.recv() => self.orders_changed(event),
                 Some(event) = self.channels.from_pods.recv() => self.pods_told(event),
                 Some(event) = self.nodes.told.recv() => self.node_told(event),
                 Some(event) = self.channels.from_data.recv() => self.data_told(event),
@@ -303,6 +308,8 @@ impl Reconciler {
                 self.scaled(event);
             } else if let Ok(event) = self.channels.from_parents.try_recv() {
                 self.parent_changed(event);
+            } else if let Ok(event) = self.channels.from_orders.try_recv() {
+                self.orders_changed(event);
             } else if let Ok(event) = self.channels.from_pods.try_recv() {
                 self.pods_told(event);
             } else if let Ok(event) = self.nodes.told.try_recv() {
@@ -410,6 +417,7 @@ impl Reconciler {
         self.ask(batch);
         self.tell_summary(now);
         self.keep_inventories();
+        self.keep_orders();
         self.keep_budget();
         self.follow_pods();
         self.follow_nodes();
@@ -457,6 +465,7 @@ impl Reconciler {
             self.watched.audit();
             self.audit_configs();
             self.reread_parents();
+            self.reread_orders();
         }
         if self.timers.confirmation.is_some_and(|due| due <= now) {
             self.timers.confirmation = None;
@@ -497,6 +506,7 @@ impl Reconciler {
             }
             Event::Absent(Err(error)) => tracing::debug!("whether a kind is gone cannot be told: {error}"),
             Event::Parent(source, parent) => self.parent_answered(source, parent),
+            Event::Orders(source, object) => self.orders_answered(source, object),
             Event::Budget(answer) => self.budget_answered(answer),
             Event::ConfigKey(answer) => self.config_key_answered(answer),
             Event::Other(id, looked) => self.other_looked_at(&id, looked),

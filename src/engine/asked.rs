@@ -1,12 +1,14 @@
-//! What people ask of one object, as annotations that the command line writes, or kubectl.
+//! What people ask of one object, as annotations that the command line writes, or kubectl. They only reduce what is
+//! done to that object; what is to be done is an order, which stands elsewhere.
 
 use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::object::Hash;
+use super::order::{LONGEST_TOKEN, cut};
 
-/// Annotation with the last order: `<token> <verb> [argument]`.
+/// Annotation with which an older version was ordered about. Nothing is done for it, as whoever may write one object
+/// would order what becomes of others.
 pub const ORDER: &str = "rhumb.dev/order";
 
 /// Annotation under which no new content is released: `<token> [reason]`.
@@ -15,41 +17,24 @@ pub const PAUSED: &str = "rhumb.dev/paused";
 /// Annotation under which nothing is written for a time: `<token> until=<RFC 3339> <reason>`.
 pub const HOLD: &str = "rhumb.dev/hold";
 
+/// The longest reason in bytes that is told: it is written by whoever may annotate an object.
+const LONGEST_REASON: usize = 256;
+
+/// The longest outcome in bytes: the parent says some hundred of them beside all else.
+const LONGEST_OUTCOME: usize = 512;
+
+/// So many acknowledgements are read: more than the orders, pauses and holds that stand and those that stood before.
+const MOST_ACKNOWLEDGED: usize = 300;
+
 /// What people ask of one object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Asked {
-    /// What is to be done once.
-    pub order: Option<GivenOrder>,
+    /// The beginning of an order that stands on the object, and is not obeyed there.
+    pub misplaced: Option<Arc<str>>,
     /// That no new content is released.
     pub paused: Option<Paused>,
     /// That nothing is written for a time.
     pub hold: Option<Hold>,
-}
-
-/// Something that is to be done once.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GivenOrder {
-    /// What it is known by.
-    pub token: Arc<str>,
-    /// What.
-    pub verb: Verb,
-}
-
-/// What is to be done.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verb {
-    /// Go back to what an older revision says, by default to that before the one that is in force.
-    Undo(Option<Arc<str>>),
-    /// Try what was rejected again.
-    Retry,
-    /// Go back to what was there before a rollout that goes on, or has not begun.
-    Abort,
-    /// Go on from this step of the rollout of this content.
-    Promote(Hash, u32),
-    /// Take all steps of the rollout of this content at once.
-    PromoteFull(Hash),
-    /// A word that means nothing here.
-    Unknown(Arc<str>),
 }
 
 /// That no new content is released.
@@ -76,7 +61,10 @@ impl Asked {
     /// Reads the three annotations; none where none of them says anything.
     pub fn parse(order: Option<&str>, paused: Option<&str>, hold: Option<&str>) -> Option<Box<Self>> {
         let asked = Self {
-            order: order.and_then(GivenOrder::parse),
+            misplaced: order
+                .map(str::trim)
+                .filter(|text| !text.is_empty())
+                .map(|text| cut(text, LONGEST_TOKEN).into()),
             paused: paused.and_then(Paused::parse),
             hold: hold.and_then(Hold::parse),
         };
@@ -84,35 +72,11 @@ impl Asked {
     }
 }
 
-impl GivenOrder {
-    /// Reads `<token> <verb> [argument]`.
-    pub fn parse(text: &str) -> Option<Self> {
-        let mut words = text.split_whitespace();
-        let (token, verb) = (words.next()?, words.next()?);
-        let verb = match verb {
-            "undo" => Verb::Undo(words.next().map(Arc::from)),
-            "retry" => Verb::Retry,
-            "abort" => Verb::Abort,
-            "promote" | "promote-full" => {
-                let content = words.next().and_then(Hash::parse);
-                let step = words.next().and_then(|step| step.parse().ok());
-                match (verb, content, step) {
-                    ("promote", Some(content), Some(step)) => Verb::Promote(content, step),
-                    ("promote-full", Some(content), _) => Verb::PromoteFull(content),
-                    _ => Verb::Unknown(verb.into()),
-                }
-            }
-            other => Verb::Unknown(other.into()),
-        };
-        Some(Self { token: token.into(), verb })
-    }
-}
-
 impl Paused {
     /// Reads `<token> [reason]`.
     pub fn parse(text: &str) -> Option<Self> {
         let (token, reason) = first_word(text)?;
-        Some(Self { token: token.into(), reason: reason.into() })
+        Some(Self { token: cut(token, LONGEST_TOKEN).into(), reason: cut(reason, LONGEST_REASON).into() })
     }
 }
 
@@ -122,7 +86,8 @@ impl Hold {
         let (token, rest) = first_word(text)?;
         let (until, reason) = first_word(rest).unwrap_or_default();
         let until = until.strip_prefix("until=").and_then(|time| time.parse().ok());
-        Some(Self { token: token.into(), until, reason: reason.into() })
+        let token = cut(token, LONGEST_TOKEN).into();
+        Some(Self { token, until, reason: cut(reason, LONGEST_REASON).into() })
     }
 }
 
@@ -143,13 +108,31 @@ pub struct Acknowledged {
 }
 
 impl Acknowledged {
-    /// Reads lines of `<token> <outcome in words>`.
+    /// One of bounded length.
+    pub fn new(token: &Arc<str>, outcome: &str) -> Self {
+        Self { token: token.clone(), outcome: cut(outcome, LONGEST_OUTCOME).into() }
+    }
+
+    /// Whether it is of a pause or a hold, whose token is written by whoever may annotate an object.
+    pub fn is_of_state(&self) -> bool {
+        let words = ["paused: ", "held: ", "not held: "];
+        words.iter().any(|word| self.outcome.starts_with(word)) || self.is_over()
+    }
+
+    /// Whether it is of a pause or a hold that has ended.
+    pub fn is_over(&self) -> bool {
+        ["resumed: ", "released: "].iter().any(|word| self.outcome.starts_with(word))
+    }
+
+    /// Reads lines of `<token> <outcome in words>`: the newest, which are the last, and of each its beginning.
     pub fn parse_all(text: &str) -> Vec<Self> {
         let line = |line| {
             let (token, outcome) = first_word(line)?;
-            Some(Self { token: token.into(), outcome: outcome.into() })
+            Some(Self::new(&cut(token, LONGEST_TOKEN).into(), outcome))
         };
-        text.lines().filter_map(line).collect()
+        let mut all: Vec<Self> = text.lines().rev().filter_map(line).take(MOST_ACKNOWLEDGED).collect();
+        all.reverse();
+        all
     }
 
     /// The text that [`Acknowledged::parse_all`] reads.
@@ -162,30 +145,6 @@ impl Acknowledged {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn orders_are_read_as_they_are_written() {
-        fn check(text: &str, expected: Option<(&str, Verb)>) {
-            let read = GivenOrder::parse(text);
-            assert_eq!(
-                read,
-                expected.map(|(token, verb)| GivenOrder { token: token.into(), verb }),
-                "{text}"
-            );
-        }
-        check("17-a0 undo", Some(("17-a0", Verb::Undo(None))));
-        check("17-a0  undo abc ", Some(("17-a0", Verb::Undo(Some("abc".into())))));
-        check("17-a0 retry", Some(("17-a0", Verb::Retry)));
-        check("17-a0 abort", Some(("17-a0", Verb::Abort)));
-        let content = Hash::of_bytes(b"web");
-        check(&format!("17-a0 promote {content} 2"), Some(("17-a0", Verb::Promote(content, 2))));
-        check(&format!("17-a0 promote-full {content}"), Some(("17-a0", Verb::PromoteFull(content))));
-        // Which step of which content is meant must be said: the order stands for as long as nobody takes it away.
-        check("17-a0 promote", Some(("17-a0", Verb::Unknown("promote".into()))));
-        check("17-a0 destroy all", Some(("17-a0", Verb::Unknown("destroy".into()))));
-        check("17-a0", None);
-        check(" ", None);
-    }
 
     #[test]
     fn states_are_read_as_they_are_written() {
@@ -204,6 +163,22 @@ mod tests {
         assert_eq!(Hold::parse("17-a0"), Some(hold(None, "")));
         assert_eq!(Asked::parse(None, Some(" "), None), None);
         assert_eq!(Asked::parse(None, Some("17-a0"), None).unwrap().paused, Some(paused("")));
+    }
+
+    #[test]
+    fn what_is_written_on_an_object_is_kept_to_a_bound() {
+        let long = "x".repeat(240_000);
+        let asked = Asked::parse(
+            Some(&format!("{long} undo")),
+            Some(&format!("{long} {long}")),
+            Some(&format!("{long} until=1970-01-01T00:02:00Z {long}")),
+        );
+        let asked = asked.unwrap();
+        let (paused, hold) = (asked.paused.unwrap(), asked.hold.unwrap());
+        assert_eq!(asked.misplaced.unwrap().len(), 64);
+        assert_eq!((paused.token.len(), paused.reason.len()), (64, 256));
+        assert_eq!((hold.token.len(), hold.reason.len(), hold.until.is_some()), (64, 256, true));
+        assert_eq!(Acknowledged::new(&"1-a".into(), &long).outcome.len(), 512);
     }
 
     #[test]

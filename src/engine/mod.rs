@@ -17,6 +17,7 @@ mod authors;
 mod book;
 mod budget;
 mod carried;
+mod carry_out;
 mod catalog;
 mod census;
 mod config_hash;
@@ -36,6 +37,7 @@ mod loads;
 mod lookups;
 mod node_steps;
 mod nodes;
+mod order;
 mod orders;
 mod others;
 mod outcome;
@@ -68,6 +70,7 @@ mod strategy;
 mod switch;
 mod tokens;
 mod turns;
+mod undo;
 mod unit;
 mod unlisted;
 mod usage;
@@ -76,7 +79,7 @@ mod words;
 
 pub use crate::object::{PART_OF, RELEASE};
 pub use action::{Action, Apply, Decision, Guard, Purpose, Removal, Restarts};
-pub use asked::{Acknowledged, Asked, GivenOrder, HOLD, Hold, ORDER, PAUSED, Paused, Verb};
+pub use asked::{Acknowledged, Asked, HOLD, Hold, ORDER, PAUSED, Paused};
 pub use authors::{Authored, Commit};
 pub use book::{Book, Claim, Good, Member, NotABook, Restarted, Unit, object_word, parse_object_word};
 pub use budget::{
@@ -107,7 +110,7 @@ pub use node_steps::{
     stuck,
 };
 pub use nodes::{NodeFacts, NodeNews};
-pub use orders::{Past, Undo};
+pub use order::{GivenOrder, OrderList, Verb, order_text, parse_orders};
 pub use others::SPENT;
 pub use outcome::{Failure, Outcome, Written, replaceable};
 pub use overlay::{HELD, NotAnOverlay, OVERLAY, Overlay, overlaid};
@@ -135,6 +138,7 @@ pub use steps::{
 };
 pub use strategy::Strategy;
 pub use turns::{Course, Turn};
+pub use undo::{Past, Undo};
 pub use unlisted::GROUP_DOWN;
 pub use usage::Usage;
 pub use waiting::{EVERY, Queued, TOLD, Telling};

@@ -8,8 +8,8 @@
 use std::collections::BTreeSet;
 
 use super::book::{Book, Good, Unit};
+use super::carry_out::{Answer, objects};
 use super::entry::SourceId;
-use super::orders::{Answer, objects};
 use super::rejection::Rejection;
 use super::rolls::{After, Roll};
 use super::state::Engine;

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use super::decide::serving;
 use super::pods::WorkloadPods;
 use super::state::Engine;
-use super::steps::{Lack, Move, Promotion, Shown, Standing, Steps, next};
-use super::{Desired, Good, Live, Overlay, RollPhase, Strategy, Verb, is_workload};
+use super::steps::{Lack, Move, Shown, Standing, Steps, next};
+use super::{Desired, Good, Live, Overlay, RollPhase, Strategy, is_workload};
 use crate::object::ObjectId;
 
 /// Where a step stands.
@@ -94,7 +94,7 @@ impl Engine {
             made: pods.map_or(0, WorkloadPods::updated),
             ready: pods.map_or(0, WorkloadPods::ready_of_newest),
             ready_for: pods.and_then(age).unwrap_or(Duration::ZERO),
-            promotion: promotion(desired, live),
+            promotion: self.promotion(id, desired, live),
         };
         self.fleet_standing(id, desired, standing, now)
     }
@@ -115,18 +115,6 @@ impl Engine {
             Move::Finish if self.waits_for_nodes(id, steps, &standing, now) => Step::Held(None),
             Move::Enter(_) | Move::Finish => Step::Over,
         })
-    }
-}
-
-/// What a person has ordered of the rollout of this content.
-fn promotion(desired: &Desired, live: &Live) -> Promotion {
-    let order = live.asked.as_ref().and_then(|asked| asked.order.as_ref());
-    match order.map(|order| &order.verb) {
-        Some(Verb::Promote(content, from)) if desired.is_release(*content) => {
-            Promotion::OneStep { from: *from }
-        }
-        Some(Verb::PromoteFull(content)) if desired.is_release(*content) => Promotion::Full,
-        _ => Promotion::None,
     }
 }
 

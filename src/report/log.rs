@@ -91,6 +91,8 @@ fn words(happening: Happening) -> Option<&'static str> {
         Happening::RolledBack => "rolled back",
         Happening::PruneWaiting => "prune waiting",
         Happening::RevisionSettled => "settled",
+        Happening::OrderDone => "order",
+        Happening::OrderIgnored => "no order",
         // What is read, and what is not, has its line where that is found.
         Happening::RevisionRead
         | Happening::SourceIncomplete
@@ -163,6 +165,8 @@ impl Happening {
             Self::Configured => "14c1a083ccc046538fce6be2c1c69ba7",
             Self::Pruned => "c79e982f369c41b89b4f3c30df2b3a3f",
             Self::Recreated => "c192254558ec4e44a495b68515d122a6",
+            Self::OrderDone => "3d9f0b7c5ab14fc1a2c86d4e7f10b935",
+            Self::OrderIgnored => "b64e28a1d7f34c0f9e5308c2716dfa4b",
         }
     }
 }

@@ -59,10 +59,14 @@ pub enum Happening {
     Pruned,
     /// An object was deleted, to be made again.
     Recreated,
+    /// What a person has ordered was done, or nothing was to be done.
+    OrderDone,
+    /// Something that looks like an order is none, or stands where none is obeyed.
+    OrderIgnored,
 }
 
 /// All kinds of events.
-pub const HAPPENINGS: [Happening; 15] = [
+pub const HAPPENINGS: [Happening; 17] = [
     Happening::RevisionRead,
     Happening::RevisionSettled,
     Happening::SourceIncomplete,
@@ -78,6 +82,8 @@ pub const HAPPENINGS: [Happening; 15] = [
     Happening::Configured,
     Happening::Pruned,
     Happening::Recreated,
+    Happening::OrderDone,
+    Happening::OrderIgnored,
 ];
 
 impl Happening {
@@ -91,6 +97,7 @@ impl Happening {
                 | Self::PruneWaiting
                 | Self::Conflict
                 | Self::Refused
+                | Self::OrderIgnored
         )
     }
 }

@@ -1,5 +1,6 @@
 //! Revisions, files and bytes out of the object stores of one source.
 
+use std::collections::{HashSet, VecDeque};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -196,6 +197,31 @@ impl Reader {
         self.pass(|objects| {
             let commit = self.find(objects, revision)?;
             Ok(commit.parent_ids().next().map(|id| Revision::new(&id.to_string())))
+        })
+    }
+
+    /// Whether a revision is this one or an ancestor of it. A folder has but snapshots that were made of it, here.
+    pub fn leads_to(&self, older: &Revision, newer: &Revision) -> Result<bool, Error> {
+        if older == newer || self.shared.form == Form::Snapshots {
+            return Ok(true);
+        }
+        self.pass(|objects| {
+            let wanted = self.find(objects, older)?.id();
+            let mut seen = HashSet::from([self.find(objects, newer)?.id()]);
+            let mut queue: VecDeque<Oid> = seen.iter().copied().collect();
+            while let Some(id) = queue.pop_front() {
+                if id == wanted {
+                    return Ok(true);
+                }
+                let commit = match objects.commit(id) {
+                    Ok(commit) => commit,
+                    // A shallow clone ends somewhere.
+                    Err(error) if error.code() == ErrorCode::NotFound => continue,
+                    Err(error) => return Err(self.damaged(&error)),
+                };
+                queue.extend(commit.parent_ids().filter(|parent| seen.insert(*parent)));
+            }
+            Ok(false)
         })
     }
 

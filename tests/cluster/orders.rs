@@ -1,9 +1,9 @@
 //! What people order on the command line, while rhumb runs and while it does not.
 
 use jiff::Timestamp;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::support::{Daemon, Repo, Site, eventually, until, yaml};
+use crate::support::{Daemon, Repo, SOON, Site, at, eventually, until, yaml};
 
 /// A Deployment that uses the `ConfigMap` env.
 fn web(image: &str, annotations: &str) -> String {
@@ -28,7 +28,7 @@ fn daemon(site: &Site<'_>, repo: &Repo) -> Daemon {
 
 #[track_caller]
 fn await_image(site: &Site<'_>, image: &str) {
-    eventually(&format!("web runs {image}"), crate::support::SOON, || {
+    eventually(&format!("web runs {image}"), SOON, || {
         match site.value("Deployment", "web", "/spec/template/spec/containers/0/image") {
             shown if shown == json!(image) => Ok(()),
             shown => Err(shown),
@@ -69,14 +69,14 @@ fn an_undo_takes_back_what_came_together_and_stays_until_the_content_changes() {
     site.await_object("ConfigMap", "other");
     let why = site.rhumb(&["why", "deployment/web"]).ends(0);
     why.says(&["phase", "RolledBack"]);
-    why.says(&["undone by hand; it stays at the content before until the content changes in git"]);
+    why.says(&["; it stays at the content before until the content changes in git"]);
     why.says(&["brought by revision", &old]);
     let back = format!("it is back at revision {}, which a dry run does not read", short(&old));
-    site.diff(repo.path(), &[]).says(&["undone by hand", &back]);
+    site.diff(repo.path(), &[]).says(&["undone by", &back]);
     let author = repo.git(&["log", "-1", "--format=%an"]);
     let history = site.rhumb(&["rollout", "history", "deploy/web"]).ends(0).all();
     let line = history.lines().find(|line| line.contains(short(&new))).unwrap_or(&history);
-    for told in [author.trim(), "Change web.yaml", "undone by hand"] {
+    for told in [author.trim(), "Change web.yaml", "undone by"] {
         assert!(line.contains(told), "{told:?} in {history}");
     }
     // The first revision only made it, and is known all the same.
@@ -132,7 +132,7 @@ fn an_abort_takes_a_rollout_back_in_the_middle() {
     let status = site.rhumb(&["rollout", "status", "deploy/web", "--watch"]).ends(0);
     status.says(&["deployment \"web\" successfully rolled out"]);
     status.says(&["rollout budget: 0 workloads"]);
-    status.says(&["aborted by hand"]);
+    status.says(&["aborted by"]);
 }
 
 #[test]
@@ -223,9 +223,9 @@ fn an_order_with_nothing_to_do_says_so() {
     says(&["undo", "--to-revision", &commit], own);
     let run = site.rhumb(&["rollout", "abort", "deploy/nobody"]);
     run.ends(2).says(&["there is no Deployment orders-idle/nobody"]);
-    // Only the command line has written to it.
+    // Nobody has written to it.
     let wrote = window.to("deployments", "web");
-    assert_eq!(wrote.len(), 6, "{wrote:#?}");
+    assert_eq!(wrote.len(), 0, "{wrote:#?}");
 }
 
 #[test]
@@ -283,8 +283,162 @@ fn whoever_may_not_order_is_told_so() {
     ]);
     grant(&site, &rules);
     let run = site.rhumb(&["rollout", "undo", "deploy/web"]).ends(3);
-    run.says(&["error: Deployment orders-rights/web", "cannot patch resource \"deployments\""]);
+    let object = "ConfigMap orders-rights-rhumb/orders.orders-rights.rhumb.dev";
+    run.says(&["error:", object, "cannot patch resource \"configmaps\""]);
+    run.says(&["hint: who may `get` and `patch`", object, "may order what becomes of source orders-rights"]);
     site.rhumb(&["why", "deploy/web"]).ends(0).says(&["phase", "Settled"]);
+}
+
+/// The orders object of a source.
+fn orders_of(site: &Site<'_>, source: &str) -> String {
+    at("ConfigMap", &site.system(), &format!("orders.{source}.rhumb.dev"))
+}
+
+/// Who may write every ConfigMap of an application's namespace orders nothing by that.
+#[test]
+fn an_order_on_an_object_does_nothing_and_is_told() {
+    let site = Site::new("orders-misplaced");
+    let repo = first();
+    let old = repo.head();
+    let _daemon = daemon(&site, &repo);
+    at_rest(&site, "nginx:1");
+    second(&repo);
+    at_rest(&site, "nginx:2");
+    let order = json!({"metadata": {"annotations": {"rhumb.dev/order": format!("c1 undo {old}")}}});
+    site.api.merge(&site.at("ConfigMap", "env"), "somebody", &order);
+    eventually("it is told", SOON, || {
+        let events = site.api.list(&format!("/api/v1/namespaces/{}/events", site.name));
+        let told = |event: &Value| {
+            event["reason"] == "OrderIgnored"
+                && event["type"] == "Warning"
+                && event["involvedObject"]["name"] == "env"
+        };
+        if events.iter().any(told) { Ok(()) } else { Err(format!("{events:?}")) }
+    });
+    assert_eq!(site.data("env", "a"), "two");
+    assert_eq!(site.value("Deployment", "web", "/spec/template/spec/containers/0/image"), json!("nginx:2"));
+    assert_eq!(site.parent().unwrap().pointer("/data/rejected"), None);
+}
+
+/// A team with the right to the orders object of one source, by its name, and no other one in that namespace.
+#[test]
+fn who_may_order_what_becomes_of_one_source_may_not_of_another() {
+    let mut site = Site::new("orders-team");
+    let (mine, theirs) = (first(), Repo::new(&[("theirs.yaml", yaml::config_map("theirs", "a", "one"))]));
+    let other = crate::support::source("orders-other", "orders-team", theirs.path(), "");
+    let configuration = site.configuration(mine.path(), "budget: {soak: 0s}");
+    let _daemon = site.configured(&format!("{configuration}---\n{other}"));
+    at_rest(&site, "nginx:1");
+    let new = second(&mine);
+    at_rest(&site, "nginx:2");
+    theirs.change("theirs.yaml", &yaml::config_map("theirs", "a", "two"));
+    site.await_data("theirs", "a", "two");
+    for source in ["orders-team", "orders-other"] {
+        until("its orders object is made", || site.api.get(&orders_of(&site, source)).is_some());
+    }
+    site.limited();
+    let rules = json!([
+        {"apiGroups": ["apps"], "resources": ["deployments", "replicasets"], "verbs": ["get", "list"]},
+        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]},
+        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["patch"],
+         "resourceNames": ["orders.orders-team.rhumb.dev"]},
+    ]);
+    grant(&site, &rules);
+    // Without the right to list all sources that of the object is named: the runs here do that by --name.
+    let run = site.rhumb(&["rollout", "undo", "deploy/web"]).ends(0);
+    run.says(&["undone: revision", short(&new), &format!("(ordered by {})", site.user)]);
+    at_rest(&site, "nginx:1");
+    let why = site.rhumb(&["why", "deploy/web"]).ends(0);
+    why.says(&[&format!("undone by {}", site.user)]);
+    let history = site.rhumb(&["rollout", "history", "deploy/web"]).ends(0);
+    history.says(&["undone: revision", &format!("(ordered by {})", site.user)]);
+    // What is done leaves the object.
+    let data = || site.api.value(&orders_of(&site, "orders-team"), "/data");
+    until("the order is taken out", || data().as_object().is_none_or(serde_json::Map::is_empty));
+    // The other source's objects neither by its own orders object nor by this one.
+    let mut command = site.bare_command();
+    command.args(["rollout", "undo", "cm/theirs", "--name", "orders-other", "-n", "orders-team"]);
+    let run = crate::support::run(command).ends(3);
+    run.says(&["error:", "orders.orders-other.rhumb.dev", "cannot patch resource \"configmaps\""]);
+    let order = json!({"verb": "undo", "object": "ConfigMap/orders-team/theirs"}).to_string();
+    site.api.merge(&orders_of(&site, "orders-team"), "somebody", &json!({"data": {"1-a": order}}));
+    let told = "1-a nothing was done: ConfigMap orders-team/theirs is no object of source orders-team";
+    eventually("it is refused", SOON, || {
+        let said = site.parent().unwrap()["data"]["acknowledged"].as_str().unwrap_or_default().to_owned();
+        if said.contains(told) { Ok(()) } else { Err(said) }
+    });
+    assert_eq!(site.data("theirs", "a"), "two");
+}
+
+/// Who may push a branch must not decide what runs, whoever gives the order.
+#[test]
+fn an_undo_leads_to_nothing_that_was_never_followed() {
+    let site = Site::new("orders-unmerged");
+    let repo = first();
+    let old = repo.head();
+    let branch = repo.git(&["symbolic-ref", "--short", "HEAD"]).trim().to_owned();
+    let _daemon = daemon(&site, &repo);
+    at_rest(&site, "nginx:1");
+    repo.write("web.yaml", &web("nginx:evil", "{}"));
+    let evil = repo.git(&["stash", "create"]).trim().to_owned();
+    repo.git(&["branch", "evil", &evil]);
+    repo.git(&["checkout", "-q", "web.yaml"]);
+    second(&repo);
+    at_rest(&site, "nginx:2");
+    let run = site.rhumb(&["rollout", "undo", "deploy/web", "--to-revision", &evil]);
+    run.ends(1).says(&[
+        "nothing to undo: revision",
+        short(&evil),
+        "was never in force here and is no ancestor of",
+    ]);
+    // What was in force may be gone back to, wherever the branch is now.
+    let orphan = repo.git(&["commit-tree", "-m", "Begin anew", "HEAD^{tree}"]).trim().to_owned();
+    repo.git(&["update-ref", &format!("refs/heads/{branch}"), &orphan]);
+    repo.change("other.yaml", &yaml::config_map("other", "a", "b"));
+    site.await_object("ConfigMap", "other");
+    let run = site.rhumb(&["rollout", "undo", "deploy/web", "--to-revision", &old]);
+    run.ends(0).says(&["undone: ", short(&old)]);
+    at_rest(&site, "nginx:1");
+}
+
+/// A full orders object holds up nothing, and what is in it of orders is carried out all the same.
+#[test]
+fn a_flood_of_tokens_stops_nothing() {
+    let site = Site::new("orders-flood");
+    let repo = first();
+    let _daemon = daemon(&site, &repo);
+    at_rest(&site, "nginx:1");
+    let orders = orders_of(&site, "orders-flood");
+    until("its orders object is made", || site.api.get(&orders).is_some());
+    let mut data = serde_json::Map::new();
+    for number in 0..4 {
+        data.insert(format!("0-{number}"), json!("x".repeat(240_000)));
+    }
+    let order = json!({"verb": "abort", "object": "ConfigMap/orders-flood/env"}).to_string();
+    data.extend((0..150).map(|number| (format!("1-{number:03}"), json!(order))));
+    site.api.merge(&orders, "somebody", &json!({"data": data}));
+    let long = format!("{} undo", "t".repeat(240_000));
+    let annotations = json!({"rhumb.dev/order": long});
+    site.api.merge(
+        &site.at("ConfigMap", "env"),
+        "somebody",
+        &json!({"metadata": {"annotations": annotations}}),
+    );
+    let paused = json!({"rhumb.dev/order": null, "rhumb.dev/paused": "t".repeat(240_000)});
+    site.api.merge(&site.at("ConfigMap", "env"), "somebody", &json!({"metadata": {"annotations": paused}}));
+    let size = || site.api.value(&orders, "/data").to_string().len();
+    eventually("all of it is taken out", SOON, || if size() < 10 { Ok(()) } else { Err(size()) });
+    let acknowledged =
+        || site.parent().unwrap()["data"]["acknowledged"].as_str().unwrap_or_default().to_owned();
+    eventually("the pause is taken note of", SOON, || {
+        if acknowledged().contains("paused: ConfigMap") { Ok(()) } else { Err(acknowledged()) }
+    });
+    assert!(acknowledged().len() < 100_000, "{}", acknowledged().len());
+    site.rhumb(&["rollout", "resume", "cm/env"]).ends(0);
+    second(&repo);
+    at_rest(&site, "nginx:2");
+    site.rhumb(&["rollout", "undo", "deploy/web"]).ends(0).says(&["undone: "]);
+    at_rest(&site, "nginx:1");
 }
 
 /// Lets the user of the place do something everywhere.

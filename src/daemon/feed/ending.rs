@@ -39,7 +39,7 @@ impl Feed {
             let Some(order) = order else { return };
             told = match order {
                 Order::Look(reading) => Some(Event::Checked(number, reading)),
-                Order::LookBack(undo) => Some(self.shelf().look_back(undo).await),
+                Order::LookBack(undo) => Some(self.shelf().look_back(undo, self.head()).await),
                 Order::Resolve(revision, contents) => {
                     let found = self.shelf().resolve(revision, contents).await;
                     Some(match found {

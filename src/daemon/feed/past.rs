@@ -52,9 +52,10 @@ pub(super) fn look_back(
     reader: &Reader,
     dialect: &Dialect,
     scopes: Scopes,
-    undo: &Undo,
+    (undo, head): (&Undo, Option<&Revision>),
 ) -> Result<Past, String> {
     let revision = target(reader, undo)?;
+    was_followed(reader, undo, &revision, head)?;
     let unreadable = |error: Error| format!("revision {} cannot be read: {error}", revision.short());
     let found = contents(reader, dialect, scopes, &revision, undo.objects.iter().collect());
     let mut contents = BTreeMap::new();
@@ -77,5 +78,30 @@ fn target(reader: &Reader, undo: &Undo) -> Result<Revision, String> {
         Ok(Some(parent)) => Ok(parent),
         Ok(None) => Err(format!("revision {from}, which brought it, has none before it")),
         Err(error) => Err(format!("revision {from}, which brought it, cannot be read: {error}")),
+    }
+}
+
+/// Whoever may push a branch must not decide what runs: a way back leads to what was in force here, or to what the
+/// followed reference has come past.
+fn was_followed(
+    reader: &Reader,
+    undo: &Undo,
+    revision: &Revision,
+    head: Option<&Revision>,
+) -> Result<(), String> {
+    if undo.in_force.contains(revision) {
+        return Ok(());
+    }
+    let short = revision.short();
+    let Some(head) = head else {
+        return Err(format!("the source cannot be read, and {short} was not in force here"));
+    };
+    match reader.leads_to(revision, head) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(format!(
+            "revision {short} was never in force here and is no ancestor of {}, which the source is at; merge it first",
+            head.short()
+        )),
+        Err(error) => Err(format!("whether revision {short} was ever followed cannot be told: {error}")),
     }
 }

@@ -15,6 +15,8 @@ pub(super) struct Channels {
     pub(super) from_informers: mpsc::Receiver<InformerEvent<Live>>,
     pub(super) from_scalers: mpsc::Receiver<InformerEvent<Scaler>>,
     pub(super) from_parents: mpsc::Receiver<InformerEvent<Rv>>,
+    pub(super) to_orders: mpsc::Sender<InformerEvent<Rv>>,
+    pub(super) from_orders: mpsc::Receiver<InformerEvent<Rv>>,
     pub(super) from_pods: mpsc::Receiver<PodsEvent>,
     pub(super) from_data: mpsc::Receiver<DataEvent>,
     pub(super) questions: mpsc::Sender<Question>,
@@ -37,6 +39,7 @@ impl Channels {
         let (informers, from_informers) = mpsc::channel(BACKLOG);
         let (scalers, from_scalers) = mpsc::channel(BACKLOG);
         let (parents, from_parents) = mpsc::channel(BACKLOG);
+        let (to_orders, from_orders) = mpsc::channel(BACKLOG);
         let (pods, from_pods) = mpsc::channel(BACKLOG);
         let (data, from_data) = mpsc::channel(BACKLOG);
         // Who asks waits: a page that asks for more than can be answered slows itself down.
@@ -47,6 +50,8 @@ impl Channels {
             from_informers,
             from_scalers,
             from_parents,
+            to_orders,
+            from_orders,
             from_pods,
             from_data,
             questions,

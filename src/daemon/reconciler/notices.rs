@@ -318,7 +318,7 @@ impl Reconciler {
         self.notice(Happening::PruneWaiting, source, None, (message, head));
     }
 
-    fn notice(
+    pub(super) fn notice(
         &self,
         reason: Happening,
         source: SourceId,

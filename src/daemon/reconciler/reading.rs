@@ -90,6 +90,7 @@ impl Reconciler {
         self.watched.discovered(kinds, &mut self.engine);
         if self.until == Until::Stopped {
             self.watched.watch_parents(&self.namespace);
+            self.watched.watch_orders(&self.namespace, &self.channels.to_orders);
         }
         let missing = self.watched.long_missing(Instant::now());
         if !missing.is_empty() {

@@ -133,9 +133,7 @@ fn a_way_back_that_is_replaced_in_the_middle_does_not_make_the_rest_of_it_good()
 }
 
 fn retry(rig: &mut Rig) {
-    let order = Asked { order: GivenOrder::parse("1-a retry"), ..Asked::default() };
-    rig.world.things.get_mut(&workload("web")).unwrap().asked = Some(Box::new(order));
-    rig.world.announce(&workload("web"));
+    rig.give(&workload("web"), "1-a retry");
 }
 
 /// The pods of web come up after all.

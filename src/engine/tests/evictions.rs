@@ -51,11 +51,7 @@ fn nodes_that_are_chosen_by_their_labels_go_first_and_closed_ones_last() {
     assert_eq!(log(&fleet), ["node-3", "node-5"]);
     assert_eq!(fleet.shown(), "on-delete step=1");
     assert!(fleet.rig.engine.in_flight().is_empty(), "a step that is held has given its token back");
-    let order = |verb| {
-        let order = GivenOrder { token: format!("{verb:?}").into(), verb };
-        Asked { order: Some(order), ..Asked::default() }
-    };
-    fleet.ask(order(Verb::Promote(content(2, &words).hash, 1)));
+    fleet.give(&format!("a promote {} 1", content(2, &words).hash));
     fleet.settle();
     assert_eq!(log(&fleet), ["node-3", "node-5", "node-2", "node-4", "node-1"]);
     assert_eq!(fleet.shown(), "");
@@ -68,9 +64,7 @@ fn a_person_lets_it_go_to_the_end_at_once() {
     fleet.commit("r2", &content(2, &words));
     fleet.settle();
     assert_eq!(log(&fleet), ["node-1"]);
-    let verb = Verb::PromoteFull(content(2, &words).hash);
-    let order = GivenOrder { token: "a".into(), verb };
-    fleet.ask(Asked { order: Some(order), ..Asked::default() });
+    fleet.give(&format!("a promote-full {}", content(2, &words).hash));
     fleet.settle();
     assert_eq!(log(&fleet), ["node-1"], "the rest is its own controller's");
     assert_eq!(fleet.done(&content(2, &words)).len(), 5);
@@ -299,8 +293,7 @@ fn a_lost_node_is_passed_over_and_holds_the_end() {
     fleet.node("node-2").ready = Readiness::NotReady;
     fleet.commit("r2", &content(2, &words));
     fleet.settle();
-    let verb = Verb::Promote(content(2, &words).hash, 3);
-    fleet.ask(Asked { order: Some(GivenOrder { token: "a".into(), verb }), ..Asked::default() });
+    fleet.give(&format!("a promote {} 3", content(2, &words).hash));
     fleet.tick();
     fleet.tick();
     assert_eq!((fleet.shown(), log(&fleet)), (String::new(), vec!["node-1", "node-3"]));
@@ -427,8 +420,7 @@ fn what_is_let_out_of_its_steps_takes_down_no_more_than_may_be_unavailable() {
     fleet.commit("r2", &second);
     fleet.settle();
     assert_eq!(fleet.shown(), "on-delete step=1");
-    let verb = Verb::PromoteFull(second.hash);
-    fleet.ask(Asked { order: Some(GivenOrder { token: "all".into(), verb }), ..Asked::default() });
+    fleet.give(&format!("all promote-full {}", second.hash));
     fleet.settle();
     assert_eq!(fleet.overlays, ["", "on-delete step=1", "narrow=1", ""]);
     assert_eq!(fleet.done(&second).len(), 4);

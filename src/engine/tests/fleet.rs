@@ -162,6 +162,11 @@ impl Fleet {
         self.rig.world.announce(&agent());
     }
 
+    /// What people order of the DaemonSet.
+    pub(super) fn give(&mut self, words: &str) {
+        self.rig.give(&agent(), words);
+    }
+
     /// Goes on until nothing happens any more at this time.
     pub(super) fn settle(&mut self) {
         for _ in 0..300 {
@@ -185,6 +190,7 @@ impl Fleet {
         happened |= self.evict();
         let book = self.rig.world.book.clone();
         self.rig.keep_book();
+        self.rig.strike_orders();
         self.rig.engine.settle();
         let dirty: BTreeSet<ObjectId> = self.rig.engine.take_dirty().into_iter().collect();
         for id in &dirty {

@@ -34,7 +34,11 @@ fn second() -> Rig {
     rig
 }
 
-fn asks(rig: &mut Rig, id: &ObjectId, order: Option<&str>, paused: Option<&str>, hold: Option<&str>) {
+fn asks(rig: &mut Rig, id: &ObjectId, paused: Option<&str>, hold: Option<&str>) {
+    annotate(rig, id, None, paused, hold);
+}
+
+fn annotate(rig: &mut Rig, id: &ObjectId, order: Option<&str>, paused: Option<&str>, hold: Option<&str>) {
     let rv = rig.world.tick();
     let thing = rig.world.things.get_mut(id).unwrap();
     (thing.rv, thing.asked) = (rv, Asked::parse(order, paused, hold));
@@ -42,7 +46,7 @@ fn asks(rig: &mut Rig, id: &ObjectId, order: Option<&str>, paused: Option<&str>,
 }
 
 fn order(rig: &mut Rig, id: &ObjectId, order: &str) {
-    asks(rig, id, Some(order), None, None);
+    rig.give(id, order);
     rig.settle();
 }
 
@@ -222,7 +226,7 @@ fn an_abort_takes_a_rollout_back() {
 fn an_abort_of_what_only_waits_lets_nothing_begin() {
     let mut rig = second();
     rig.read(reading("r3", &both(3)));
-    asks(&mut rig, &workload("web"), Some("1-a abort"), None, None);
+    rig.give(&workload("web"), "1-a abort");
     rig.deliver(usize::MAX);
     rig.carry_out();
     rig.settle();
@@ -234,7 +238,7 @@ fn an_abort_of_what_only_waits_lets_nothing_begin() {
 #[test]
 fn what_is_paused_is_repaired_and_not_changed() {
     let mut rig = second();
-    asks(&mut rig, &workload("web"), None, Some("1-a looking at it"), None);
+    asks(&mut rig, &workload("web"), Some("1-a looking at it"), None);
     rig.settle();
     assert_eq!(told(&rig), "paused: Deployment shop/web");
     rig.read(reading("r3", &both(3)));
@@ -247,7 +251,7 @@ fn what_is_paused_is_repaired_and_not_changed() {
     rig.world.announce(&workload("web"));
     rig.settle();
     assert_eq!(rig.world.log, [Wrote::Changed(workload("web"))]);
-    asks(&mut rig, &workload("web"), None, None, None);
+    asks(&mut rig, &workload("web"), None, None);
     rig.settle();
     shows(&rig, 3, "r3");
     assert_eq!(told(&rig), "resumed: Deployment shop/web");
@@ -256,14 +260,14 @@ fn what_is_paused_is_repaired_and_not_changed() {
 #[test]
 fn a_paused_part_of_a_unit_keeps_no_token() {
     let mut rig = second();
-    asks(&mut rig, &config("env"), None, Some("1-a"), None);
+    asks(&mut rig, &config("env"), Some("1-a"), None);
     rig.settle();
     rig.read(reading("r3", &both(3)));
     rig.settle();
     shows(&rig, 2, "r2");
     assert!(rig.engine.in_flight().is_empty());
     assert!(rig.world.is_free());
-    asks(&mut rig, &config("env"), None, None, None);
+    asks(&mut rig, &config("env"), None, None);
     rig.settle();
     shows(&rig, 3, "r3");
 }
@@ -304,7 +308,7 @@ fn pause(rig: &mut Rig, paused: Option<Paused>) {
 fn a_hold_keeps_everything_as_it_is_until_its_end() {
     let mut rig = second();
     rig.engine.clock(rig.now, jiff::Timestamp::UNIX_EPOCH);
-    asks(&mut rig, &workload("web"), None, None, Some("1-a until=1970-01-01T00:01:00Z heap dump"));
+    asks(&mut rig, &workload("web"), None, Some("1-a until=1970-01-01T00:01:00Z heap dump"));
     rig.settle();
     assert_eq!(told(&rig), "held: Deployment shop/web until 1970-01-01T00:01:00Z");
     let rv = rig.world.tick();
@@ -328,7 +332,7 @@ fn a_hold_keeps_everything_as_it_is_until_its_end() {
 #[test]
 fn a_hold_whose_end_cannot_be_read_is_none() {
     let mut rig = second();
-    asks(&mut rig, &workload("web"), None, None, Some("1-a until=tomorrow"));
+    asks(&mut rig, &workload("web"), None, Some("1-a until=tomorrow"));
     rig.settle();
     assert_eq!(told(&rig), "not held: Deployment shop/web: until when cannot be read");
     rig.read(reading("r3", &both(3)));
@@ -341,7 +345,7 @@ fn a_hold_whose_end_cannot_be_read_is_none() {
 fn an_order_is_carried_out_once_wherever_the_process_ends() {
     for point in 0..30 {
         let mut rig = second();
-        asks(&mut rig, &workload("web"), Some("1-a undo"), None, None);
+        rig.give(&workload("web"), "1-a undo");
         for _ in 0..point {
             rig.turn();
         }
@@ -356,22 +360,128 @@ fn an_order_is_carried_out_once_wherever_the_process_ends() {
 }
 
 #[test]
-fn an_order_that_still_stands_on_its_object_is_never_forgotten() {
+fn an_order_that_still_stands_is_never_forgotten() {
     let mut rig = second();
-    order(&mut rig, &workload("web"), "1-a undo");
+    rig.give(&workload("web"), "1-a undo");
+    rig.engine.carry_out_orders();
+    rig.settle();
+    // Somebody writes it again, and again, while others are carried out.
     for number in 0..60 {
-        order(&mut rig, &config("env"), &format!("2-{number} abort"));
+        rig.give(&workload("web"), "1-a undo");
+        rig.give(&config("env"), &format!("2-{number:02} abort"));
+        rig.carry_out();
+        rig.keep_parents();
     }
+    assert_eq!(rig.world.acknowledged.len(), 61);
+    rig.settle();
+    order(&mut rig, &config("env"), "3-c abort");
+    assert_eq!(rig.world.orders, []);
     assert_eq!(rig.world.acknowledged.len(), 50);
-    assert_eq!(&*rig.world.acknowledged[0].token, "1-a");
-    assert_eq!(&*rig.world.acknowledged[1].token, "2-11");
+    assert_eq!(rig.world.log.len(), 2, "{:?}", rig.world.log);
+}
+
+#[test]
+fn whoever_gave_an_order_is_told() {
+    let mut rig = second();
+    rig.give(&workload("web"), "1-a undo");
+    rig.world.orders[0].by = "ann".into();
+    rig.engine.take_orders(0, rig.world.orders.clone());
+    rig.settle();
+    let words = "undone: revision r2 of Deployment shop/web (2 objects) goes back to r1 (ordered by ann)";
+    assert_eq!(told(&rig), words);
+    assert_eq!(rig.engine.take_done_orders(), [(0, workload("web"), words.to_owned())]);
+    assert_eq!(rig.engine.take_done_orders(), []);
+    let why = "revision r2 undone by ann; it is back at revision r1";
+    assert_eq!(reason(&mut rig, &workload("web")), why);
+}
+
+#[test]
+fn an_order_on_an_object_is_not_obeyed_and_told_once() {
+    let mut rig = second();
+    annotate(&mut rig, &workload("web"), Some("1-a undo r1"), None, None);
+    rig.settle();
+    shows(&rig, 2, "r2");
+    assert_eq!((&rig.world.log, &rig.world.acknowledged), (&Vec::new(), &Vec::new()));
+    assert_eq!(rig.engine.take_misplaced_orders(), [(0, workload("web"))]);
+    let rv = rig.world.tick();
+    rig.world.things.get_mut(&workload("web")).unwrap().rv = rv;
+    rig.world.announce(&workload("web"));
+    rig.settle();
+    assert_eq!(rig.engine.take_misplaced_orders(), []);
+    annotate(&mut rig, &workload("web"), Some("2-b retry"), None, None);
+    rig.settle();
+    assert_eq!(rig.engine.take_misplaced_orders(), [(0, workload("web"))]);
+}
+
+#[test]
+fn an_order_on_an_object_of_another_source_is_refused() {
+    let mut rig = second();
+    order(&mut rig, &workload("other"), "1-a undo r1");
+    assert_eq!(told(&rig), "nothing was done: Deployment shop/other is no object of source test");
+    let thing = rig.world.things.get_mut(&workload("web")).unwrap();
+    (thing.foreign, thing.rv) = (true, thing.rv + 100);
+    rig.world.clock += 200;
+    rig.world.announce(&workload("web"));
+    rig.deliver(usize::MAX);
+    rig.give(&workload("web"), "2-b undo r1");
+    rig.carry_out();
+    rig.keep_parents();
+    assert_eq!(told(&rig), "nothing was done: Deployment shop/web is no object of source test");
+}
+
+/// Whoever may annotate an object may write any token there.
+#[test]
+fn a_pause_with_the_token_of_an_order_keeps_it_from_nothing() {
+    for first in ["the pause", "the order"] {
+        let mut rig = second();
+        if first == "the pause" {
+            asks(&mut rig, &config("env"), Some("1-a"), None);
+            rig.settle();
+        }
+        rig.give(&workload("web"), "1-a undo r1");
+        rig.carry_out();
+        rig.keep_parents();
+        asks(&mut rig, &config("env"), Some("1-a"), None);
+        rig.settle();
+        asks(&mut rig, &config("env"), None, None);
+        rig.settle();
+        shows(&rig, 1, "r1");
+        let undone = rig.world.acknowledged.iter().filter(|one| one.outcome.starts_with("undone: "));
+        assert_eq!(undone.count(), 1, "{first}");
+        assert_eq!(rig.world.orders, [], "{first}");
+    }
+}
+
+#[test]
+fn so_many_pauses_are_acknowledged_and_all_count() {
+    let mut rig = Rig::new(3);
+    let name = |number: u32| format!("env-{number:03}");
+    let files = |content: u32| -> Vec<(String, Shared)> {
+        (0..130).map(|n| (name(n), desired(&config(&name(n)), content, &name(n)))).collect()
+    };
+    let read = |rig: &mut Rig, revision: &str, content: u32| {
+        let files = files(content);
+        let files: Vec<_> = files.iter().map(|(name, want)| (&**name, Some(want.clone()))).collect();
+        rig.read(reading(revision, &files));
+        rig.settle();
+    };
+    read(&mut rig, "r1", 1);
+    for number in 0..130 {
+        asks(&mut rig, &config(&name(number)), Some(&format!("{number}-{}", "t".repeat(5000))), None);
+    }
+    rig.settle();
+    assert_eq!(rig.world.acknowledged.len(), 100);
+    assert!(Acknowledged::text(&rig.world.acknowledged).len() < 20_000);
+    rig.world.log.clear();
+    read(&mut rig, "r2", 2);
+    assert_eq!(rig.world.log, []);
 }
 
 #[test]
 fn a_unit_goes_on_when_the_hold_of_a_part_ends() {
     let mut rig = second();
     rig.engine.clock(rig.now, jiff::Timestamp::UNIX_EPOCH);
-    asks(&mut rig, &config("env"), None, None, Some("1-a until=1970-01-01T00:01:00Z x"));
+    asks(&mut rig, &config("env"), None, Some("1-a until=1970-01-01T00:01:00Z x"));
     rig.settle();
     rig.read(reading("r3", &both(3)));
     rig.settle();

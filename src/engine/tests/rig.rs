@@ -62,6 +62,7 @@ impl Rig {
             ..Inventory::default()
         };
         engine.inventory(0, inventory);
+        engine.take_orders(0, self.world.orders.clone());
         engine.clock(self.now, jiff::Timestamp::UNIX_EPOCH);
         for kind in &kinds {
             engine.served(Gvk::new(&kind.group, "v1", &kind.kind), Served::Yes);
@@ -115,6 +116,27 @@ impl Rig {
             let past = self.past(&undo);
             self.engine.looked_back(&undo.token, past);
         }
+    }
+
+    /// Writes an order, as `<token> <verb> [argument]`, into the orders object, of which the watch tells.
+    pub(super) fn give(&mut self, id: &ObjectId, words: &str) {
+        let mut words = words.splitn(3, ' ');
+        let mut word = || words.next().unwrap_or_default();
+        let (token, verb, argument) = (word(), word(), word());
+        let verb = Verb::parse(verb, argument);
+        let order = GivenOrder { token: token.into(), verb, object: id.clone(), by: "".into() };
+        self.world.orders.push(order);
+        self.engine.take_orders(0, self.world.orders.clone());
+    }
+
+    /// Takes orders that are spent out of their object; tells whether any were.
+    pub(super) fn strike_orders(&mut self) -> bool {
+        let spent = self.engine.spent_orders(0);
+        self.world.orders.retain(|order| !spent.contains(&order.token));
+        if !spent.is_empty() {
+            self.engine.take_orders(0, self.world.orders.clone());
+        }
+        !spent.is_empty()
     }
 
     /// Delivers the oldest events.
@@ -281,6 +303,7 @@ impl Rig {
             self.carry_out();
             self.engine.advance(self.now);
             self.keep_book();
+            self.strike_orders();
             self.engine.settle();
             let dirty: BTreeSet<ObjectId> = self.engine.take_dirty().into_iter().collect();
             if dirty.is_empty() && self.world.events.is_empty() {
@@ -306,6 +329,9 @@ impl Rig {
         if (&book, &rejections, &acknowledged)
             != (&self.world.book, &self.world.rejections, &self.world.acknowledged)
         {
+            return;
+        }
+        if self.strike_orders() {
             return;
         }
         self.engine.settle();

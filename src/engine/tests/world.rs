@@ -136,6 +136,8 @@ pub(super) struct World {
     pub(super) rejections: Vec<Rejection>,
     /// What the parent says of that which people asked for.
     pub(super) acknowledged: Vec<Acknowledged>,
+    /// What stands in the orders object.
+    pub(super) orders: Vec<GivenOrder>,
     pub(super) paused: Option<Paused>,
     /// Contents whose pods never get ready.
     pub(super) bad: BTreeSet<Hash>,

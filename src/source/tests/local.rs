@@ -46,6 +46,32 @@ async fn lists_reads_and_compares_commits() {
 }
 
 #[tokio::test]
+async fn an_ancestor_is_told_from_any_other_commit() {
+    let (repo, first) = Repo::with(&[("a.yaml", "a")]);
+    repo.git(&["checkout", "--quiet", "-b", "merged"]);
+    let merged = repo.commit(&[("b.yaml", "b")]);
+    repo.git(&["checkout", "--quiet", "-b", "unmerged"]);
+    let unmerged = repo.commit(&[("c.yaml", "c")]);
+    repo.git(&["checkout", "--quiet", "main"]);
+    repo.commit(&[("d.yaml", "d")]);
+    repo.git(&["merge", "--quiet", "--no-ff", "--message=merge", "merged"]);
+    let head = repo.head();
+    let mut source = open(&repo, &repo.location());
+    source.observe().await.unwrap();
+    let reader = source.reader();
+    let check = |older: &Revision, newer: &Revision, expected: bool| {
+        assert_eq!(reader.leads_to(older, newer).unwrap(), expected, "{older} {newer}");
+    };
+    check(&head, &head, true);
+    check(&first, &head, true);
+    check(&merged, &head, true);
+    check(&unmerged, &head, false);
+    check(&head, &first, false);
+    let nobody = Revision::new("0123456789012345678901234567890123456789");
+    assert!(matches!(reader.leads_to(&nobody, &head), Err(Error::Unknown { .. })));
+}
+
+#[tokio::test]
 async fn refuses_by_name_and_says_what() {
     let repo = Repo::new();
     put(

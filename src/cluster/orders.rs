@@ -1,0 +1,173 @@
+//! The orders object of a source: one ConfigMap beside its parent, in which people write what rhumb is to do once.
+//!
+//! It is there before anybody writes, as the right to one object by its name does not let anybody make it.
+
+use std::collections::BTreeMap;
+
+use http::Method;
+use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use serde_json::{Map, Value, json};
+
+use super::call::{Ask, Cluster};
+use super::error::{Error, Fault, On};
+use super::intents::PERSON;
+use super::parent::{MERGE_PATCH, applyset_id};
+use super::write::{JSON, json as bytes};
+use super::{FIELD_MANAGER, path};
+use crate::engine::{Rv, Uid};
+use crate::object::{GroupKind, ObjectId};
+
+/// The label by which one watch follows the orders objects of some sources; its value is the id of the inventory.
+pub(super) const LABEL: &str = "rhumb.dev/orders-of";
+
+/// What stands around the source's name. It is no DNS label, so no source's parent can have it.
+const AROUND: (&str, &str) = ("orders.", ".rhumb.dev");
+
+/// The orders object of a source as it was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OrdersObject {
+    /// Incarnation and version.
+    pub known: (Uid, Rv),
+    /// Whether it has the label without which its watch does not show it.
+    pub is_labelled: bool,
+    /// Its data, which anybody may have written who may order something.
+    pub data: BTreeMap<String, String>,
+}
+
+/// The name of the orders object of a source.
+pub fn orders_name(source: &str) -> String {
+    format!("{}{source}{}", AROUND.0, AROUND.1)
+}
+
+/// The source whose orders object has this name.
+pub fn source_of_orders(name: &str) -> Option<&str> {
+    name.strip_prefix(AROUND.0)?.strip_suffix(AROUND.1)
+}
+
+impl OrdersObject {
+    fn read(object: ConfigMap, set: &str, on: On) -> Result<Self, Error> {
+        let version = object.metadata.resource_version.unwrap_or_default();
+        let Some(uid) = object.metadata.uid else {
+            return Err(Error::new(on, Fault::Garbled { reason: "it has no uid".to_owned() }));
+        };
+        let labels = object.metadata.labels.unwrap_or_default();
+        Ok(Self {
+            known: (Uid(uid.into()), super::wire::version(&version)),
+            is_labelled: labels.get(LABEL).is_some_and(|label| label == set),
+            data: object.data.unwrap_or_default(),
+        })
+    }
+}
+
+impl Cluster {
+    /// Reads the orders object of a source; none where there is none.
+    pub async fn orders(&self, namespace: &str, source: &str) -> Result<Option<OrdersObject>, Error> {
+        let on = on(namespace, source);
+        match self.ask(Ask::read(url(namespace, source), on.clone())).await {
+            Ok(answer) => {
+                let set = applyset_id(namespace, source);
+                Ok(Some(OrdersObject::read(answer.decode(&on)?, &set, on)?))
+            }
+            Err(error) if *error.fault() == Fault::NoObject => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Makes the orders object of a source, which goes away with its parent.
+    ///
+    /// Fails with [`Fault::Stale`] where it is there already.
+    pub async fn make_orders(
+        &self,
+        namespace: &str,
+        source: &str,
+        parent: &Uid,
+    ) -> Result<OrdersObject, Error> {
+        let body = new_object(namespace, source, Some(parent), BTreeMap::new());
+        let on = on(namespace, source);
+        let made = self.make_config_map(namespace, &on, bytes(&body, &on)?).await?;
+        OrdersObject::read(made, &applyset_id(namespace, source), on)
+    }
+
+    /// Takes keys out of the orders object, as it was read, and puts its label back.
+    ///
+    /// Fails with [`Fault::Stale`] when somebody wrote there since.
+    pub async fn strike_orders(
+        &self,
+        namespace: &str,
+        source: &str,
+        before: &OrdersObject,
+        keys: &[String],
+    ) -> Result<OrdersObject, Error> {
+        let (on, set) = (on(namespace, source), applyset_id(namespace, source));
+        let gone: Map<String, Value> = keys.iter().map(|key| (key.clone(), Value::Null)).collect();
+        let (uid, rv) = &before.known;
+        let patch = json!({
+            "metadata": {"uid": uid.0, "resourceVersion": rv.to_string(), "labels": {LABEL: set}},
+            "data": gone,
+        });
+        let url = path::query(url(namespace, source), &[("fieldManager", FIELD_MANAGER)]);
+        let ask = Ask::write(Method::PATCH, url, MERGE_PATCH, bytes(&patch, &on)?, on.clone());
+        match self.ask(ask).await {
+            Ok(answer) => OrdersObject::read(answer.decode(&on)?, &set, on),
+            Err(error) if *error.fault() == Fault::NoObject => Err(Error::new(on, Fault::Stale)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Writes an order in the name of its user, and makes the object where that is missing and its user may.
+    pub async fn give_order(
+        &self,
+        namespace: &str,
+        source: &str,
+        (token, text): (&str, &str),
+    ) -> Result<(), Error> {
+        let on = on(namespace, source);
+        let data = BTreeMap::from([(token.to_owned(), text.to_owned())]);
+        let body = bytes(&json!({"data": data}), &on)?;
+        let target = path::query(url(namespace, source), &[("fieldManager", PERSON)]);
+        match self.ask(Ask::write(Method::PATCH, target, MERGE_PATCH, body, on.clone())).await {
+            Err(error) if *error.fault() == Fault::NoObject => {
+                let collection = format!("/api/v1/namespaces/{namespace}/configmaps");
+                let target = path::query(collection, &[("fieldManager", PERSON)]);
+                let body = bytes(&new_object(namespace, source, None, data), &on)?;
+                self.ask(Ask::write(Method::POST, target, JSON, body, on)).await.map(drop)
+            }
+            answer => answer.map(drop),
+        }
+    }
+}
+
+fn new_object(
+    namespace: &str,
+    source: &str,
+    parent: Option<&Uid>,
+    data: BTreeMap<String, String>,
+) -> ConfigMap {
+    let owner = |uid: &Uid| OwnerReference {
+        api_version: "v1".to_owned(),
+        kind: "ConfigMap".to_owned(),
+        name: source.to_owned(),
+        uid: uid.to_string(),
+        ..OwnerReference::default()
+    };
+    ConfigMap {
+        metadata: ObjectMeta {
+            name: Some(orders_name(source)),
+            namespace: Some(namespace.to_owned()),
+            labels: Some(BTreeMap::from([(LABEL.to_owned(), applyset_id(namespace, source))])),
+            owner_references: parent.map(|uid| vec![owner(uid)]),
+            ..ObjectMeta::default()
+        },
+        data: Some(data),
+        ..ConfigMap::default()
+    }
+}
+
+fn on(namespace: &str, source: &str) -> On {
+    On::Object(ObjectId::new(&GroupKind::new("", "ConfigMap"), Some(namespace), &orders_name(source)))
+}
+
+fn url(namespace: &str, source: &str) -> String {
+    format!("/api/v1/namespaces/{namespace}/configmaps/{}", orders_name(source))
+}

@@ -1,0 +1,209 @@
+//! Reading the orders objects of the sources, and taking out of them what is done.
+
+use std::time::Duration;
+
+use super::super::event::Event;
+use super::super::inventory::Call;
+use super::{Reconciler, Until};
+use crate::cluster::{self, InformerEvent, News, OrdersObject, source_of_orders};
+use crate::engine::{self, Life, Rv, SourceId, Writes};
+use crate::object::Class;
+use crate::report::Happening;
+
+/// The shortest wait before an orders object is asked for again.
+const AGAIN: Duration = Duration::from_millis(500);
+/// The same where a person has to change something first.
+const PERSON: Duration = Duration::from_secs(15);
+
+/// The orders object of one source.
+#[derive(Debug)]
+pub(super) struct OrderLedger {
+    /// As last read.
+    object: Sought,
+    /// Whether a call about it is on its way.
+    call: Call,
+    /// The newest version that its watch has shown since it was asked for.
+    seen: Rv,
+    /// Keys that are no orders.
+    refused: Vec<String>,
+    /// Why the last call about it failed, as the log told it.
+    trouble: Option<String>,
+}
+
+/// What is known of an orders object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Sought {
+    /// Nothing: it was never read, or not since it went.
+    Unread,
+    /// It does not exist.
+    Absent,
+    /// It says this.
+    Says(OrdersObject),
+}
+
+impl Default for OrderLedger {
+    fn default() -> Self {
+        let (object, call, refused) = (Sought::Unread, Call::None, Vec::new());
+        Self { object, call, seen: Rv(0), refused, trouble: None }
+    }
+}
+
+impl Reconciler {
+    /// An orders object was written: by a person, or by us.
+    pub(super) fn orders_changed(&mut self, event: InformerEvent<Rv>) {
+        let (id, rv) = match event.news {
+            News::Seen(id, rv) => (id, Some(rv)),
+            News::Gone(id, _) => (id, None),
+            News::Failed(error, _) if error.class() == Class::Internal => {
+                self.fatal = Some(error.into());
+                return;
+            }
+            News::Failed(error, wait) => {
+                return tracing::warn!(?wait, "the orders objects cannot be watched: {error}");
+            }
+            News::Started | News::Synced | News::Resumed => return,
+        };
+        if id.namespace() != Some(&*self.namespace) {
+            return;
+        }
+        let Some(name) = source_of_orders(id.name()) else { return };
+        let Some(source) = self.engine.sources().iter().position(|source| *source.name == *name) else {
+            return;
+        };
+        let ledger = &mut self.orders[source];
+        match rv {
+            Some(rv) => ledger.seen = rv,
+            // Who may write there may have taken its label away.
+            None => ledger.object = Sought::Unread,
+        }
+    }
+
+    /// Reads them all again, as an audit of what the watch told.
+    pub(super) fn reread_orders(&mut self) {
+        for ledger in &mut self.orders {
+            ledger.object = Sought::Unread;
+        }
+    }
+
+    /// Reads the orders objects of which there is something new, makes those that are missing, and takes out what is
+    /// done. A source goes on whatever becomes of its own.
+    pub(super) fn keep_orders(&mut self) {
+        if self.until != Until::Stopped {
+            return;
+        }
+        self.tell_orders();
+        for source in 0..self.orders.len() {
+            let state = self.engine.source(source);
+            let parent = self.ledgers[source].parent.parent().and_then(|parent| parent.known.as_ref());
+            let Some((parent, _)) = parent.filter(|_| state.writes == Writes::Allowed) else { continue };
+            let (parent, lives, name) = (parent.clone(), state.life == Life::Lives, state.name.clone());
+            let ledger = &self.orders[source];
+            if ledger.call == Call::Busy {
+                continue;
+            }
+            let (cluster, namespace) = (self.hands.cluster.clone(), self.namespace.clone());
+            match ledger.object.clone() {
+                Sought::Absent if lives => {
+                    self.call_begins(source);
+                    self.spawn_write(async move {
+                        let made = cluster.make_orders(&namespace, &name, &parent).await;
+                        Event::Orders(source, made.map(Some))
+                    });
+                }
+                Sought::Absent => {}
+                Sought::Says(object) if object.known.1 >= ledger.seen => {
+                    let spent = self.engine.spent_orders(source);
+                    let spent = spent.iter().map(ToString::to_string);
+                    let keys: Vec<String> = spent.chain(ledger.refused.iter().cloned()).collect();
+                    if keys.is_empty() && object.is_labelled {
+                        self.orders[source].trouble = None;
+                        continue;
+                    }
+                    self.call_begins(source);
+                    self.spawn_write(async move {
+                        let struck = cluster.strike_orders(&namespace, &name, &object, &keys).await;
+                        Event::Orders(source, struck.map(Some))
+                    });
+                }
+                Sought::Unread | Sought::Says(_) => self.read_orders(source, Duration::ZERO),
+            }
+        }
+    }
+
+    /// What its watch shows from here on may be newer than the answer.
+    fn call_begins(&mut self, source: SourceId) {
+        (self.orders[source].call, self.orders[source].seen) = (Call::Busy, Rv(0));
+    }
+
+    fn read_orders(&mut self, source: SourceId, wait: Duration) {
+        self.call_begins(source);
+        let cluster = self.hands.cluster.clone();
+        let (namespace, name) = (self.namespace.clone(), self.engine.source(source).name.clone());
+        self.spawn(async move {
+            tokio::time::sleep(wait).await;
+            Event::Orders(source, cluster.orders(&namespace, &name).await)
+        });
+    }
+
+    /// An orders object was read or written.
+    pub(super) fn orders_answered(
+        &mut self,
+        source: SourceId,
+        answer: Result<Option<OrdersObject>, cluster::Error>,
+    ) {
+        let ledger = &mut self.orders[source];
+        ledger.call = Call::None;
+        let object = match answer {
+            Ok(object) => object,
+            // Somebody else was faster, as people are.
+            Err(error) if error.class() == Class::Conflict => {
+                ledger.object = Sought::Unread;
+                return;
+            }
+            Err(error) => {
+                let words = format!("orders wait until this passes: {error}");
+                let wait = if error.class() == Class::Transient { AGAIN } else { PERSON };
+                if ledger.trouble.as_ref() != Some(&words) {
+                    ledger.trouble = Some(words.clone());
+                    self.notice(Happening::OrderIgnored, source, None, (words, None));
+                }
+                return self.read_orders(source, wait.mul_f64(1.0 + super::super::random()));
+            }
+        };
+        let Some(object) = object else {
+            ledger.object = Sought::Absent;
+            return self.engine.take_orders(source, Vec::new());
+        };
+        let list = engine::parse_orders(&object.data);
+        let news = list.why.filter(|_| ledger.refused != list.refused);
+        ledger.object = Sought::Says(object);
+        ledger.refused = list.refused;
+        let count = ledger.refused.len();
+        self.engine.take_orders(source, list.orders);
+        if let Some(why) = news {
+            let what = if count == 1 {
+                "1 key is no order".to_owned()
+            } else {
+                format!("{count} keys are no orders")
+            };
+            let name = cluster::orders_name(&self.engine.source(source).name);
+            let message = format!("{what} and is taken out of ConfigMap {name}: {why}");
+            self.notice(Happening::OrderIgnored, source, None, (message, None));
+        }
+    }
+
+    /// Tells which orders were carried out, and which stand where none is obeyed.
+    fn tell_orders(&mut self) {
+        for (source, id, words) in self.engine.take_done_orders() {
+            let head = self.engine.source(source).head.clone();
+            self.notice(Happening::OrderDone, source, Some(&id), (words, head));
+        }
+        for (source, id) in self.engine.take_misplaced_orders() {
+            let message = format!(
+                "an order on an object is not obeyed: give it by `rhumb rollout`, and take the annotation {} away",
+                engine::ORDER
+            );
+            self.notice(Happening::OrderIgnored, source, Some(&id), (message, None));
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! Carrying out orders, and telling what came of them.
+//!
+//! An order is a key of its source's orders object, and its acknowledgement a line of the source's parent. Both are
+//! states: whatever dies when, an order is carried out until its token stands there, and never again after that. What it
+//! does is written together with its acknowledgement, and only after that its key may go.
+
+use std::sync::Arc;
+
+use super::asked::Acknowledged;
+use super::book::Unit;
+use super::entry::{Entry, SourceId};
+use super::order::{GivenOrder, Verb};
+use super::rejection::{Rejection, Way};
+use super::state::Engine;
+use super::stepping::under;
+use super::steps::Promotion;
+use super::{Desired, Live, Overlay};
+use crate::object::{Hash, ObjectId};
+
+/// So many acknowledgements stay, besides those of what still stands.
+const MOST: usize = 50;
+
+/// What stands on an order.
+pub(super) enum Answer {
+    /// It is done, or nothing was to be done.
+    Now(String),
+    /// It is answered once more is known.
+    Later,
+}
+
+/// Reading orders, and what becomes of them.
+impl Engine {
+    /// Takes over the orders that stand in the orders object of a source.
+    pub fn take_orders(&mut self, source: SourceId, orders: Vec<GivenOrder>) {
+        for id in orders.iter().map(|order| &order.object) {
+            if self.live(id).is_some() {
+                self.changed(id);
+            }
+        }
+        self.orders.given.insert(source, orders);
+        self.orders.stale = true;
+    }
+
+    /// The tokens of orders that need stand no longer: the parent says what came of them, and it has come.
+    pub fn spent_orders(&self, source: SourceId) -> Vec<Arc<str>> {
+        let Some(orders) = self.orders.given.get(&source) else { return Vec::new() };
+        let spent = |order: &&GivenOrder| {
+            self.is_acknowledged(source, &order.token) && !self.is_in_effect(source, order)
+        };
+        orders.iter().filter(spent).map(|order| order.token.clone()).collect()
+    }
+
+    /// What was carried out since this was asked last, with what came of it.
+    pub fn take_done_orders(&mut self) -> Vec<(SourceId, ObjectId, String)> {
+        std::mem::take(&mut self.orders.done)
+    }
+
+    /// Objects with an order on them that is not obeyed there, each once.
+    pub fn take_misplaced_orders(&mut self) -> Vec<(SourceId, ObjectId)> {
+        if !std::mem::take(&mut self.orders.asked_anew) {
+            return Vec::new();
+        }
+        let asked = self.orders.asked.iter();
+        let found = asked.filter_map(|id| Some((id, self.asked(id)?.misplaced.clone()?)));
+        let found: Vec<(ObjectId, Arc<str>)> = found.map(|(id, text)| (id.clone(), text)).collect();
+        let is_there =
+            |id: &ObjectId, _: &mut Arc<str>| found.binary_search_by(|(one, _)| one.cmp(id)).is_ok();
+        self.orders.misplaced.retain(is_there);
+        let mut new = Vec::new();
+        for (id, text) in found {
+            let Some(source) = self.live(&id).and_then(|live| self.source_of(live)) else { continue };
+            if self.orders.misplaced.get(&id) != Some(&text) {
+                self.orders.misplaced.insert(id.clone(), text);
+                new.push((source, id));
+            }
+        }
+        new
+    }
+
+    /// What a person has ordered of the rollout of this content.
+    pub(super) fn promotion(&self, id: &ObjectId, desired: &Desired, live: &Live) -> Promotion {
+        let Some(source) = self.source_of(live) else { return Promotion::None };
+        let orders = self.orders.given.get(&source).into_iter().flatten();
+        let step = under(live).and_then(Overlay::step);
+        let mut found = Promotion::None;
+        for order in orders.filter(|order| order.object == *id) {
+            match order.verb {
+                Verb::PromoteFull(content) if desired.is_release(content) => return Promotion::Full,
+                Verb::Promote(content, from)
+                    if desired.is_release(content) && (found == Promotion::None || Some(from) == step) =>
+                {
+                    found = Promotion::OneStep { from };
+                }
+                _ => {}
+            }
+        }
+        found
+    }
+
+    /// Whether an order works by standing there: a promotion, until the rollout has come past its step.
+    fn is_in_effect(&self, source: SourceId, order: &GivenOrder) -> bool {
+        let (content, last) = match order.verb {
+            Verb::Promote(content, from) => (content, from),
+            Verb::PromoteFull(content) => (content, u32::MAX),
+            _ => return false,
+        };
+        let id = &order.object;
+        let wanted = self.entry(id).and_then(Entry::want);
+        wanted.is_some_and(|(of, want)| of == source && want.is_release(content))
+            && self.shows(id, content)
+            && self.shown(id).and_then(under).and_then(Overlay::step).is_some_and(|step| step <= last)
+    }
+}
+
+/// Carrying out.
+impl Engine {
+    /// Does what people have ordered, where that can be done now. To be called at the beginning of each turn.
+    pub fn carry_out_orders(&mut self) {
+        if !std::mem::take(&mut self.orders.stale) {
+            return;
+        }
+        for (source, orders) in self.orders.given.clone() {
+            if !self.knows_enough(source) {
+                self.orders.stale |= !orders.is_empty();
+                continue;
+            }
+            for order in orders {
+                let token = &order.token;
+                let waits = self.orders.undos.contains_key(token);
+                if waits || self.is_carried_out(source, token) {
+                    continue;
+                }
+                if let Answer::Now(words) = self.carry_out(source, &order) {
+                    self.carried_out(source, (token, &order.object, &order.by), words);
+                }
+            }
+        }
+        self.answer_states();
+    }
+
+    fn carry_out(&mut self, source: SourceId, order: &GivenOrder) -> Answer {
+        let (id, by) = (&order.object, &order.by);
+        // Who may order what becomes of one source must not do so of another.
+        if self.live(id).and_then(|live| self.source_of(live)) != Some(source) {
+            let name = &self.sources[source].name;
+            return Answer::Now(format!("nothing was done: {id} is no object of source {name}"));
+        }
+        match &order.verb {
+            Verb::Undo(to) => self.undo(source, order, to.clone()),
+            Verb::Retry => self.retry(source, id),
+            Verb::Abort => Answer::Now(self.abort(source, id, by)),
+            Verb::Promote(content, _) | Verb::PromoteFull(content) => Answer::Now(self.promote(id, *content)),
+            Verb::Unknown(word) => Answer::Now(format!("nothing was done: no order is called {word:?}")),
+        }
+    }
+
+    /// Tells what came of an order, and who gave it.
+    pub(super) fn carried_out(
+        &mut self,
+        source: SourceId,
+        (token, id, by): (&Arc<str>, &ObjectId, &str),
+        mut words: String,
+    ) {
+        if !by.is_empty() {
+            words = format!("{words} (ordered by {by})");
+        }
+        self.answer(source, token, &words);
+        self.orders.done.push((source, id.clone(), words));
+    }
+
+    /// Only says what comes of it: the order itself lets the steps go on, and stands until they have.
+    fn promote(&self, id: &ObjectId, content: Hash) -> String {
+        let step = self.shown(id).and_then(under).and_then(Overlay::step);
+        match step.filter(|_| self.shows(id, content)) {
+            Some(step) => format!("promoted: {id} goes on from step {step}"),
+            None => format!("nothing to promote: {id} is not stepping"),
+        }
+    }
+
+    fn abort(&mut self, source: SourceId, id: &ObjectId, by: &str) -> String {
+        let entry = self.entry(id);
+        let rejected = entry.is_some_and(|entry| entry.instead.is_some());
+        let waits = entry.and_then(Entry::candidate).is_some();
+        let recorded =
+            self.rollouts.book.as_ref().and_then(|book| book.unit_of(&self.applysets[source], id)).cloned();
+        let unit = recorded.or_else(|| waits.then(|| self.unit(source, id)));
+        let Some(unit) = unit.filter(|_| !rejected) else {
+            return format!("nothing to abort: no rollout of {id} is under way");
+        };
+        let revision = unit.revision.short().to_owned();
+        let words = format!("aborted: revision {revision} of {id} ({}) goes back", objects(&unit));
+        let cause = format!("revision {revision} aborted by {}", hand(by)).into();
+        self.reject_by_hand(source, Rejection { unit, way: Way::Back, cause });
+        words
+    }
+
+    /// What was rejected before, and has a part in it, goes on being rejected.
+    pub(super) fn reject_by_hand(&mut self, source: SourceId, mut rejection: Rejection) {
+        let state = &self.sources[source];
+        let known = state.inventory.iter().flat_map(|inventory| &inventory.rejections);
+        let known = known.filter(|known| !self.is_void(source, known));
+        for older in known.chain(&state.rejecting) {
+            let shares = older.unit.members.keys().any(|id| rejection.unit.members.contains_key(id));
+            for (id, member) in older.unit.members.iter().filter(|_| shares) {
+                rejection.unit.members.entry(id.clone()).or_insert_with(|| member.clone());
+            }
+        }
+        let members = &rejection.unit.members;
+        let state = &mut self.sources[source];
+        state.rejecting.retain(|other| other.unit.members.keys().all(|id| !members.contains_key(id)));
+        state.rejecting.push(rejection);
+    }
+}
+
+pub(super) fn objects(unit: &Unit) -> String {
+    match unit.members.len() {
+        1 => "1 object".to_owned(),
+        count => format!("{count} objects"),
+    }
+}
+
+/// Whose hand it was, in words.
+pub(super) fn hand(by: &str) -> &str {
+    if by.is_empty() { "hand" } else { by }
+}
+
+/// What the parent is to say.
+impl Engine {
+    /// Whether the parent says what came of an order.
+    fn is_acknowledged(&self, source: SourceId, token: &str) -> bool {
+        let told = self.sources[source].inventory.iter().flat_map(|inventory| &inventory.acknowledged);
+        told.into_iter().any(|one| is_of_order(one, token))
+    }
+
+    /// Whether the parent says what came of an order, or is going to.
+    fn is_carried_out(&self, source: SourceId, token: &str) -> bool {
+        let mut answers = self.orders.answers.iter();
+        answers.any(|(of, one)| *of == source && is_of_order(one, token))
+            || self.is_acknowledged(source, token)
+    }
+
+    /// The acknowledgements that a source's parent should say, where those are not the ones that it says.
+    pub fn next_acknowledged(&self, source: SourceId) -> Option<Vec<Acknowledged>> {
+        let known = &self.sources[source].inventory.as_ref()?.acknowledged;
+        let mut answers = self.orders.answers.iter().filter(|(of, _)| *of == source).peekable();
+        answers.peek()?;
+        let mut next = known.clone();
+        for (_, answer) in answers {
+            next.retain(|one| one.token != answer.token || one.is_of_state() != answer.is_of_state());
+            next.push(answer.clone());
+        }
+        // What still stands would be done again, were it forgotten, so what stands must be known.
+        let orders = self.orders.given.get(&source).filter(|_| self.knows_enough(source));
+        if let Some(orders) = orders.filter(|_| next.len() > MOST) {
+            let mut there = self.tokens(source);
+            there.extend(orders.iter().map(|order| order.token.clone()));
+            let mut surplus = next.len() - MOST;
+            next.retain(|one| {
+                let goes = surplus > 0 && !there.contains(&one.token);
+                surplus -= usize::from(goes);
+                !goes
+            });
+        }
+        (next != *known).then_some(next)
+    }
+
+    /// The parent says something new.
+    pub(super) fn told_by_parent(&mut self, source: SourceId) {
+        self.orders.stale = true;
+        let Some(inventory) = &self.sources[source].inventory else { return };
+        let told = |answer: &Acknowledged| inventory.acknowledged.contains(answer);
+        self.orders.answers.retain(|(of, answer)| *of != source || !told(answer));
+    }
+}
+
+/// Whether it is what came of the order with this token. A pause may have the same one, as anybody may write that.
+fn is_of_order(one: &Acknowledged, token: &str) -> bool {
+    *one.token == *token && !one.is_of_state()
+}
