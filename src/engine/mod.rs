@@ -35,6 +35,7 @@ mod live;
 mod loads;
 mod node_steps;
 mod nodes;
+mod opt_outs;
 mod orders;
 mod others;
 mod outcome;
@@ -69,6 +70,8 @@ mod turns;
 mod unit;
 mod unlisted;
 mod usage;
+mod variables;
+mod vocabulary;
 mod waiting;
 mod words;
 
@@ -87,7 +90,7 @@ pub use config_hash::{
     CONFIG_HASH, Data, Key, RESTART_ON_CHANGE, config_hash, restarts_on_change, with_config_hash,
 };
 pub use cycles::waiting_for_themselves;
-pub use decide::{ECHO, FIGHT, FIGHT_WINDOW, Scaling, Sight, View, decide};
+pub use decide::{ECHO, FIGHT, FIGHT_PAUSE, FIGHT_WINDOW, Scaling, Sight, View, decide};
 pub use desired::{
     Configuration, Desired, Ends, Place, Recreate, Shared, Traits, is_workload, recreates, sets_count,
 };
@@ -97,7 +100,7 @@ pub use evict::{DuePod, Eviction, REFUSED};
 pub use foresee::Foreseen;
 pub use free::StuckPod;
 pub use ignore::{
-    Binds, IGNORE_FIELDS, Ignored, RECONCILE, Reconcile, Settled, left_to_others, reconcile, without_ignored,
+    Binds, IGNORE_FIELDS, Ignored, RECONCILE, Reconcile, Settled, asks, left_to_others, without_ignored,
 };
 pub use live::{Live, Manager, Owner, Release, RollPhase, Rolling, Rv, Uid};
 pub use node_steps::{
@@ -114,7 +117,7 @@ pub use pods::{
     Ended, Failing, PASSING, PodFacts, RESTARTS, Readiness, Refused, Trouble, UNSCHEDULABLE, Unschedulable,
     WorkloadPods, failing, patience, ripens,
 };
-pub use policy::{Adopt, BlastRadius, Life, NotABlastRadius, Prune};
+pub use policy::{Adopt, BlastRadius, Life, NotABlastRadius, OptOut, Prune};
 pub use prune::{Guard as PruneGuard, Judgement, Keep, Pending, judge, precious};
 pub use reason::Reason;
 pub use rejection::{
@@ -134,6 +137,7 @@ pub use strategy::Strategy;
 pub use turns::{Course, Turn};
 pub use unlisted::GROUP_DOWN;
 pub use usage::Usage;
+pub use vocabulary::{Asks, Carrier, Meaning, PRUNE, WORDS as PEER_WORDS};
 pub use waiting::{EVERY, Queued, TOLD, Telling};
 pub use words::misused;
 

@@ -17,7 +17,7 @@ use super::entry::{Entry, SourceId};
 use super::rejection::{Rejection, Way};
 use super::state::Engine;
 use super::stepping::under;
-use super::{Overlay, Reason, Release, Shared, Want};
+use super::{OptOut, Overlay, Reason, Release, Shared, Want};
 use crate::graph::Units;
 use crate::object::{Hash, ObjectId, Revision};
 
@@ -29,7 +29,9 @@ const MOST: usize = 50;
 #[cfg_attr(test, derive(Clone))]
 pub(super) struct Orders {
     /// Objects of which people ask something.
-    asked: BTreeSet<ObjectId>,
+    pub(super) asked: BTreeSet<ObjectId>,
+    /// Objects that somebody's annotation takes out of our hands.
+    pub(super) opted_out: BTreeSet<ObjectId>,
     /// Wall-clock time at a moment.
     clock: Option<(Instant, Timestamp)>,
     /// When the engine last looked which holds are over.
@@ -88,6 +90,11 @@ impl Engine {
     }
 
     pub(super) fn track_asked(&mut self, id: &ObjectId) {
+        if self.live(id).is_some_and(|live| live.opt_out.is_some()) {
+            self.orders.opted_out.insert(id.clone());
+        } else {
+            self.orders.opted_out.remove(id);
+        }
         if self.live(id).is_some_and(|live| live.asked.is_some()) {
             self.orders.asked.insert(id.clone());
             self.orders.stale = true;
@@ -96,7 +103,7 @@ impl Engine {
         }
     }
 
-    fn asked(&self, id: &ObjectId) -> Option<&Asked> {
+    pub(super) fn asked(&self, id: &ObjectId) -> Option<&Asked> {
         self.live(id)?.asked.as_deref()
     }
 
@@ -123,7 +130,9 @@ impl Engine {
             let because = if reason.is_empty() { String::new() } else { format!(": {reason}") };
             Reason::Paused(format!("{what} is paused{because}").into())
         };
-        if let Some(paused) = self.asked(id).and_then(|asked| asked.paused.as_ref()) {
+        let heeds = self.opt_out_of(id) == OptOut::Allowed;
+        let asked = self.asked(id).filter(|_| heeds);
+        if let Some(paused) = asked.and_then(|asked| asked.paused.as_ref()) {
             return Some(words("it", &paused.reason));
         }
         let wanting = self.entry(id).and_then(|entry| entry.wants.first()).map(|(source, _)| *source);
@@ -133,8 +142,9 @@ impl Engine {
     }
 
     /// The hold that is on an object now, with the time that it still lasts.
-    fn held(&self, id: &ObjectId, now: Instant) -> Option<(&Hold, Duration)> {
-        let hold = self.asked(id)?.hold.as_ref()?;
+    pub(super) fn held(&self, id: &ObjectId, now: Instant) -> Option<(&Hold, Duration)> {
+        let heeds = self.opt_out_of(id) == OptOut::Allowed;
+        let hold = self.asked(id).filter(|_| heeds)?.hold.as_ref()?;
         let (at, wall) = self.orders.clock?;
         let end = Duration::try_from(hold.until?.duration_since(wall)).ok()?;
         let left = (at + end).checked_duration_since(now).filter(|left| !left.is_zero())?;
@@ -197,15 +207,16 @@ impl Engine {
                 continue;
             }
             let Some(asked) = self.asked(&id).cloned() else { continue };
+            let denied = (self.opt_out_of(&id) == OptOut::Denied).then(|| denied_words(&id));
             if let Some(paused) = asked.paused
                 && !self.is_answered(&paused.token)
             {
-                self.answer(source, &paused.token, format!("paused: {id}"));
+                self.answer(source, &paused.token, denied.clone().unwrap_or_else(|| format!("paused: {id}")));
             }
             if let Some(hold) = asked.hold
                 && !self.is_answered(&hold.token)
             {
-                self.answer(source, &hold.token, held_words(&id, &hold));
+                self.answer(source, &hold.token, denied.unwrap_or_else(|| held_words(&id, &hold)));
             }
             let Some(order) = asked.order.filter(|order| !self.is_answered(&order.token)) else { continue };
             if self.orders.undos.contains_key(&order.token) {
@@ -341,6 +352,10 @@ pub(super) fn objects(unit: &Unit) -> String {
         1 => "1 object".to_owned(),
         count => format!("{count} objects"),
     }
+}
+
+fn denied_words(id: &ObjectId) -> String {
+    format!("without effect on {id}: optOut of its source is denied")
 }
 
 fn held_words(id: &ObjectId, hold: &Hold) -> String {

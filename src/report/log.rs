@@ -90,6 +90,8 @@ fn words(happening: Happening) -> Option<&'static str> {
         Happening::RolloutFailed => "rollout failed",
         Happening::RolledBack => "rolled back",
         Happening::PruneWaiting => "prune waiting",
+        Happening::OptedOut => "opted out",
+        Happening::OptOutEnded => "opt-out ended",
         Happening::RevisionSettled => "settled",
         // What is read, and what is not, has its line where that is found.
         Happening::RevisionRead
@@ -158,6 +160,8 @@ impl Happening {
             Self::DriftRepaired => "ef1e11c4a4354e04a88142b05b4cc992",
             Self::PruneWaiting => "475da0f5d0a6455b842fc4e731854643",
             Self::Conflict => "5a64248add164359b3fdfc9b452dfbfb",
+            Self::OptedOut => "003dadb04f304709a175b7ae562b7c2e",
+            Self::OptOutEnded => "95b2461cf8ff4b0c9ab179a37dddd052",
             Self::Refused => "49be59c30f2f489aaa338ddbacd5c23c",
             Self::Created => "7476e089eaee48099bdc61f6b38e1f4c",
             Self::Configured => "14c1a083ccc046538fce6be2c1c69ba7",

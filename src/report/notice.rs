@@ -49,6 +49,10 @@ pub enum Happening {
     PruneWaiting,
     /// Somebody else has, or changes again and again, what a source wants.
     Conflict,
+    /// Somebody's annotation on a live object takes it out of our hands.
+    OptedOut,
+    /// It no longer does.
+    OptOutEnded,
     /// What a source wants cannot be had until a person changes something.
     Refused,
     /// An object was made.
@@ -62,7 +66,7 @@ pub enum Happening {
 }
 
 /// All kinds of events.
-pub const HAPPENINGS: [Happening; 15] = [
+pub const HAPPENINGS: [Happening; 17] = [
     Happening::RevisionRead,
     Happening::RevisionSettled,
     Happening::SourceIncomplete,
@@ -73,6 +77,8 @@ pub const HAPPENINGS: [Happening; 15] = [
     Happening::DriftRepaired,
     Happening::PruneWaiting,
     Happening::Conflict,
+    Happening::OptedOut,
+    Happening::OptOutEnded,
     Happening::Refused,
     Happening::Created,
     Happening::Configured,
@@ -90,6 +96,7 @@ impl Happening {
                 | Self::RolledBack
                 | Self::PruneWaiting
                 | Self::Conflict
+                | Self::OptedOut
                 | Self::Refused
         )
     }
