@@ -3,7 +3,7 @@
 //! **Invariant:** only a scalar without white space counts. What runs in a pod, or is data for it, has `${VAR}` of its
 //! own: that of a shell, of nginx, of a template. So has prose.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::ignore::asks_for_literals;
 use crate::object::Object;
@@ -28,8 +28,43 @@ pub(super) fn unfilled(object: &Object) -> Option<Unfilled> {
     if object.id.kind() == "CustomResourceDefinition" || asks_for_literals(&object.body) {
         return None;
     }
-    let mut open = vec![(String::new(), &object.body as &Value)];
-    while let Some((path, value)) = open.pop() {
+    // Paths are made only where there is something to name.
+    let is_there = scalars(&object.body).any(|text| variable(text).is_some());
+    is_there.then(|| first(&object.body)).flatten()
+}
+
+/// Returns the fields of a map that no program reads.
+fn inner(
+    map: &Map<String, Value>,
+    is_variable_of_container: bool,
+) -> impl Iterator<Item = (&String, &Value)> {
+    let is_named = is_variable_of_container && map.contains_key("name");
+    map.iter().filter(move |(key, _)| !OPAQUE.contains(&key.as_str()) && !(is_named && *key == "value"))
+}
+
+/// Returns each text in a value, those that programs read left out.
+fn scalars(value: &Value) -> impl Iterator<Item = &str> {
+    let mut open = vec![(false, value)];
+    std::iter::from_fn(move || {
+        while let Some((is_env, value)) = open.pop() {
+            match value {
+                Value::String(text) => return Some(text.as_str()),
+                Value::Object(map) => {
+                    open.extend(inner(map, is_env).map(|(key, value)| (key == "env", value)));
+                }
+                Value::Array(items) => open.extend(items.iter().map(|item| (is_env, item))),
+                _ => {}
+            }
+        }
+        None
+    })
+}
+
+/// Finds the first text with a variable, in the order of the object.
+fn first(value: &Value) -> Option<Unfilled> {
+    let mut open = vec![(String::new(), false, value)];
+    while let Some((path, is_env, value)) = open.pop() {
+        let begin = open.len();
         match value {
             Value::String(text) => {
                 if let Some(variable) = variable(text) {
@@ -37,20 +72,18 @@ pub(super) fn unfilled(object: &Object) -> Option<Unfilled> {
                 }
             }
             Value::Object(map) => {
-                let named = map.contains_key("name") && path.contains("env[");
-                let inner = map.iter().filter(|(key, _)| !OPAQUE.contains(&key.as_str()));
-                let inner = inner.filter(|(key, _)| !(named && *key == "value"));
                 let dot = if path.is_empty() { "" } else { "." };
-                let inner: Vec<_> = inner.map(|(key, value)| (format!("{path}{dot}{key}"), value)).collect();
-                open.extend(inner.into_iter().rev());
+                open.extend(
+                    inner(map, is_env).map(|(key, value)| (format!("{path}{dot}{key}"), key == "env", value)),
+                );
             }
             Value::Array(items) => {
-                let inner: Vec<_> =
-                    items.iter().enumerate().map(|(nth, value)| (format!("{path}[{nth}]"), value)).collect();
-                open.extend(inner.into_iter().rev());
+                let items = items.iter().enumerate();
+                open.extend(items.map(|(nth, value)| (format!("{path}[{nth}]"), is_env, value)));
             }
             _ => {}
         }
+        open[begin..].reverse();
     }
     None
 }

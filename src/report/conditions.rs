@@ -281,7 +281,14 @@ mod tests {
         a.barred.clone_from(&a.incomplete);
         check(Standing::Followed(&a), stuck, "InventoryUnread", "its ConfigMap is somebody else's");
         let a = followed(&[(Phase::Settled, 2), (Phase::LeftAlone, 1)], Some("a"), None);
-        check(Standing::Followed(&a), done, "Settled", "3 objects are as wanted and healthy");
+        check(Standing::Followed(&a), done, "Settled", "2 objects are as wanted and healthy, 1 left alone");
+        let a = followed(&[(Phase::Settled, 2), (Phase::OptedOut, 1)], Some("a"), None);
+        check(
+            Standing::Followed(&a),
+            stuck,
+            "OptedOut",
+            "1 OptedOut: a person asked for it, for each of them",
+        );
         let a = followed(&[(Phase::Settled, 2), (Phase::RollingOut, 1)], Some("a"), None);
         check(Standing::Followed(&a), works, "Progressing", "2 Settled, 1 RollingOut");
         for phase in STUCK {
