@@ -238,6 +238,7 @@ pub(super) fn state(view: &View, source: &SourceStatus) -> (Style, String) {
         .filter(|(phase, _)| !phase.is_well())
         .map(|(phase, count)| words(*phase, *count))
         .collect();
+    let looked_after = source.objects.keys().any(|phase| *phase != Phase::LeftAlone);
     let worst = source.objects.keys().map(|phase| style(*phase)).min_by_key(|style| gravity(*style));
     let mut style = worst.unwrap_or(Style::Added);
     if source.incomplete.is_some() {
@@ -247,9 +248,12 @@ pub(super) fn state(view: &View, source: &SourceStatus) -> (Style, String) {
     } else if source.revision.is_none() && view.process.is_some() {
         parts.push("not read yet".to_owned());
         style = Style::Waiting;
-    } else if parts.is_empty() {
+    } else if parts.is_empty() && (source.objects.is_empty() || looked_after) {
         parts.push("healthy".to_owned());
     }
+    // Nobody looks after what is left alone: it is not healthy, as far as anybody knows.
+    let left = source.objects.get(&Phase::LeftAlone).copied().filter(|left| *left > 0);
+    parts.extend(left.map(|left| words(Phase::LeftAlone, left)));
     if source.paused.is_some() {
         parts.push("paused".to_owned());
     }
@@ -304,6 +308,7 @@ fn words(phase: Phase, count: usize) -> String {
         Phase::Paused => "paused",
         Phase::PruneWaiting => "to be deleted",
         Phase::LeftAlone => "left alone",
+        Phase::OptedOut => "left alone by annotation",
     };
     format!("{count} {what}")
 }
@@ -314,7 +319,9 @@ pub(super) fn style(phase: Phase) -> Style {
         Phase::Settled | Phase::LeftAlone => Style::Added,
         Phase::Failed | Phase::Refused | Phase::RolledBack | Phase::Quarantined => Style::Error,
         Phase::Progressing | Phase::RollingOut => Style::Changed,
-        Phase::Waiting | Phase::Held | Phase::Paused | Phase::PruneWaiting => Style::Waiting,
+        Phase::Waiting | Phase::Held | Phase::Paused | Phase::PruneWaiting | Phase::OptedOut => {
+            Style::Waiting
+        }
     }
 }
 

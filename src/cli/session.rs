@@ -178,6 +178,7 @@ fn setup(config: &SourceConfig, place: String, files: Files) -> SourceSetup {
         place,
         namespace: config.namespace.clone(),
         adopt: config.adopt,
+        opt_out: config.opt_out,
         prune: config.prune,
         radius: config.blast_radius,
         writes: if config.mode == Mode::Observe { Writes::Observed } else { Writes::Allowed },

@@ -12,7 +12,7 @@ use super::view::View;
 use super::{CommandError, facts};
 use crate::cluster::{Lookup, Parent, Selector, applyset_id};
 use crate::daemon::{self, PendingPrune};
-use crate::engine::{Book, Live, Owner, PAUSED, Paused, Queued, Rejection, RollPhase, Way};
+use crate::engine::{Book, Live, Owner, PAUSED, Paused, Queued, Reason, Rejection, RollPhase, Way};
 use crate::object::ObjectId;
 use crate::report::{
     self, Named, ObjectStatus, Phase, QueueStatus, RollStatus, RolloutStatus, Share, SourceStatus,
@@ -180,7 +180,10 @@ fn stand(source: &Told, book: &Book, id: &ObjectId, live: &Live) -> (Phase, Opti
         None => match (queued(source, book, id), paused) {
             (_, Some(paused)) => (Phase::Paused, Some(format!("it is paused: {}", paused.reason))),
             (Some(queued), None) => (Phase::Waiting, Some(queued.to_string())),
-            (None, None) => (Phase::of_health(live), unhealthy()),
+            (None, None) => match live.opt_out {
+                Some(word) => (Phase::OptedOut, Some(Reason::OptedOut(word).to_string())),
+                None => (Phase::of_health(live), unhealthy()),
+            },
         },
     }
 }

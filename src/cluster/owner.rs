@@ -2,7 +2,7 @@
 
 use super::interner::Interner;
 use super::wire::{Entry, Meta};
-use crate::engine::{Keep, Owner, RECONCILE, Reconcile};
+use crate::engine::{Asks, Carrier, Keep, Owner, PRUNE, Reconcile};
 use crate::object::PART_OF;
 
 const KUSTOMIZATION: [&str; 2] =
@@ -15,22 +15,9 @@ const HELM: [&str; 2] = ["meta.helm.sh/release-name", "meta.helm.sh/release-name
 const CONFIG_SYNC_MANAGED: &str = "configmanagement.gke.io/managed";
 const CONFIG_SYNC_ID: &str = "configsync.gke.io/resource-id";
 const KAPP: &str = "kapp.k14s.io/app";
-const KEEP: &str = "rhumb.dev/prune";
-const FLUX_KEEP: &str = "kustomize.toolkit.fluxcd.io/prune";
-const FLUX_RECONCILE: &str = "kustomize.toolkit.fluxcd.io/reconcile";
-const FLUX_SSA: &str = "kustomize.toolkit.fluxcd.io/ssa";
-const ARGO_OPTIONS: &str = "argocd.argoproj.io/sync-options";
-const ARGO_HOOK: &str = "argocd.argoproj.io/hook";
 
-/// Every label and annotation that marks an owner, or asks to be kept.
-pub(super) const MARKS: [&str; 20] = [
-    KEEP,
-    RECONCILE,
-    FLUX_KEEP,
-    FLUX_RECONCILE,
-    FLUX_SSA,
-    ARGO_OPTIONS,
-    ARGO_HOOK,
+/// Every label and annotation that marks an owner. What asks for something stands in the engine's vocabulary.
+pub(super) const MARKS: [&str; 13] = [
     PART_OF,
     KUSTOMIZATION[0],
     KUSTOMIZATION[1],
@@ -69,58 +56,31 @@ pub(super) fn of(meta: &Meta<'_>, ours: Option<&Entry<'_>>, interner: &Interner)
     }
 }
 
-/// What the object asks for when nobody wants it any more, in our words, Flux's or Argo CD's.
+/// What the object asks for when nobody wants it any more, in our words or those of other tools.
 ///
-/// Flux reads its words from labels too, in any case. What is not to be reconciled is not pruned either.
-pub(super) fn keep(meta: &Meta<'_>) -> Keep {
-    let says =
-        |key: &str, word: &str| meta.annotations.get(key).is_some_and(|t| t.eq_ignore_ascii_case(word));
-    let flux = |key: &str| {
-        let marks = [meta.labels.get(key), meta.annotations.get(key)];
-        let asks = if key == FLUX_SSA { "Ignore" } else { "disabled" };
-        marks.into_iter().flatten().any(|text| text.eq_ignore_ascii_case(asks))
-    };
-    let argo = |key: &str, word: &str| {
-        let options = meta.annotations.get(key).unwrap_or_default();
-        options.split(',').any(|option| option.trim().eq_ignore_ascii_case(word))
-    };
-    let ours = says(KEEP, "never") || says(RECONCILE, "disabled");
-    let flux = flux(FLUX_KEEP) || flux(FLUX_RECONCILE) || flux(FLUX_SSA);
-    if ours || flux || argo(ARGO_OPTIONS, "Prune=false") || argo(ARGO_HOOK, "Skip") {
-        Keep::Asked
-    } else if argo(ARGO_OPTIONS, "Prune=confirm") {
-        Keep::Confirm
-    } else if says(KEEP, "first") {
-        Keep::First
-    } else {
-        Keep::No
+/// Whoever put the word there, it can only keep the object: that it goes first counts where we wrote it ourselves.
+pub(super) fn keep(meta: &Meta<'_>, ours: Option<&Entry<'_>>) -> Keep {
+    match Asks::of(meta.marks()).keep {
+        Keep::First if !ours.is_some_and(|entry| entry.owns(&["metadata", "annotations", PRUNE])) => Keep::No,
+        keep => keep,
     }
 }
 
-/// What the object asks for by marks that somebody else put there. What we put there ourselves is the word of a
+/// The word by which somebody else asks for the object to be left alone. What we put there ourselves is the word of a
 /// manifest, and a newer one counts for more.
 ///
-/// Only `disabled` counts: whether an object is only to be created is for its manifest to say, as Flux has it.
-pub(super) fn reconcile(meta: &Meta<'_>, ours: Option<&Entry<'_>>) -> Reconcile {
-    let says = |map: &str, key: &str, asks: fn(&str) -> bool| {
-        let marks = if map == "labels" { &meta.labels } else { &meta.annotations };
-        marks.get(key).is_some_and(asks) && !ours.is_some_and(|entry| entry.owns(&["metadata", map, key]))
-    };
-    let flux = |map: &str| {
-        says(map, FLUX_RECONCILE, |text| text.eq_ignore_ascii_case("disabled"))
-            || says(map, FLUX_SSA, |text| text.eq_ignore_ascii_case("Ignore"))
-    };
-    let skips = |text: &str| text.split(',').any(|hook| hook.trim() == "Skip");
-    let annotation = |key, asks| says("annotations", key, asks);
-    if annotation(RECONCILE, |text| text == "disabled")
-        || annotation(ARGO_HOOK, skips)
-        || flux("labels")
-        || flux("annotations")
-    {
-        Reconcile::Disabled
-    } else {
-        Reconcile::Enabled
+/// Whether an object is only to be created is for its manifest to say, as Flux has it.
+pub(super) fn opt_out(meta: &Meta<'_>, ours: Option<&Entry<'_>>) -> Option<&'static str> {
+    let is_disabled = |asks: Asks| asks.reconcile == Reconcile::Disabled;
+    if !is_disabled(Asks::of(meta.marks())) {
+        return None;
     }
+    let is_foreign = |(carrier, key, _): &(Carrier, &str, &str)| {
+        let map = if *carrier == Carrier::Label { "labels" } else { "annotations" };
+        !ours.is_some_and(|entry| entry.owns(&["metadata", map, key]))
+    };
+    let asks = Asks::of(meta.marks().filter(is_foreign));
+    asks.left_by.filter(|_| is_disabled(asks))
 }
 
 /// The first mark of another tool, in words.

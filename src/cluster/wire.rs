@@ -17,7 +17,8 @@ use super::interner::Interner;
 use super::kinds::Kind;
 use super::{FIELD_MANAGER, owner, rolling};
 use crate::engine::{
-    Asked, HOLD, Live, Manager, ORDER, OVERLAY, PAUSED, Release, Rolling, Rv, STARTED, Shown, Uid,
+    Asked, Carrier, HOLD, Live, Manager, ORDER, OVERLAY, PAUSED, PEER_WORDS, PRUNE, RECONCILE, Release,
+    Rolling, Rv, STARTED, Shown, Uid,
 };
 use crate::fields;
 use crate::health::{self, Health, Status};
@@ -131,13 +132,13 @@ impl Lens {
                 .filter(|_| ours.is_some_and(|entry| entry.owns(&["metadata", "annotations", STARTED])))
                 .and_then(|text| text.parse().ok()),
             finished: tree.as_ref().is_some_and(|tree| health::finished(&self.group_kind, tree)),
-            keep: owner::keep(meta),
+            keep: owner::keep(meta, ours),
             asked: Asked::parse(
                 meta.annotations.get(ORDER),
                 meta.annotations.get(PAUSED),
                 meta.annotations.get(HOLD),
             ),
-            reconcile: owner::reconcile(meta, ours),
+            opt_out: owner::opt_out(meta, ours),
             deleting: !meta.deletion_timestamp.0.is_empty(),
         }
     }
@@ -320,6 +321,12 @@ pub(super) struct Meta<'a> {
 }
 
 impl Meta<'_> {
+    /// All labels and annotations that are looked at.
+    pub(super) fn marks(&self) -> impl Iterator<Item = (Carrier, &str, &str)> {
+        let labels = self.labels.iter().map(|(key, value)| (Carrier::Label, key, value));
+        labels.chain(self.annotations.iter().map(|(key, value)| (Carrier::Annotation, key, value)))
+    }
+
     fn id(&self, kind: &GroupKind, interner: &Interner) -> Option<ObjectId> {
         let named = !self.name.0.is_empty();
         named.then(|| ObjectId::shared(kind, interner.text(&self.namespace.0), &self.name.0))
@@ -380,6 +387,10 @@ impl Marks<'_> {
     pub(super) fn get(&self, key: &str) -> Option<&str> {
         self.0.iter().find(|(name, _)| *name == key).map(|(_, value)| &*value.0)
     }
+
+    fn iter(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.0.iter().map(|(key, value)| (*key, &*value.0))
+    }
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for Marks<'a> {
@@ -393,9 +404,10 @@ impl<'de: 'a, 'a> Deserialize<'de> for Marks<'a> {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Marks<'de>, A::Error> {
                 let mut marks = Vec::new();
                 while let Some(key) = map.next_key::<Text<'de>>()? {
-                    let known = [RELEASE, OVERLAY, STARTED, ORDER, PAUSED, HOLD];
-                    let mut known = known.iter().chain(&STATE_ANNOTATIONS).chain(&owner::MARKS);
-                    match known.find(|known| **known == key.0) {
+                    let known = [RELEASE, OVERLAY, STARTED, ORDER, PAUSED, HOLD, PRUNE, RECONCILE];
+                    let known = known.iter().chain(&STATE_ANNOTATIONS).chain(&owner::MARKS);
+                    let words = PEER_WORDS.iter().map(|word| &word.key);
+                    match known.chain(words).find(|known| **known == key.0) {
                         Some(known) => {
                             let value = map.next_value::<&'de RawValue>()?;
                             marks.extend(serde_json::from_str(value.get()).ok().map(|text| (*known, text)));

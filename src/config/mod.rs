@@ -46,7 +46,7 @@ pub use spec::{API_VERSION, ApiSpec, Budget, GitSpec, Narrowing, SourceSpec, Spe
 
 use serde::Deserialize;
 
-use crate::engine::{Adopt, BlastRadius, Life, Prune};
+use crate::engine::{Adopt, BlastRadius, Life, OptOut, Prune};
 
 /// Everything that a person can set.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -214,6 +214,8 @@ pub struct SourceConfig {
     pub prune: Prune,
     /// Whether objects that exist already are taken over.
     pub adopt: Adopt,
+    /// Whether what somebody puts on a live object may keep it from being changed and repaired.
+    pub opt_out: OptOut,
     /// How much may be pruned without a person's confirmation.
     pub blast_radius: BlastRadius,
     /// Bounds on its rollouts beside those of the whole cluster.

@@ -91,6 +91,10 @@ fn spec() -> Value {
                 &["never", "if-unowned", "always"],
                 "Whether objects that exist already are taken over. Left out: if-unowned.",
             ),
+            "optOut": one_of(
+                &["allowed", "denied"],
+                "Whether what somebody puts on a live object, as rhumb.dev/hold, may keep it from being changed and repaired. Left out: allowed.",
+            ),
             "blastRadius": {
                 "description": "How much may be pruned without a person's confirmation: a count (10), a share (10%), or {count, percent}.",
                 "x-kubernetes-preserve-unknown-fields": true,
@@ -272,6 +276,9 @@ mod tests {
         let words = |schema: &Value| schema["enum"].as_array().unwrap().clone();
         for word in words(&spec()["properties"]["adopt"]) {
             serde_json::from_value::<SourceSpec>(json!({ "adopt": word })).unwrap();
+        }
+        for word in words(&spec()["properties"]["optOut"]) {
+            serde_json::from_value::<SourceSpec>(json!({ "optOut": word })).unwrap();
         }
         for word in words(&spec()["properties"]["deletionPolicy"]) {
             serde_json::from_value::<DeletionPolicy>(word).unwrap();

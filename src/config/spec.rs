@@ -16,7 +16,7 @@ use super::{
     CustomSourcePolicy, Duration, Environment, GitUrl, Location, Mode, Name, Pause, SourceConfig, TreePath,
     UseLeases,
 };
-use crate::engine::{self, Adopt, Amount, BlastRadius, Life, OnFailure, Prune};
+use crate::engine::{self, Adopt, Amount, BlastRadius, Life, OnFailure, OptOut, Prune};
 
 /// The version of the documents.
 pub const API_VERSION: &str = "rhumb.dev/v1alpha1";
@@ -42,6 +42,8 @@ pub struct SourceSpec {
     pub prune: bool,
     /// Whether objects that exist already are taken over.
     pub adopt: Adopt,
+    /// Whether what somebody puts on a live object may keep it from being changed and repaired.
+    pub opt_out: OptOut,
     /// How much may be pruned without a person's confirmation.
     pub blast_radius: BlastRadius,
     /// Bounds on its rollouts beside those of the whole cluster.
@@ -63,6 +65,7 @@ impl Default for SourceSpec {
             namespace: Name::unnamed(),
             prune: true,
             adopt: Adopt::default(),
+            opt_out: OptOut::default(),
             blast_radius: BlastRadius::default(),
             budget: Narrowing::default(),
             observe: false,
@@ -133,6 +136,7 @@ impl SourceSpec {
             namespace: self.namespace.into(),
             prune: if self.prune { Prune::On } else { Prune::Off },
             adopt: self.adopt,
+            opt_out: self.opt_out,
             blast_radius: self.blast_radius,
             budget: self.budget,
             mode: if self.observe { Mode::Observe } else { Mode::Enforce },

@@ -65,7 +65,7 @@ impl Pass {
                 Told::Waiting(Reason::Kept(why)) if self.incomplete.is_empty() => {
                     (Verdict::Unchanged, Some(why.to_string()))
                 }
-                Told::Waiting(reason @ Reason::LeftAlone(_)) => {
+                Told::Waiting(reason @ (Reason::LeftAlone(_) | Reason::OptedOut(_))) => {
                     (Verdict::Unchanged, Some(reason.to_string()))
                 }
                 Told::Waiting(reason) => (Verdict::Wait, Some(reason.to_string())),

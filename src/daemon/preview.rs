@@ -106,7 +106,9 @@ impl Preview {
         let applyset: Arc<str> = applyset_id(namespace, &setup.name).into();
         let mut engine = Engine::new(Budget::default()).foreseeing();
         engine.clock(std::time::Instant::now(), jiff::Timestamp::now());
-        engine.add_source(Source::new(&setup.name, &applyset, setup.adopt, setup.prune, setup.radius));
+        let mut source = Source::new(&setup.name, &applyset, setup.adopt, setup.prune, setup.radius);
+        source.opt_out = setup.opt_out;
+        engine.add_source(source);
         let contents = Contents::new([(applyset, bytes)]);
         Self { cluster, engine, contents, kinds, place: setup.place.clone(), scalable: false }
     }
@@ -430,7 +432,9 @@ impl Preview {
                 Some(Reason::Kept(why)) if self.engine.source(ONLY).incomplete.is_none() => {
                     Planned { reason: Some(why.to_string()), ..base }
                 }
-                Some(reason @ Reason::LeftAlone(_)) => Planned { reason: Some(reason.to_string()), ..base },
+                Some(reason @ (Reason::LeftAlone(_) | Reason::OptedOut(_))) => {
+                    Planned { reason: Some(reason.to_string()), ..base }
+                }
                 Some(reason) => {
                     let verdict = if reason.is_refusal() { Verdict::Refuse } else { Verdict::Wait };
                     Planned { verdict, reason: Some(reason.to_string()), ..base }

@@ -174,6 +174,7 @@ impl Reconciler {
             let applyset: Arc<str> = applyset_id(&setup.namespace, &source.name).into();
             let mut state = Source::new(&source.name, &applyset, source.adopt, source.prune, source.radius);
             state.writes = source.writes;
+            state.opt_out = source.opt_out;
             state.budget = source.budget;
             state.life = source.life;
             let number = engine.add_source(state);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::cluster::Cluster;
-use crate::engine::{Adopt, BlastRadius, Budget, Life, Narrowing, Prune, Writes};
+use crate::engine::{Adopt, BlastRadius, Budget, Life, Narrowing, OptOut, Prune, Writes};
 use crate::source::{Disk, Source};
 
 /// Where the files of a source come from.
@@ -28,6 +28,8 @@ pub struct SourceSetup {
     pub namespace: String,
     /// Whether it takes objects over.
     pub adopt: Adopt,
+    /// Whether it heeds what others put on its live objects.
+    pub opt_out: OptOut,
     /// Whether it deletes.
     pub prune: Prune,
     /// How much it deletes unasked.

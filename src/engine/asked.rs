@@ -115,7 +115,7 @@ impl Acknowledged {
 
     /// Whether it is of a pause or a hold, whose token is written by whoever may annotate an object.
     pub fn is_of_state(&self) -> bool {
-        let words = ["paused: ", "held: ", "not held: "];
+        let words = ["paused: ", "held: ", "not held: ", "not in effect: "];
         words.iter().any(|word| self.outcome.starts_with(word)) || self.is_over()
     }
 

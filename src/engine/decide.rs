@@ -10,8 +10,8 @@ use super::action::{Action, Apply, Decision, Guard, Purpose, Removal, Restarts};
 use super::entry::{Accepted, Cover, Entry, Lost, Rule, SourceId};
 use super::prune::Judgement;
 use super::{
-    Adopt, Desired, Form, Live, Overlay, Owner, Reason, Reconcile, Recreate, Replicas, RollPhase, Shared,
-    Shown, Started, Want, is_workload,
+    Adopt, Desired, Form, Live, OptOut, Overlay, Owner, Reason, Reconcile, Recreate, Replicas, RollPhase,
+    Shared, Shown, Started, Want, is_workload,
 };
 use crate::object::{Hash, ObjectId, Revision};
 
@@ -20,6 +20,10 @@ pub const FIGHT: usize = 5;
 
 /// The time over which repairs are counted.
 pub const FIGHT_WINDOW: Duration = Duration::from_mins(1);
+
+/// A repair that restarts no pods waits no longer than this in a fight. Whoever writes without end would otherwise have
+/// its own content stand for most of each minute.
+pub const FIGHT_PAUSE: Duration = Duration::from_secs(10);
 
 /// When our own write has not come back by the watch in this time, the API server is asked.
 pub const ECHO: Duration = Duration::from_secs(10);
@@ -67,6 +71,8 @@ pub struct View<'a> {
     pub rejected: Option<Reason>,
     /// Whether the wanting source may take objects over.
     pub adopt: Adopt,
+    /// Whether the wanting source heeds what others put on its live objects.
+    pub opt_out: OptOut,
     /// Whether an autoscaler targets it.
     pub scaling: Scaling,
     /// What stands in the way of any write: its kind, its namespace, the inventory.
@@ -115,14 +121,12 @@ fn two_sources(wants: &[(SourceId, Want)]) -> Arc<str> {
 
 /// Why nothing at all is done about an object, absent or there, that asks for that.
 ///
-/// As Flux reads it: the manifest's word counts, and that of somebody else on the object.
-pub(super) fn left_alone(want: &Desired, live: Option<&Live>) -> Option<Reason> {
+/// As Flux reads it: the manifest's word counts, and that of somebody else on the object, where the source allows it.
+pub(super) fn left_alone(want: &Desired, live: Option<&Live>, opt_out: OptOut) -> Option<Reason> {
     match (want.traits.reconcile, live) {
         (Reconcile::OnlyCreate, Some(_)) => Some(Reason::LeftAlone(Reconcile::OnlyCreate)),
         (Reconcile::Disabled, _) => Some(Reason::LeftAlone(Reconcile::Disabled)),
-        (_, Some(live)) if live.reconcile == Reconcile::Disabled => {
-            Some(Reason::LeftAlone(Reconcile::Disabled))
-        }
+        (_, Some(live)) if opt_out == OptOut::Allowed => live.opt_out.map(Reason::OptedOut),
         _ => None,
     }
 }
@@ -132,7 +136,9 @@ fn wanted(view: &View<'_>, source: SourceId, desired: &Shared, now: Instant) -> 
         Sight::Seen(live) => Some(live),
         _ => None,
     };
-    if let Some(reason) = left_alone(desired, live).filter(|_| !matches!(view.sight, Sight::NotSeen)) {
+    if let Some(reason) =
+        left_alone(desired, live, view.opt_out).filter(|_| !matches!(view.sight, Sight::NotSeen))
+    {
         return Decision::wait(reason);
     }
     match view.sight {
@@ -161,7 +167,7 @@ fn absent(view: &View<'_>, source: SourceId, desired: &Shared, now: Instant) -> 
 }
 
 fn create(view: &View<'_>, source: SourceId, want: &Shared, purpose: Purpose, now: Instant) -> Decision {
-    if let (Purpose::Repair, Some(fight)) = (purpose, fight(view, now)) {
+    if let (Purpose::Repair, Some(fight)) = (purpose, fight(view, Lost::InPlace, now)) {
         return Decision::wait(fight);
     }
     Decision::act(Action::Apply(Apply {
@@ -237,7 +243,7 @@ fn step(view: &View<'_>, source: SourceId, want: &Shared, live: &Live, now: Inst
         true => Purpose::Repair,
         false => Purpose::Step,
     };
-    let fight = || fight(view, now).filter(|_| purpose == Purpose::Repair);
+    let fight = || fight(view, Lost::Template, now).filter(|_| purpose == Purpose::Repair);
     if let Some(reason) = hindrance(view, want, now).or_else(fight) {
         return Decision::wait(reason);
     }
@@ -360,7 +366,7 @@ fn repair(
     live: &Live,
     now: Instant,
 ) -> Decision {
-    if let Some(reason) = hindrance(view, want, now).or_else(|| fight(view, now)) {
+    if let Some(reason) = hindrance(view, want, now).or_else(|| fight(view, lost, now)) {
         return Decision::wait(reason);
     }
     let restarts =
@@ -396,7 +402,9 @@ fn defend(view: &View<'_>, reason: Reason, now: Instant) -> Decision {
             Some(_) => Decision::wait(reason),
         },
         Sight::Seen(live) if live.deleting => Decision::wait(Reason::Terminating),
-        Sight::Seen(live) if left_alone(accepted, Some(live)).is_some() => Decision::wait(reason),
+        Sight::Seen(live) if left_alone(accepted, Some(live), view.opt_out).is_some() => {
+            Decision::wait(reason)
+        }
         Sight::Seen(live) => match (owner(view, live), &live.owner) {
             (Some(source), _) => verify(view, source, accepted, live, now).because(reason),
             (None, Owner::Controlled(owner) | Owner::Foreign(owner)) => {
@@ -470,11 +478,17 @@ fn immutable(view: &View<'_>, want: &Shared) -> Option<Reason> {
         .then(|| Reason::Refused(refusal.text.clone(), None))
 }
 
-fn fight(view: &View<'_>, now: Instant) -> Option<Reason> {
+/// The pause after so many repairs: short where a repair costs no pod, the whole window where each restarts some.
+fn fight(view: &View<'_>, lost: Lost, now: Instant) -> Option<Reason> {
     let recent: Vec<Instant> =
         view.entry.repairs.iter().copied().filter(|at| now.duration_since(*at) < FIGHT_WINDOW).collect();
     let oldest = recent.len().checked_sub(FIGHT).and_then(|first| recent.get(first))?;
-    Some(Reason::Fight(other_writers(view), FIGHT_WINDOW.saturating_sub(now.duration_since(*oldest))))
+    let calm = FIGHT_WINDOW.saturating_sub(now.duration_since(*oldest));
+    let left = match (lost, recent.last()) {
+        (Lost::InPlace, Some(last)) => calm.min(FIGHT_PAUSE.saturating_sub(now.duration_since(*last))),
+        _ => calm,
+    };
+    (!left.is_zero()).then(|| Reason::Fight(other_writers(view), left))
 }
 
 fn other_writers(view: &View<'_>) -> Arc<str> {

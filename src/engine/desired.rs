@@ -5,8 +5,9 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::effective::effective;
-use super::ignore::{IGNORE_FIELDS, Reconcile, reconcile, without_ignored};
-use super::{Data, SourceId, Steps, Strategy, restarts_on_change};
+use super::ignore::{IGNORE_FIELDS, Reconcile, asks, without_ignored};
+use super::vocabulary::Asks;
+use super::{Data, Keep, SourceId, Steps, Strategy, restarts_on_change};
 use crate::graph::{self, Labels, Selects};
 use crate::object::{GroupKind, Gvk, Hash, Object, ObjectId, Origin, annotation, at, text_at};
 
@@ -30,6 +31,8 @@ pub struct Traits {
     pub ends: Ends,
     /// May it be created, changed and repaired?
     pub reconcile: Reconcile,
+    /// What is to become of it when no source wants it any more?
+    pub keep: Keep,
 }
 
 /// Whether an object may be deleted and created again where the API refuses to change it.
@@ -130,11 +133,8 @@ impl Desired {
             config: configuration(object, &content).map(Box::new),
             after: graph::depends_on(&object.id, &content).into_iter().collect(),
             defines: defines(&object.id, &content).map(Box::new),
-            traits: Traits {
-                recreate: recreates(&content),
-                ends: ends(&object.id, &content),
-                reconcile: reconcile(&content),
-            },
+            // Also where a word of it is left to others.
+            traits: traits(&object.id, &object.body),
             ignores,
             origin: object.origin.clone(),
             place,
@@ -202,13 +202,18 @@ pub(super) fn wave(content: &Value) -> i32 {
     WAVE.iter().find_map(|key| annotation(content, key).trim().parse().ok()).unwrap_or(0)
 }
 
+fn traits(id: &ObjectId, content: &Value) -> Traits {
+    let asks = asks(content);
+    Traits { recreate: recreation(asks), ends: ends(id, content), reconcile: asks.reconcile, keep: asks.keep }
+}
+
+fn recreation(asks: Asks) -> Recreate {
+    if asks.recreates { Recreate::Allowed } else { Recreate::Never }
+}
+
 /// Whether a content may be deleted and created again, as its annotations say.
 pub fn recreates(content: &Value) -> Recreate {
-    let ours = annotation(content, "rhumb.dev/recreate") == "true";
-    let flux = annotation(content, "kustomize.toolkit.fluxcd.io/force").eq_ignore_ascii_case("enabled");
-    let argo =
-        annotation(content, "argocd.argoproj.io/sync-options").split(',').any(|o| o.trim() == "Force=true");
-    if ours || flux || argo { Recreate::Allowed } else { Recreate::Never }
+    recreation(asks(content))
 }
 
 fn ends(id: &ObjectId, content: &Value) -> Ends {

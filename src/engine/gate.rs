@@ -8,7 +8,7 @@ use super::action::{Action, Decision};
 use super::decide::{Scaling, Sight, View, left_alone};
 use super::entry::{Entry, SourceId, Topic};
 use super::lookups;
-use super::prune::{Guard, Judgement, Pending, judge};
+use super::prune::{Guard, Judgement, Keep, Pending, judge};
 use super::sources::Writes;
 use super::state::{Engine, Foresight, KindState, Served};
 use super::{Desired, Ends, Inventory, Live, Owner, Prune, Reason, Substitute, Want, is_workload};
@@ -147,7 +147,7 @@ impl Engine {
     /// Whether nothing is done about an object, as its annotation asks.
     pub(super) fn is_left_alone(&self, id: &ObjectId) -> bool {
         let want = self.entry(id).and_then(Entry::want);
-        want.is_some_and(|(_, desired)| left_alone(desired, self.shown(id)).is_some())
+        want.is_some_and(|(_, desired)| left_alone(desired, self.shown(id), self.opt_out_of(id)).is_some())
     }
 
     fn is_wanted(&self, id: &ObjectId) -> bool {
@@ -388,10 +388,13 @@ impl Engine {
         };
         let facts = |id: &&ObjectId| {
             let live = self.live.get(*id)?;
+            // What somebody takes off the object still stands in the manifest that was in force last.
+            let accepted = self.entries.get(*id).and_then(|entry| entry.accepted.known());
+            let said = accepted.map_or(Keep::No, |accepted| accepted.traits.keep);
             let alone = Pending {
                 id: (*id).clone(),
                 uid: live.uid.clone(),
-                keep: live.keep,
+                keep: live.keep.stricter(said),
                 unfinished: None,
                 needed_by: None,
             };

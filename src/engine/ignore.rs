@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::OVERLAY;
+use super::vocabulary::{Asks, Carrier, SUBSTITUTE};
 use crate::fields::{self, Element, Path};
 use crate::object::{Diagnostic, Object, annotation};
 
@@ -11,10 +12,6 @@ pub const IGNORE_FIELDS: &str = "rhumb.dev/ignore-fields";
 
 /// Annotation that takes an object out of our hands.
 pub const RECONCILE: &str = "rhumb.dev/reconcile";
-
-const FLUX_RECONCILE: &str = "kustomize.toolkit.fluxcd.io/reconcile";
-const FLUX_SSA: &str = "kustomize.toolkit.fluxcd.io/ssa";
-const ARGO_HOOK: &str = "argocd.argoproj.io/hook";
 
 /// What may be done to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -28,27 +25,24 @@ pub enum Reconcile {
     OnlyCreate,
 }
 
-/// Reads off a content, of the source or of the cluster, what may be done to its object.
-///
-/// Of Flux's words `reconcile: disabled` and `ssa: Ignore` mean the same as our own, `ssa: IfNotPresent` only
-/// creates; Flux reads them from labels too, in any case. Argo CD's word is `hook: Skip`. Its `skip-reconcile` is for
-/// whole Applications, and its `sync-options` have nothing alike.
-pub fn reconcile(content: &Value) -> Reconcile {
-    let flux = |key: &str, word: &str| {
-        let marks = ["labels", "annotations"]
-            .iter()
-            .filter_map(|map| content.get("metadata")?.get(map)?.get(key)?.as_str());
-        marks.into_iter().any(|text| text.eq_ignore_ascii_case(word))
-    };
-    let skipped = annotation(content, ARGO_HOOK).split(',').any(|hook| hook.trim() == "Skip");
-    let ours = annotation(content, RECONCILE) == "disabled";
-    if ours || skipped || flux(FLUX_RECONCILE, "disabled") || flux(FLUX_SSA, "Ignore") {
-        Reconcile::Disabled
-    } else if flux(FLUX_SSA, "IfNotPresent") {
-        Reconcile::OnlyCreate
-    } else {
-        Reconcile::Enabled
-    }
+/// Reads off a content what its labels and annotations ask for, in our words and those of other tools.
+pub fn asks(content: &Value) -> Asks {
+    Asks::of(marks(content))
+}
+
+/// All labels and annotations of a content.
+pub(super) fn marks(content: &Value) -> impl Iterator<Item = (Carrier, &str, &str)> {
+    let maps = [("labels", Carrier::Label), ("annotations", Carrier::Annotation)];
+    maps.into_iter().flat_map(|(map, carrier)| {
+        let marks = content.get("metadata").and_then(|metadata| metadata.get(map)?.as_object());
+        let texts = marks.into_iter().flatten();
+        texts.filter_map(move |(key, value)| Some((carrier, key.as_str(), value.as_str()?)))
+    })
+}
+
+/// Whether an object says that `${VAR}` in it is meant as it stands.
+pub(super) fn asks_for_literals(content: &Value) -> bool {
+    marks(content).any(|(_, key, value)| key == SUBSTITUTE && value.eq_ignore_ascii_case("disabled"))
 }
 
 /// The fields that an object leaves to others.

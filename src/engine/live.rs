@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::{Asked, Keep, Reconcile, Shown, Started};
+use super::{Asked, Keep, Shown, Started};
 use crate::health::Health;
 use crate::object::{Gvk, Hash, Revision};
 
@@ -151,8 +151,8 @@ pub struct Live {
     pub keep: Keep,
     /// What people ask of it.
     pub asked: Option<Box<Asked>>,
-    /// What somebody else's annotations on it ask for.
-    pub reconcile: Reconcile,
+    /// The word that somebody else put on it, by which it is to be left alone.
+    pub opt_out: Option<&'static str>,
 }
 
 impl Live {

@@ -37,6 +37,7 @@ mod loads;
 mod lookups;
 mod node_steps;
 mod nodes;
+mod opt_outs;
 mod order;
 mod orders;
 mod others;
@@ -74,6 +75,8 @@ mod undo;
 mod unit;
 mod unlisted;
 mod usage;
+mod variables;
+mod vocabulary;
 mod waiting;
 mod words;
 
@@ -92,7 +95,7 @@ pub use config_hash::{
     CONFIG_HASH, Data, Key, RESTART_ON_CHANGE, config_hash, restarts_on_change, with_config_hash,
 };
 pub use cycles::waiting_for_themselves;
-pub use decide::{ECHO, FIGHT, FIGHT_WINDOW, Scaling, Sight, View, decide};
+pub use decide::{ECHO, FIGHT, FIGHT_PAUSE, FIGHT_WINDOW, Scaling, Sight, View, decide};
 pub use desired::{
     Configuration, Desired, Ends, Place, Recreate, Shared, Traits, is_workload, recreates, sets_count,
 };
@@ -102,7 +105,7 @@ pub use evict::{DuePod, Eviction, REFUSED};
 pub use foresee::Foreseen;
 pub use free::StuckPod;
 pub use ignore::{
-    Binds, IGNORE_FIELDS, Ignored, RECONCILE, Reconcile, Settled, left_to_others, reconcile, without_ignored,
+    Binds, IGNORE_FIELDS, Ignored, RECONCILE, Reconcile, Settled, asks, left_to_others, without_ignored,
 };
 pub use live::{Live, Manager, Owner, Release, RollPhase, Rolling, Rv, Uid};
 pub use node_steps::{
@@ -119,7 +122,7 @@ pub use pods::{
     Ended, Failing, PASSING, PodFacts, RESTARTS, Readiness, Refused, Trouble, UNSCHEDULABLE, Unschedulable,
     WorkloadPods, failing, patience, ripens,
 };
-pub use policy::{Adopt, BlastRadius, Life, NotABlastRadius, Prune};
+pub use policy::{Adopt, BlastRadius, Life, NotABlastRadius, OptOut, Prune};
 pub use prune::{Guard as PruneGuard, Judgement, Keep, Pending, judge, precious};
 pub use reason::Reason;
 pub use rejection::{
@@ -141,6 +144,7 @@ pub use turns::{Course, Turn};
 pub use undo::{Past, Undo};
 pub use unlisted::GROUP_DOWN;
 pub use usage::Usage;
+pub use vocabulary::{Asks, Carrier, Meaning, PRUNE, WORDS as PEER_WORDS};
 pub use waiting::{EVERY, Queued, TOLD, Telling};
 pub use words::misused;
 

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
+use super::OptOut;
 use super::Reason;
 use super::action::{Action, Decision, Purpose};
 use super::asked::{Acknowledged, Asked, Hold};
@@ -34,6 +35,8 @@ pub(super) struct Orders {
     pub(super) misplaced: BTreeMap<ObjectId, Arc<str>>,
     /// Whether one of them was seen since orders on them were told.
     pub(super) asked_anew: bool,
+    /// Objects that somebody's annotation takes out of our hands.
+    pub(super) opted_out: BTreeSet<ObjectId>,
     /// Wall-clock time at a moment.
     clock: Option<(Instant, Timestamp)>,
     /// When the engine last looked which holds are over.
@@ -58,6 +61,11 @@ impl Engine {
     }
 
     pub(super) fn track_asked(&mut self, id: &ObjectId) {
+        if self.live(id).is_some_and(|live| live.opt_out.is_some()) {
+            self.orders.opted_out.insert(id.clone());
+        } else {
+            self.orders.opted_out.remove(id);
+        }
         if self.live(id).is_some_and(|live| live.asked.is_some()) {
             self.orders.asked.insert(id.clone());
             (self.orders.stale, self.orders.asked_anew) = (true, true);
@@ -93,7 +101,9 @@ impl Engine {
             let because = if reason.is_empty() { String::new() } else { format!(": {reason}") };
             Reason::Paused(format!("{what} is paused{because}").into())
         };
-        if let Some(paused) = self.asked(id).and_then(|asked| asked.paused.as_ref()) {
+        let heeds = self.opt_out_of(id) == OptOut::Allowed;
+        let asked = self.asked(id).filter(|_| heeds);
+        if let Some(paused) = asked.and_then(|asked| asked.paused.as_ref()) {
             return Some(words("it", &paused.reason));
         }
         let wanting = self.entry(id).and_then(|entry| entry.wants.first()).map(|(source, _)| *source);
@@ -103,8 +113,9 @@ impl Engine {
     }
 
     /// The hold that is on an object now, with the time that it still lasts.
-    fn held(&self, id: &ObjectId, now: Instant) -> Option<(&Hold, Duration)> {
-        let hold = self.asked(id)?.hold.as_ref()?;
+    pub(super) fn held(&self, id: &ObjectId, now: Instant) -> Option<(&Hold, Duration)> {
+        let heeds = self.opt_out_of(id) == OptOut::Allowed;
+        let hold = self.asked(id).filter(|_| heeds)?.hold.as_ref()?;
         let (at, wall) = self.orders.clock?;
         let end = Duration::try_from(hold.until?.duration_since(wall)).ok()?;
         let left = (at + end).checked_duration_since(now).filter(|left| !left.is_zero())?;
@@ -167,8 +178,10 @@ impl Engine {
                 continue;
             }
             let Some(asked) = self.asked(&id).cloned() else { continue };
-            let paused = asked.paused.map(|paused| (paused.token, format!("paused: {id}")));
-            let held = asked.hold.map(|hold| (hold.token.clone(), held_words(&id, &hold)));
+            let denied = (self.opt_out_of(&id) == OptOut::Denied).then(|| denied_words(&id));
+            let words = |words: String| denied.clone().unwrap_or(words);
+            let paused = asked.paused.map(|paused| (paused.token, words(format!("paused: {id}"))));
+            let held = asked.hold.map(|hold| (hold.token.clone(), words(held_words(&id, &hold))));
             for (token, words) in paused.into_iter().chain(held) {
                 if room[source] > 0 && !self.is_answered(&token) {
                     room[source] -= 1;
@@ -251,6 +264,10 @@ impl Engine {
     pub(super) fn answer(&mut self, source: SourceId, token: &Arc<str>, outcome: &str) {
         self.orders.answers.push((source, Acknowledged::new(token, outcome)));
     }
+}
+
+fn denied_words(id: &ObjectId) -> String {
+    format!("not in effect: {id}: optOut of its source is denied")
 }
 
 fn held_words(id: &ObjectId, hold: &Hold) -> String {

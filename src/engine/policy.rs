@@ -50,6 +50,19 @@ pub enum Prune {
     On,
 }
 
+/// Whether what somebody puts on a live object may keep rhumb from changing and repairing it.
+///
+/// What keeps an object from being deleted always counts: nothing is deleted on doubt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OptOut {
+    /// It may, and it is told.
+    #[default]
+    Allowed,
+    /// It is told, and has no effect.
+    Denied,
+}
+
 /// Whether a source goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Life {

@@ -37,8 +37,22 @@ pub enum Keep {
     First,
     /// It is pruned when a person confirms it, as Argo CD's `Prune=confirm` asks.
     Confirm,
-    /// It is not pruned, by `prune: never` or `reconcile: disabled`, in our words, Flux's or Argo CD's.
+    /// It is not pruned, by `prune: never` or `reconcile: disabled`, in our words or those of other tools.
     Asked,
+}
+
+impl Keep {
+    /// The one of two under which less is deleted.
+    #[must_use]
+    pub fn stricter(self, other: Self) -> Self {
+        let rank = |keep: Self| match keep {
+            Self::No => 0,
+            Self::First => 1,
+            Self::Confirm => 2,
+            Self::Asked => 3,
+        };
+        if rank(other) > rank(self) { other } else { self }
+    }
 }
 
 /// What holds for the whole source.

@@ -70,6 +70,8 @@ pub enum Reason {
     Kept(Arc<str>),
     /// Its annotation asks to leave it alone: always, or once it is there.
     LeftAlone(Reconcile),
+    /// Somebody else's annotation on the live object asks to leave it alone.
+    OptedOut(&'static str),
     /// The source is only observed.
     Observed,
 }
@@ -87,7 +89,7 @@ impl Reason {
 impl Reason {
     /// Whether the object is as somebody asked for all the same: shown as at rest, not as waiting.
     pub fn is_as_asked(&self) -> bool {
-        matches!(self, Self::Kept(_) | Self::LeftAlone(_))
+        matches!(self, Self::Kept(_) | Self::LeftAlone(_) | Self::OptedOut(_))
     }
 }
 
@@ -137,6 +139,9 @@ impl fmt::Display for Reason {
                 f.write_str("its annotation asks only to create it, and it is there")
             }
             Self::LeftAlone(_) => f.write_str("its annotation asks not to reconcile it"),
+            Self::OptedOut(word) => {
+                write!(f, "somebody put {word} on it: it is neither changed nor repaired")
+            }
             Self::Confirm(why) => write!(f, "{why}; see `rhumb prune list`"),
             Self::Observed => f.write_str("the source is only observed"),
         }

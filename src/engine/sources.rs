@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::prune::Judgement;
 use super::{
-    Acknowledged, Adopt, Authored, BlastRadius, Catalog, Census, FileFacts, Life, Narrowing, Paused, Prune,
-    Rejection, Uid,
+    Acknowledged, Adopt, Authored, BlastRadius, Catalog, Census, FileFacts, Life, Narrowing, OptOut, Paused,
+    Prune, Rejection, Uid,
 };
 use crate::object::{Diagnostic, GroupKind, Hash, ObjectId, Revision};
 
@@ -56,6 +56,8 @@ pub struct Source {
     pub adopt: Adopt,
     /// Whether it deletes what it no longer names.
     pub prune: Prune,
+    /// Whether it heeds what others put on its live objects.
+    pub opt_out: OptOut,
     /// How much it deletes unasked.
     pub radius: BlastRadius,
     /// What it wants, by file.
@@ -105,6 +107,7 @@ impl Source {
             applyset: applyset.into(),
             adopt,
             prune,
+            opt_out: OptOut::default(),
             radius,
             catalog: Catalog::default(),
             head: None,

@@ -381,6 +381,7 @@ impl Engine {
             brings: self.brings(entry),
             rejected: entry.instead.as_ref().and_then(|instead| instead.told()),
             adopt: wanting.map_or(Adopt::default(), |(source, _)| self.sources[source].adopt),
+            opt_out: self.opt_out_of(id),
             scaling: self.scaling(id, entry),
             barred: self.barred(id, entry),
             gated,

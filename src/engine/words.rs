@@ -4,18 +4,20 @@
 
 use serde_json::Value;
 
-use super::config_hash::RESTART_ON_CHANGE;
+use super::config_hash::{CONFIG_HASH, RESTART_ON_CHANGE};
 use super::ignore::{self, IGNORE_FIELDS, RECONCILE};
 use super::step_words::STEP_WORDS;
 use super::steps::misused_steps;
-use super::{OVERLAY, STARTED, is_workload};
+use super::variables::{Unfilled, unfilled};
+use super::vocabulary::{self, Carrier, PRUNE, SUBSTITUTE};
+use super::{HOLD, ORDER, OVERLAY, PAUSED, STARTED, is_workload};
 use crate::graph;
 use crate::object::{Diagnostic, Object, RELEASE, annotation};
 
 /// Our own words and what each may be.
 const WORDS: [(&str, Form); 7] = [
     ("rhumb.dev/wave", Form::Number),
-    ("rhumb.dev/prune", Form::OneOf(&["never", "first"])),
+    (PRUNE, Form::OneOf(&["never", "first"])),
     ("rhumb.dev/recreate", Form::OneOf(&["true", "false"])),
     ("rhumb.dev/depends-on", Form::Objects),
     (RECONCILE, Form::OneOf(&["disabled", "enabled"])),
@@ -23,8 +25,8 @@ const WORDS: [(&str, Form); 7] = [
     (IGNORE_FIELDS, Form::Fields),
 ];
 
-/// Argo CD's word for a wave; what it cannot read there it takes for 0, and so do we, with a warning.
-const SYNC_WAVE: &str = "argocd.argoproj.io/sync-wave";
+/// What is written on live objects, and stands in a manifest that somebody took from the cluster.
+const LIVE_ONLY: [&str; 7] = [OVERLAY, STARTED, CONFIG_HASH, ORDER, PAUSED, HOLD, "rhumb.dev/revision"];
 
 enum Form {
     Number,
@@ -49,36 +51,58 @@ pub fn misused(object: &Object) -> Vec<Diagnostic> {
                 (format!("{key} is {text:?}"), format!("it may be {}", words.join(" or ")))
             }
             None if STEP_WORDS.contains(&&**key) => continue,
-            None if key == OVERLAY || key == STARTED => {
-                let message = format!("{key} is written by rhumb, and is not read from a manifest");
+            None if LIVE_ONLY.contains(&&**key) => {
+                let message = format!("{key} is written on live objects, and does not belong in a manifest");
                 found.push(
                     Diagnostic::warning(object.origin.clone(), "annotation", message)
                         .hint("take it out, with the fields that came with it"),
                 );
                 continue;
             }
-            None if key.starts_with("rhumb.dev/") && key != RELEASE => {
-                let words: Vec<&str> = WORDS.iter().map(|(word, _)| *word).chain(STEP_WORDS).collect();
-                let message = format!("{key} is no annotation that rhumb knows");
-                found.push(
-                    Diagnostic::warning(object.origin.clone(), "unknown-annotation", message)
-                        .hint(format!("it has no effect; known are {}", words.join(", "))),
-                );
-                continue;
-            }
-            None if key == SYNC_WAVE && text.trim().parse::<i32>().is_err() => {
-                let message = format!("{key} is {text:?}, which is no whole number; it counts as 0");
-                found.push(Diagnostic::warning(object.origin.clone(), "annotation", message));
-                continue;
-            }
+            None if key.starts_with("rhumb.dev/") && key != RELEASE => (
+                // It may be a slip in a word that was to protect something.
+                format!("{key} is no annotation that rhumb knows"),
+                format!("known are {}", known().collect::<Vec<_>>().join(", ")),
+            ),
             _ => continue,
         };
         found.push(Diagnostic::error(object.origin.clone(), "annotation", message).hint(hint));
     }
+    found.extend(objections(object));
     found.extend(dependencies(object));
     found.extend(ignore::misused(object));
     found.extend(misused_steps(object));
     found.extend(without_effect(object));
+    found
+}
+
+/// All our own words.
+fn known() -> impl Iterator<Item = &'static str> {
+    WORDS.iter().map(|(word, _)| *word).chain(STEP_WORDS)
+}
+
+/// What other tools' words, a word of ours in the wrong place and variables have against the object.
+fn objections(object: &Object) -> Vec<Diagnostic> {
+    let error = |code, message: String, hint: String| {
+        Diagnostic::error(object.origin.clone(), code, message).hint(hint)
+    };
+    let mut found = Vec::new();
+    for (carrier, key, value) in ignore::marks(&object.body) {
+        if let Some((why, hint)) = vocabulary::objection(carrier, key, value) {
+            found.push(error("foreign-word", format!("{key} {why}"), hint.to_owned()));
+        }
+        if carrier == Carrier::Label && known().any(|word| word == key) {
+            let message = format!("{key} is a label, and is read from annotations alone");
+            found.push(error("annotation", message, "move it to metadata.annotations".to_owned()));
+        }
+    }
+    if let Some(Unfilled { path, variable }) = unfilled(object) {
+        let message = format!("{path} contains the variable ${{{variable}}}, which nobody has filled in");
+        let hint = format!(
+            "fill it in first and follow the result; where it is meant as it stands, annotate the object with {SUBSTITUTE}: disabled"
+        );
+        found.push(error("variable", message, hint));
+    }
     found
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{Phase, SourceStatus};
+use super::{Phase, SourceStatus, well_words};
 
 /// Phases that do not pass without a person.
 const STUCK: [Phase; 4] = [Phase::Failed, Phase::Refused, Phase::RolledBack, Phase::Quarantined];
@@ -37,7 +37,7 @@ pub enum Left {
 }
 
 /// Phases in which a person keeps an object as it is.
-const KEPT: [Phase; 2] = [Phase::Held, Phase::Paused];
+const KEPT: [Phase; 3] = [Phase::Held, Phase::Paused, Phase::OptedOut];
 
 /// Phases that pass by themselves.
 const PASSING: [Phase; 3] = [Phase::Progressing, Phase::RollingOut, Phase::Waiting];
@@ -71,17 +71,17 @@ fn words(standing: Standing<'_>) -> Words {
             } else if !stuck.is_empty() {
                 Words { ready: "False", stalled: true, reason: "ObjectsFailed", message: counts(&stuck) }
             } else if status.healthy {
-                let total: usize = status.objects.values().sum();
-                Words {
-                    ready: "True",
-                    stalled: false,
-                    reason: "Settled",
-                    message: format!("{total} objects are as wanted and healthy"),
-                }
+                let message = well_words(&status.objects);
+                Words { ready: "True", stalled: false, reason: "Settled", message }
             } else if !of(&PASSING).is_empty() || prunes(status) {
                 progress("Progressing", counts(&status.objects))
             } else if !kept.is_empty() {
-                let reason = if kept.contains_key(&Phase::Held) { "Held" } else { "Paused" };
+                let reason = KEPT.into_iter().find(|phase| kept.contains_key(phase));
+                let reason = match reason {
+                    Some(Phase::Held) => "Held",
+                    Some(Phase::OptedOut) => "OptedOut",
+                    _ => "Paused",
+                };
                 Words { ready: "False", stalled: true, reason, message: kept_words(status, &kept) }
             } else {
                 // All that is wanted is there and healthy.
@@ -281,7 +281,14 @@ mod tests {
         a.barred.clone_from(&a.incomplete);
         check(Standing::Followed(&a), stuck, "InventoryUnread", "its ConfigMap is somebody else's");
         let a = followed(&[(Phase::Settled, 2), (Phase::LeftAlone, 1)], Some("a"), None);
-        check(Standing::Followed(&a), done, "Settled", "3 objects are as wanted and healthy");
+        check(Standing::Followed(&a), done, "Settled", "2 objects are as wanted and healthy, 1 left alone");
+        let a = followed(&[(Phase::Settled, 2), (Phase::OptedOut, 1)], Some("a"), None);
+        check(
+            Standing::Followed(&a),
+            stuck,
+            "OptedOut",
+            "1 OptedOut: a person asked for it, for each of them",
+        );
         let a = followed(&[(Phase::Settled, 2), (Phase::RollingOut, 1)], Some("a"), None);
         check(Standing::Followed(&a), works, "Progressing", "2 Settled, 1 RollingOut");
         for phase in STUCK {

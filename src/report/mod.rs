@@ -29,7 +29,7 @@ pub use doors::{Doors, Heard, Unanswered};
 pub use log::{MACHINE_FIELDS, Tale, has_line, log, log_notice};
 pub use metrics::{Ended, MEDIA_TYPE, Metrics, Process};
 pub use notice::{Draft, Followed, HAPPENINGS, Happening, Notice, Notices, Recorder, Regarding};
-pub use phase::{PHASES, Phase};
+pub use phase::{PHASES, Phase, well_words};
 pub use stand::{NAMED, STATUS, Stand};
 pub use status::{
     Beside, CommitStatus, Filter, Named, ObjectStatus, ProcessStatus, QueueStatus, RollStatus, RolloutStatus,
@@ -99,9 +99,12 @@ impl fmt::Display for Told {
             Self::Recreated => f.write_str("recreated"),
             Self::Unhealthy(health) => write!(f, "not healthy yet: {health}"),
             Self::Waiting(reason @ Reason::Kept(_)) => write!(f, "kept: {reason}"),
-            Self::Waiting(reason @ Reason::LeftAlone(_)) => write!(f, "left alone: {reason}"),
+            Self::Waiting(reason @ (Reason::LeftAlone(_) | Reason::OptedOut(_))) => {
+                write!(f, "left alone: {reason}")
+            }
             Self::Waiting(reason @ Reason::Step(_)) => write!(f, "stepping: {reason}"),
             Self::Waiting(reason) => write!(f, "waiting: {reason}"),
+            Self::Refused(reason @ Reason::Rejected(_)) => write!(f, "failed: {reason}"),
             Self::Refused(reason) => write!(f, "refused: {reason}"),
         }
     }

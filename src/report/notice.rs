@@ -49,6 +49,10 @@ pub enum Happening {
     PruneWaiting,
     /// Somebody else has, or changes again and again, what a source wants.
     Conflict,
+    /// Somebody's annotation on a live object takes it out of our hands.
+    OptedOut,
+    /// It no longer does.
+    OptOutEnded,
     /// What a source wants cannot be had until a person changes something.
     Refused,
     /// An object was made.
@@ -77,6 +81,8 @@ pub const HAPPENINGS: [Happening; 17] = [
     Happening::DriftRepaired,
     Happening::PruneWaiting,
     Happening::Conflict,
+    Happening::OptedOut,
+    Happening::OptOutEnded,
     Happening::Refused,
     Happening::Created,
     Happening::Configured,
@@ -96,6 +102,7 @@ impl Happening {
                 | Self::RolledBack
                 | Self::PruneWaiting
                 | Self::Conflict
+                | Self::OptedOut
                 | Self::Refused
                 | Self::OrderIgnored
         )

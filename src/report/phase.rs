@@ -1,10 +1,11 @@
 //! Phases: where an object stands, in one word for people. Derived from facts, and never stored.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Engine, Entry, Live, Reason, Reconcile, Substitute};
+use crate::engine::{Engine, Entry, Live, Reason, Substitute};
 use crate::health::Status;
 use crate::object::ObjectId;
 
@@ -33,12 +34,23 @@ pub enum Phase {
     Paused,
     /// It is not wanted any more, and its deletion waits.
     PruneWaiting,
-    /// Its annotations ask to leave it alone.
+    /// Its manifest asks to leave it alone.
     LeftAlone,
+    /// An annotation that somebody put on the live object takes it out of rhumb's hands.
+    OptedOut,
+}
+
+/// Says of objects of which each is well how many are as wanted and healthy, and how many nobody looks after.
+pub fn well_words(objects: &BTreeMap<Phase, usize>) -> String {
+    let all: usize = objects.values().sum();
+    match objects.get(&Phase::LeftAlone).copied().unwrap_or_default() {
+        0 => format!("{all} objects are as wanted and healthy"),
+        left => format!("{} objects are as wanted and healthy, {left} left alone", all - left),
+    }
 }
 
 /// All phases, in their order.
-pub const PHASES: [Phase; 12] = [
+pub const PHASES: [Phase; 13] = [
     Phase::Settled,
     Phase::Progressing,
     Phase::Failed,
@@ -51,6 +63,7 @@ pub const PHASES: [Phase; 12] = [
     Phase::Paused,
     Phase::PruneWaiting,
     Phase::LeftAlone,
+    Phase::OptedOut,
 ];
 
 impl fmt::Display for Phase {
@@ -60,7 +73,9 @@ impl fmt::Display for Phase {
 }
 
 impl Phase {
-    /// Whether nobody need look at it: it is as asked for, or on its way there without any trouble.
+    /// Whether nobody need look at it: it is as the followed revision asks for.
+    ///
+    /// What somebody took out of rhumb's hands is not: nobody looks after it.
     pub fn is_well(self) -> bool {
         matches!(self, Self::Settled | Self::LeftAlone)
     }
@@ -73,6 +88,7 @@ impl Phase {
             Some(Reason::Paused(_)) => Self::Paused,
             Some(Reason::Prune(_) | Reason::Confirm(_)) => Self::PruneWaiting,
             Some(Reason::Kept(_) | Reason::LeftAlone(_)) => Self::LeftAlone,
+            Some(Reason::OptedOut(_)) => Self::OptedOut,
             Some(Reason::Step(_)) => Self::RollingOut,
             Some(Reason::Rejected(_)) => match entry.instead.as_deref().map(|instead| &instead.content) {
                 Some(Substitute::Known(..)) if rolls => Self::RollingOut,
@@ -100,7 +116,6 @@ impl Phase {
     /// Of what an object shows, where nothing is to be done with it.
     pub fn of_health(live: &Live) -> Self {
         match live.health.status {
-            _ if live.reconcile == Reconcile::Disabled => Self::LeftAlone,
             Status::Current => Self::Settled,
             Status::InProgress | Status::Unknown => Self::Progressing,
             Status::Failed => Self::Failed,

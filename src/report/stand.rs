@@ -107,7 +107,10 @@ impl Stand {
 fn counts(objects: &BTreeMap<Phase, usize>) -> String {
     let count: usize = objects.values().sum();
     if objects.keys().all(|phase| phase.is_well()) {
-        return format!("{count} objects, as wanted and healthy");
+        return match objects.get(&Phase::LeftAlone).copied().unwrap_or_default() {
+            0 => format!("{count} objects, as wanted and healthy"),
+            left => format!("{count} objects: {} as wanted and healthy, {left} left alone", count - left),
+        };
     }
     let each: Vec<String> = objects.iter().map(|(phase, count)| format!("{count} {phase}")).collect();
     format!("{count} objects: {}", each.join(", "))
@@ -165,7 +168,7 @@ mod tests {
         check(
             &source(&[(Phase::Settled, 19), (Phase::LeftAlone, 1)]),
             &[],
-            "0123456789ab (Ann: Two replicas): 20 objects, as wanted and healthy",
+            "0123456789ab (Ann: Two replicas): 20 objects: 19 as wanted and healthy, 1 left alone",
             "",
         );
         check(

@@ -394,7 +394,8 @@ fn rollout(engine: &Engine, beside: &Beside<'_>) -> RolloutStatus {
             object: Named::of(&load.id),
             source: load.source.map(|source| engine.source(source).name.to_string()),
             replicas: numbers.replicas,
-            updated: numbers.updated,
+            // Right after it was scaled down, more than are asked for have the newest template.
+            updated: numbers.updated.min(numbers.replicas),
             available: numbers.available,
             unavailable: load.away,
             step: held.get(&load.id).cloned(),

@@ -31,6 +31,8 @@ pub struct Summary {
     pub unhealthy: usize,
     /// Objects that wait or are refused.
     pub open: usize,
+    /// Objects that an annotation takes out of our hands.
+    pub left_alone: usize,
     /// Workloads whose pods are being replaced.
     pub rolling: usize,
     /// When everything is looked at again, whatever happens before.
@@ -71,10 +73,10 @@ impl Summary {
                 Phase::Refused,
                 Phase::RolledBack,
                 Phase::Quarantined,
-                Phase::Held,
                 Phase::Paused,
                 Phase::PruneWaiting,
             ]),
+            left_alone: count(&[Phase::LeftAlone, Phase::OptedOut, Phase::Held]),
             rolling: count(&[Phase::RollingOut]),
             // Made of two clocks: without its fraction it stays the same from turn to turn, nearly always.
             resync: resync.round(jiff::Unit::Second).unwrap_or(resync),
@@ -102,9 +104,12 @@ impl fmt::Display for Summary {
             }
         }
         write!(f, ": {} objects", self.objects)?;
-        for (count, words) in
-            [(self.unhealthy, "not healthy"), (self.rolling, "rolling"), (self.open, "waiting")]
-        {
+        for (count, words) in [
+            (self.unhealthy, "not healthy"),
+            (self.rolling, "rolling"),
+            (self.open, "waiting"),
+            (self.left_alone, "left alone by annotation"),
+        ] {
             if count > 0 {
                 write!(f, ", {count} {words}")?;
             }
@@ -133,27 +138,27 @@ mod tests {
 
     #[test]
     fn one_line_says_it_all() {
-        fn check(sources: Vec<Following>, counts: [usize; 4], expected: &str) {
-            let [objects, unhealthy, rolling, open] = counts;
+        fn check(sources: Vec<Following>, counts: [usize; 5], expected: &str) {
+            let [objects, unhealthy, rolling, open, left_alone] = counts;
             let resync = "2030-01-02T03:04:05Z".parse().unwrap();
-            let summary = Summary { sources, objects, unhealthy, open, rolling, resync };
+            let summary = Summary { sources, objects, unhealthy, open, left_alone, rolling, resync };
             assert_eq!(summary.to_string(), expected);
         }
         let shop = || source("shop", Some("0123456789abcdef0123456789abcdef01234567"), false);
-        check(Vec::new(), [0; 4], "no sources: 0 objects; next resync 03:04:05 UTC");
+        check(Vec::new(), [0; 5], "no sources: 0 objects; next resync 03:04:05 UTC");
         check(
             vec![shop(), source("ops", None, true)],
-            [20, 1, 2, 3],
-            "shop at 0123456789ab, ops not read yet: 20 objects, 1 not healthy, 2 rolling, 3 waiting; next resync 03:04:05 UTC",
+            [20, 1, 2, 3, 2],
+            "shop at 0123456789ab, ops not read yet: 20 objects, 1 not healthy, 2 rolling, 3 waiting, 2 left alone by annotation; next resync 03:04:05 UTC",
         );
         check(
             vec![Following { incomplete: true, ..shop() }],
-            [9, 0, 0, 0],
+            [9, 0, 0, 0, 0],
             "shop at 0123456789ab (not read whole): 9 objects; next resync 03:04:05 UTC",
         );
         check(
             vec![shop(), shop(), shop(), source("a", None, true)],
-            [1, 0, 0, 0],
+            [1, 0, 0, 0, 0],
             "4 sources, 1 not read whole: 1 objects; next resync 03:04:05 UTC",
         );
     }

@@ -40,12 +40,12 @@ fn assert_calm(window: &Window<'_>, resource: &str, names: &[&str]) {
     for name in names {
         let writes = window.to(resource, name);
         assert!(!writes.is_empty(), "{name} was never repaired");
-        assert!(writes.len() <= 5, "{} writes to {name} within {FIGHT:?}", writes.len());
+        assert!(writes.len() <= 7, "{} writes to {name} within {FIGHT:?}", writes.len());
     }
 }
 
 #[test]
-fn another_writer_at_ten_writes_a_second_gets_five_answers_a_minute_and_is_named() {
+fn another_writer_at_ten_writes_a_second_is_answered_every_ten_seconds_and_named() {
     let site = Site::new("fight");
     let names = ["field", "label", "part-of", "release", "bare", "gone", "free"];
     let files: Vec<_> =

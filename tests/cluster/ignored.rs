@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Repo, SOON, Site, eventually, yaml};
+use crate::support::{Repo, SOON, Site, eventually, until, yaml};
 
 /// A ConfigMap with annotations in flow style, and two keys.
 fn marked(name: &str, annotations: &str, a: &str, b: &str) -> String {
@@ -169,7 +169,8 @@ fn what_is_disabled_is_left_alone_until_it_is_enabled_again() {
     assert_eq!((site.data("map", "a"), site.data("map", "b")), ("drift".to_owned(), "1".to_owned()));
     assert!(!site.has("ConfigMap", "never"));
     let diff = site.diff(repo.path(), &[]).ends(0);
-    diff.says(&["all 3 are kept", "its annotation asks not to reconcile it"]);
+    diff.says(&["3 kept", "its annotation asks not to reconcile it"]);
+    diff.says(&["somebody put kustomize.toolkit.fluxcd.io/reconcile on it"]);
     // No source names it any more, and it stays.
     repo.remove("flux.yaml");
     repo.commit("Remove");
@@ -183,6 +184,66 @@ fn what_is_disabled_is_left_alone_until_it_is_enabled_again() {
     site.await_data("flux", "a", "3");
     repo.change("never.yaml", &marked("never", "", "1", "1"));
     site.await_data("never", "a", "1");
+}
+
+/// The reasons of the Events on a ConfigMap, each with its message.
+fn events(site: &Site<'_>, name: &str) -> Vec<String> {
+    let all = site.api.list(&format!("/api/v1/namespaces/{}/events", site.name));
+    let of = all.iter().filter(|event| event["involvedObject"]["name"] == json!(name));
+    of.map(|event| format!("{} {}", event["reason"], event["message"])).collect()
+}
+
+fn status(site: &Site<'_>) -> String {
+    let parent = site.parent().unwrap_or_default();
+    parent.pointer("/data/status").and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+#[test]
+fn what_somebody_takes_out_of_its_hands_is_counted_and_told_and_not_called_healthy() {
+    let site = Site::new("opted-out");
+    let repo = Repo::new(&[("a.yaml", marked("a", "", "1", "1")), ("b.yaml", marked("b", "", "1", "1"))]);
+    let _daemon = site.daemon(repo.path());
+    site.await_data("b", "a", "1");
+    until("all is well", || status(&site).ends_with("2 objects, as wanted and healthy"));
+    annotate(&site, "a", "rhumb.dev/reconcile", &json!("disabled"));
+    until("it is counted", || status(&site).ends_with("2 objects: 1 Settled, 1 OptedOut"));
+    until("an Event names the annotation", || {
+        let told = events(&site, "a");
+        told.iter().any(|event| event.contains("\"OptedOut\"") && event.contains("rhumb.dev/reconcile"))
+    });
+    let told = site.rhumb(&["status"]).ends(0);
+    told.says(&[
+        "1 left alone by annotation",
+        "configmap/a",
+        "OptedOut",
+        "somebody put rhumb.dev/reconcile on it",
+    ]);
+    annotate(&site, "a", "rhumb.dev/reconcile", &Value::Null);
+    until("its end is told", || events(&site, "a").iter().any(|event| event.contains("\"OptOutEnded\"")));
+    until("all is well again", || status(&site).ends_with("2 objects, as wanted and healthy"));
+}
+
+#[test]
+fn where_opting_out_is_denied_it_is_told_and_repaired_all_the_same() {
+    let site = Site::new("opt-out-denied");
+    let repo = Repo::new(&[("map.yaml", marked("map", "", "1", "1"))]);
+    let settings = site.configuration(repo.path(), "budget: {soak: 0s}");
+    let settings = settings.replacen("spec:\n", "spec:\n  optOut: denied\n", 1);
+    assert!(settings.contains("optOut: denied"), "{settings}");
+    let _daemon = site.configured(&settings);
+    site.await_data("map", "a", "1");
+    annotate(&site, "map", "rhumb.dev/reconcile", &json!("disabled"));
+    let hold = json!("1-a until=2999-01-01T00:00:00Z mine");
+    annotate(&site, "map", "rhumb.dev/hold", &hold);
+    theirs(&site, "map", &json!({"a": "theirs"}));
+    site.await_data("map", "a", "1");
+    repo.change("map.yaml", &marked("map", "", "2", "1"));
+    site.await_data("map", "a", "2");
+    until("that it has no effect is told", || {
+        events(&site, "map")
+            .iter()
+            .any(|event| event.contains("OptedOut") && event.contains("optOut of the source is denied"))
+    });
 }
 
 #[test]

@@ -297,25 +297,30 @@ fn an_object_that_asks_to_be_kept_is_kept() {
         ("ours.yaml", kept("ours", "rhumb.dev/prune: never")),
         ("flux.yaml", kept("flux", "kustomize.toolkit.fluxcd.io/prune: disabled")),
         ("argo.yaml", kept("argo", "argocd.argoproj.io/sync-options: Prune=false")),
+        ("end.yaml", kept("end", "argocd.argoproj.io/sync-options: 'Delete=false'")),
+        ("helm.yaml", kept("helm", "helm.sh/resource-policy: keep")),
+        ("detach.yaml", kept("detach", "client.lifecycle.config.k8s.io/deletion: detach")),
+        ("kapp.yaml", kept("kapp", "kapp.k14s.io/delete-strategy: orphan")),
         ("none.yaml", yaml::config_map("none", "key", "one")),
         ("rest.yaml", yaml::config_map("rest", "key", "one")),
     ]);
     site.apply(folder.path(), &[]).ends(0);
-    for file in ["ours", "flux", "argo", "none"] {
+    let all = ["ours", "flux", "argo", "end", "helm", "detach", "kapp"];
+    for file in all.into_iter().chain(["none"]) {
         folder.remove(&format!("{file}.yaml"));
     }
     let apply = site.apply(folder.path(), &["--prune"]).ends(0);
     apply.says(&["configmap/ours (kept) kept: ", "its annotation asks to keep it"]);
-    apply.says(&["1 pruned, 1 unchanged, 3 kept"]);
-    for name in ["ours", "flux", "argo", "rest"] {
+    apply.says(&["1 pruned, 1 unchanged, 7 kept"]);
+    for name in all.into_iter().chain(["rest"]) {
         assert!(site.has("ConfigMap", name), "{name}: {apply:#?}");
     }
     assert!(!site.has("ConfigMap", "none"), "{apply:#?}");
     // As it was asked for: no difference.
     let diff = site.diff(folder.path(), &[]).ends(0);
     diff.says(&["= ConfigMap kept/argo"]);
-    diff.says(&["= all 3 are kept: ", "its annotation asks to keep it"]);
-    diff.says(&["0 to delete, 1 unchanged, 3 kept"]);
+    diff.says(&["= all 7 are kept: ", "its annotation asks to keep it"]);
+    diff.says(&["0 to delete, 1 unchanged, 7 kept"]);
 }
 
 #[test]

@@ -62,8 +62,12 @@ fn try_to_ask(socket: &Path, method: &str, path: &str) -> io::Result<Answer> {
 }
 
 fn configured(site: &Site<'_>, repo: &Repo) -> Served {
+    bounded(site, repo, BUDGET)
+}
+
+fn bounded(site: &Site<'_>, repo: &Repo, budget: &str) -> Served {
     let file = repo.path().with_extension("rhumb.yaml");
-    std::fs::write(&file, site.configuration(repo.path(), BUDGET)).unwrap();
+    std::fs::write(&file, site.configuration(repo.path(), budget)).unwrap();
     let mut command = site.bare_command();
     command.arg("run").arg("--config").arg(file);
     Served::start(command)
@@ -118,6 +122,24 @@ fn the_status_tells_what_runs_and_what_is_not_as_it_should_be() {
     tell_as_described(&served, &site.name);
     tell_what_would_change(&served, &site.name);
     tell_what_happened(&served, &site.name);
+}
+
+#[test]
+fn what_went_back_is_shown_beside_what_git_asks_for() {
+    let site = Site::new("serving-back");
+    let web = |image: &str, never: &str| yaml::workload("Deployment", "web", 2, image, never);
+    let repo = Repo::new(&[("web.yaml", web("app:1", "{}"))]);
+    let served = bounded(&site, &repo, &BUDGET.replace("deadline: 60s", "deadline: 3s"));
+    until("all is settled", || served.get("/v1/status").1["sources"][0]["objects"] == json!({"Settled": 1}));
+    repo.change("web.yaml", &web("app:2", "{controlplane/never-ready: \"true\"}"));
+    let back = json!({"RolledBack": 1});
+    until("it is back", || served.get("/v1/status").1["sources"][0]["objects"] == back);
+    let (_, shown) = served.get(&format!("/v1/objects/Deployment.apps/{}/web?view=yaml", site.name));
+    let difference = shown["difference"].as_str().unwrap();
+    let has = |sign: char, image: &str| {
+        difference.lines().any(|line| line.starts_with(sign) && line.contains(image))
+    };
+    assert!(has('-', "app:1") && has('+', "app:2"), "{shown}");
 }
 
 /// Each answer has the form that the document says.

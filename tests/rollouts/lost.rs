@@ -32,7 +32,7 @@ fn left(name: &str) -> (Site<'static>, Repo, Observer) {
 /// Nothing can go back: all has the bad commit's content for good, others go on, and a better commit ends it.
 fn stays(site: &Site<'_>, repo: &Repo, daemon: &Daemon, observer: &Observer, told: &[&str]) {
     await_rejection(site, &[&["held", "revision", "failed: Deployment"], told].concat());
-    daemon.says(&[&["refused: revision"], told].concat());
+    daemon.says(&[&["failed: revision"], told].concat());
     let why = site.rhumb(&["why", "deploy/web"]).ends(0);
     why.says(&["phase", "Quarantined"]);
     why.says(told);

@@ -107,7 +107,7 @@ SOURCE  REVISION      AGE  OBJECTS  STATE
 shop    0123456789ab  1m        21  1 progressing, 1 rolling, 1 waiting, 1 refused
                                     not read whole: env.yaml is not understood
                                     2 deletions wait for a person: `rhumb prune list --name shop`
-ops     0123456789ab  1m         4  healthy
+ops     0123456789ab  1m         4  healthy, 1 left alone
 
 rollout budget: 1 of 3 workloads (now at most 1), 1 of 10 pods unavailable
 rhumb 9.9.9 since 2030-01-02 03:04:05 UTC; next resync 04:04:05 UTC
@@ -169,6 +169,12 @@ fn the_state_of_a_source_is_its_worst() {
     check(&|source| source.revision = None, Style::Waiting, "not read yet");
     check(&|source| source.observed = true, Style::Added, "healthy, only observed");
     check(&|source| source.paused = Some(String::new()), Style::Added, "healthy, paused");
+    // Nobody looks after these, so nobody can say that they are well.
+    let left = |source: &mut SourceStatus| source.objects = [(Phase::LeftAlone, 2)].into();
+    check(&left, Style::Added, "2 left alone");
+    let opted_out =
+        |source: &mut SourceStatus| source.objects = [(Phase::Settled, 7), (Phase::OptedOut, 1)].into();
+    check(&opted_out, Style::Waiting, "1 left alone by annotation");
     let many = [(Phase::RollingOut, 2), (Phase::Failed, 1)];
     check(&|source| source.objects.extend(many), Style::Error, "1 failed, 2 rolling");
     check(&|source| source.incomplete = Some("so".to_owned()), Style::Error, "not read whole");
@@ -176,7 +182,7 @@ fn the_state_of_a_source_is_its_worst() {
     let mut alone = troubled();
     alone.process = None;
     alone.sources[1].revision = None;
-    assert_eq!(state(&alone, &alone.sources[1]).1, "healthy");
+    assert_eq!(state(&alone, &alone.sources[1]).1, "healthy, 1 left alone");
 }
 
 #[test]

@@ -111,14 +111,27 @@ fn who_asks_to_be_kept_is_kept() {
     };
     let says = |key: &str, word: &str, expected| check(json!({}), json!({ key: word }), expected);
     says("rhumb.dev/prune", "never", Keep::Asked);
-    says("rhumb.dev/prune", "first", Keep::First);
+    says("rhumb.dev/prune", "Never", Keep::Confirm);
+    // Somebody else's word only ever keeps it.
+    says("rhumb.dev/prune", "first", Keep::No);
     says("rhumb.dev/reconcile", "disabled", Keep::Asked);
     says("kustomize.toolkit.fluxcd.io/prune", "Disabled", Keep::Asked);
     says("kustomize.toolkit.fluxcd.io/prune", "enabled", Keep::No);
     says("kustomize.toolkit.fluxcd.io/reconcile", "disabled", Keep::Asked);
     says("argocd.argoproj.io/sync-options", "ServerSideApply=true, Prune=false", Keep::Asked);
     says("argocd.argoproj.io/sync-options", "Prune=confirm", Keep::Confirm);
-    says("argocd.argoproj.io/sync-options", "Prune=true,Delete=false", Keep::No);
+    says("argocd.argoproj.io/sync-options", "Prune=true,Delete=false", Keep::Asked);
+    says("argocd.argoproj.io/sync-options", "Delete=confirm", Keep::Confirm);
+    says("argocd.argoproj.io/sync-options", "Prune=true", Keep::No);
+    says("argocd.argoproj.io/sync-options", "prune=false", Keep::Confirm);
+    says("helm.sh/resource-policy", "keep", Keep::Asked);
+    says("helm.sh/resource-policy", "retain", Keep::Confirm);
+    says("client.lifecycle.config.k8s.io/deletion", "detach", Keep::Asked);
+    says("cli-utils.sigs.k8s.io/on-remove", "keep", Keep::Asked);
+    says("kapp.k14s.io/delete-strategy", "orphan", Keep::Asked);
+    says("kapp.k14s.io/delete-strategy", "", Keep::No);
+    says("kapp.k14s.io/noop", "", Keep::Asked);
+    says("fluxcd.controlplane.io/prune", "disabled", Keep::Asked);
     says("argocd.argoproj.io/hook", "Skip", Keep::Asked);
     says("argocd.argoproj.io/hook", "PreSync", Keep::No);
     // Flux reads its own words from labels too, the others do not.
@@ -129,14 +142,15 @@ fn who_asks_to_be_kept_is_kept() {
 
 #[test]
 fn a_mark_by_somebody_else_says_whether_to_reconcile() {
-    let check = |map: &str, key: &str, word: &str, manager: &str, expected: Reconcile| {
+    let check = |map: &str, key: &'static str, word: &str, manager: &str, expected: Reconcile| {
         let object = json!({
             "apiVersion": "v1", "kind": "ConfigMap",
             "metadata": { "name": "a", "namespace": "shop", "uid": "u", "resourceVersion": "7", map: { key: word },
                 "managedFields": [{ "manager": manager, "operation": "Apply", "fieldsType": "FieldsV1",
                     "fieldsV1": { "f:metadata": { format!("f:{map}"): { format!("f:{key}"): {} } } } }] },
         });
-        assert_eq!(live_of(&object.to_string()).unwrap().1.reconcile, expected, "{object}");
+        let expected = (expected == Reconcile::Disabled).then_some(key);
+        assert_eq!(live_of(&object.to_string()).unwrap().1.opt_out, expected, "{object}");
     };
     let says = |key, word, expected| check("annotations", key, word, "somebody", expected);
     says("rhumb.dev/reconcile", "disabled", Reconcile::Disabled);

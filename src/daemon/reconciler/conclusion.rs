@@ -56,6 +56,7 @@ impl Reconciler {
             | Reason::Confirm(_)
             | Reason::Kept(_)
             | Reason::LeftAlone(_)
+            | Reason::OptedOut(_)
             | Reason::Observed => false,
         }
     }
@@ -144,7 +145,8 @@ impl Reconciler {
         let wanted = self.engine.entries().filter(|(_, entry)| entry.want().is_some());
         let sick = wanted.filter_map(|(id, entry)| {
             // Nothing is done about its health, as it asks.
-            if matches!(self.open.get(id), Some(Reason::LeftAlone(Reconcile::Disabled))) {
+            if matches!(self.open.get(id), Some(Reason::LeftAlone(Reconcile::Disabled) | Reason::OptedOut(_)))
+            {
                 return None;
             }
             // What was just written is not as healthy as the view before it.

@@ -9,11 +9,11 @@ use super::super::feed::LastLook;
 use super::super::inventory::{Known, pending_prunes};
 use super::{Reconciler, Until};
 use crate::cluster::Parent;
-use crate::engine::{Authored, Course, Judgement, Reason, SourceId, Turn, Writes};
+use crate::engine::{Authored, Course, Judgement, OptOut, Reason, SourceId, Turn, Writes};
 use crate::object::{Hash, ObjectId, Revision, duration_text};
 use crate::report::{
     Draft, Ended, Happening, Recorder, Regarding, SourceStatus, SourceTimes, Stand, Status, Tale, Told,
-    deletions_wait,
+    deletions_wait, well_words,
 };
 
 /// What was told, and to whom.
@@ -42,6 +42,8 @@ struct SourceTold {
     incomplete: Option<String>,
     /// What is to be deleted, and waits for a person.
     pending: BTreeSet<ObjectId>,
+    /// What somebody's annotation takes out of our hands, with its key.
+    opted_out: BTreeMap<ObjectId, &'static str>,
 }
 
 /// What an earlier process has told of a source.
@@ -267,6 +269,7 @@ impl Reconciler {
         for (source, stand) in status.sources.iter().enumerate() {
             self.notice_settled(source, stand);
             self.notice_pending(source, stand);
+            self.notice_opt_outs(source);
         }
     }
 
@@ -286,8 +289,7 @@ impl Reconciler {
         if !self.chronicle.sources[source].is_news(&head, is_seen) {
             return;
         }
-        let count: usize = stand.objects.values().sum();
-        let message = format!("revision {}: all {count} objects are as wanted and healthy", head.short());
+        let message = format!("revision {}: all {}", head.short(), well_words(&stand.objects));
         self.notice(Happening::RevisionSettled, source, None, (message, Some(head)));
     }
 
@@ -316,6 +318,28 @@ impl Reconciler {
         );
         let head = self.engine.source(source).head.clone();
         self.notice(Happening::PruneWaiting, source, None, (message, head));
+    }
+
+    /// Tells which objects somebody takes out of our hands, once when it begins and once when it ends.
+    fn notice_opt_outs(&mut self, source: SourceId) {
+        let now = self.engine.opt_outs(source, Instant::now());
+        let known = std::mem::replace(&mut self.chronicle.sources[source].opted_out, now.clone());
+        let head = self.engine.source(source).head.clone();
+        let is_denied = self.engine.source(source).opt_out == OptOut::Denied;
+        for (id, word) in now.iter().filter(|(id, word)| known.get(*id) != Some(*word)) {
+            let message = if is_denied {
+                format!("somebody put {word} on it, without effect: optOut of the source is denied")
+            } else {
+                format!(
+                    "somebody put {word} on it: it is neither changed nor repaired while that stands there"
+                )
+            };
+            self.notice(Happening::OptedOut, source, Some(id), (message, head.clone()));
+        }
+        for (id, word) in known.iter().filter(|(id, _)| !now.contains_key(*id)) {
+            let message = format!("{word} does not keep rhumb away any more");
+            self.notice(Happening::OptOutEnded, source, Some(id), (message, head.clone()));
+        }
     }
 
     pub(super) fn notice(

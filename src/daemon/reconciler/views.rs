@@ -37,6 +37,12 @@ impl Reconciler {
     /// What it takes to compare an object, from the facts of this moment.
     pub(super) fn glance(&self, id: &ObjectId) -> Glance {
         let wants = self.engine.entry(id).map(|entry| &entry.wants[..]).unwrap_or_default();
+        // What went back is as its older content has it. People ask what the newest revision wants.
+        let newest = match wants {
+            [(source, _)] => self.engine.source(*source).catalog.want(id).map(|want| (*source, want)),
+            _ => None,
+        };
+        let wants = newest.as_ref().map_or(wants, std::slice::from_ref);
         let want = match wants {
             [] => Wanted::Nothing,
             [(_, Want::Object(desired))] => Wanted::Content(desired.clone()),

@@ -78,7 +78,7 @@ fn a_deleted_object_is_made_again_and_a_stripped_label_put_back() {
 }
 
 #[test]
-fn a_fight_is_five_writes_a_minute() {
+fn a_fight_begins_with_five_repairs_and_is_answered_every_ten_seconds() {
     let a = config("a");
     let mut rig = settled(&a);
     for _ in 0..50 {
@@ -89,10 +89,16 @@ fn a_fight_is_five_writes_a_minute() {
     assert_eq!(rig.world.log.len(), FIGHT);
     let decision = rig.engine.decide(&a, rig.now);
     assert!(matches!(decision.reason, Some(Reason::Fight(..))), "{decision:?}");
+    for answers in 1..=3 {
+        rig.pass_time(FIGHT_PAUSE);
+        foreign_write(&mut rig, &a);
+        rig.settle();
+        assert_eq!(rig.world.log.len(), FIGHT + answers, "what somebody writes stands for no longer");
+    }
     rig.pass_time(MINUTE);
-    rig.engine.mark(&a);
+    foreign_write(&mut rig, &a);
     rig.settle();
-    assert_eq!(rig.world.log.len(), FIGHT + 1, "and goes on when it has calmed down");
+    assert_eq!(rig.world.log.len(), FIGHT + 4, "and goes on when it has calmed down");
 }
 
 #[test]

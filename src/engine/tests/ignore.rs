@@ -3,7 +3,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::world::config;
-use crate::engine::{Binds, Ignored, Reconcile, left_to_others, misused, reconcile, without_ignored};
+use crate::engine::{Binds, Ignored, Reconcile, asks, left_to_others, misused, without_ignored};
 use crate::fields::{Element, Path};
 use crate::object::{Gvk, Object, Origin};
 
@@ -168,7 +168,7 @@ fn a_field_is_left_to_others_with_all_that_is_in_it() {
 #[test]
 fn an_object_may_be_left_alone_in_the_words_of_others() {
     fn check(map: &str, key: &str, word: &str, expected: Reconcile) {
-        assert_eq!(reconcile(&json!({"metadata": {map: {key: word}}})), expected, "{map} {key} {word}");
+        assert_eq!(asks(&json!({"metadata": {map: {key: word}}})).reconcile, expected, "{map} {key} {word}");
     }
     let says = |key, word, expected| check("annotations", key, word, expected);
     says("rhumb.dev/reconcile", "disabled", Reconcile::Disabled);
@@ -181,12 +181,16 @@ fn an_object_may_be_left_alone_in_the_words_of_others() {
     says("argocd.argoproj.io/hook", "Skip", Reconcile::Disabled);
     says("argocd.argoproj.io/hook", "PreSync, Skip", Reconcile::Disabled);
     says("argocd.argoproj.io/hook", "PreSync", Reconcile::Enabled);
+    says("client.lifecycle.config.k8s.io/mutation", "ignore", Reconcile::OnlyCreate);
+    says("kapp.k14s.io/noop", "", Reconcile::Disabled);
+    says("kapp.k14s.io/exists", "", Reconcile::Disabled);
+    says("kapp.k14s.io/update-strategy", "skip", Reconcile::OnlyCreate);
     says("argocd.argoproj.io/skip-reconcile", "true", Reconcile::Enabled);
     says("argocd.argoproj.io/sync-options", "Skip=true", Reconcile::Enabled);
     check("labels", "kustomize.toolkit.fluxcd.io/ssa", "IfNotPresent", Reconcile::OnlyCreate);
     check("labels", "kustomize.toolkit.fluxcd.io/reconcile", "Disabled", Reconcile::Disabled);
     check("labels", "rhumb.dev/reconcile", "disabled", Reconcile::Enabled);
-    assert_eq!(reconcile(&json!({})), Reconcile::Enabled);
+    assert_eq!(asks(&json!({})).reconcile, Reconcile::Enabled);
 }
 
 #[test]

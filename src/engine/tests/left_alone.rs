@@ -190,3 +190,43 @@ fn it_is_no_refusal_and_is_at_rest() {
     let words = Reason::LeftAlone(Reconcile::Disabled).to_string();
     assert_eq!(words, "its annotation asks not to reconcile it");
 }
+
+#[test]
+fn what_others_put_on_an_object_is_told_and_has_no_effect_where_that_is_denied() {
+    for opt_out in [OptOut::Allowed, OptOut::Denied] {
+        let a = config("a");
+        let mut rig = Rig::new(3);
+        rig.engine.set_opt_out(0, opt_out);
+        rig.read(reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
+        rig.settle();
+        rig.world.log.clear();
+        assert!(rig.engine.opt_outs(0, rig.now).is_empty());
+        mark(&mut rig, &a, Reconcile::Disabled);
+        drift(&mut rig, &a);
+        rig.settle();
+        let told: Vec<_> = rig.engine.opt_outs(0, rig.now).into_iter().collect();
+        assert_eq!(told, [(a.clone(), RECONCILE)], "{opt_out:?}");
+        let expected = match opt_out {
+            OptOut::Allowed => vec![],
+            OptOut::Denied => vec![Wrote::Changed(a.clone())],
+        };
+        assert_eq!(rig.world.log, expected, "{opt_out:?}");
+        mark(&mut rig, &a, Reconcile::Enabled);
+        rig.settle();
+        assert!(rig.engine.opt_outs(0, rig.now).is_empty(), "{opt_out:?}");
+    }
+}
+
+#[test]
+fn who_takes_the_word_to_keep_off_an_object_does_not_get_it_deleted() {
+    let a = config("a");
+    let kept = asking(&a, 1, Reconcile::Enabled, |wanted| wanted.traits.keep = Keep::Asked);
+    let mut rig = Rig::new(3);
+    rig.read(reading("r1", &[("a", Some(kept)), ("b", Some(desired(&config("b"), 1, "b")))]));
+    rig.settle();
+    rig.world.log.clear();
+    rig.read(reading("r2", &[("a", None)]));
+    rig.settle();
+    assert_eq!(rig.world.log, [], "its manifest said so, and nothing on the object does");
+    assert!(matches!(told(&mut rig, &a), Some(Reason::Kept(_))));
+}

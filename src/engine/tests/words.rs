@@ -3,7 +3,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::world::config;
-use crate::engine::{misused, waiting_for_themselves};
+use crate::engine::{Meaning, PEER_WORDS, misused, waiting_for_themselves};
 use crate::object::{Diagnostic, Gvk, Object, ObjectId, Origin};
 
 fn object(id: ObjectId, annotations: &Value) -> Object {
@@ -55,11 +55,97 @@ fn words_that_cannot_be_read_hold_their_object_back() {
         ],
     );
     check(json!({"rhumb.dev/depends-on": "ConfigMap/a"}), &["error: ConfigMap shop/a depends on itself"]);
-    check(json!({"rhumb.dev/waves": "1"}), &["warning: rhumb.dev/waves is no annotation that rhumb knows"]);
+    check(json!({"rhumb.dev/waves": "1"}), &["error: rhumb.dev/waves is no annotation that rhumb knows"]);
     check(
-        json!({"argocd.argoproj.io/sync-wave": "one"}),
-        &["warning: argocd.argoproj.io/sync-wave is \"one\", which is no whole number; it counts as 0"],
+        json!({"rhumb.dev/hold": "1-a until=x"}),
+        &["warning: rhumb.dev/hold is written on live objects, and does not belong in a manifest"],
     );
+}
+
+#[test]
+fn a_word_of_another_tool_is_carried_over_or_holds_its_object_back() {
+    fn check(map: &str, key: &str, value: &str, expected: &[&str]) {
+        let mut object = object(config("a"), &json!({}));
+        object.body = Arc::new(json!({"metadata": {map: {key: value}}}));
+        assert_eq!(told(&misused(&object)), expected, "{map} {key} {value}");
+    }
+    let says = |key: &str, value: &str, expected: &[&str]| check("annotations", key, value, expected);
+    const MOMENT: &str =
+        "which asks to run it at one moment of a sync or release, and rhumb has no such moments";
+    for hook in ["PreSync", "Sync", "PostSync", "SyncFail", "PreDelete", "PostDelete", "Skip, PreSync"] {
+        let part = hook.trim_start_matches("Skip, ");
+        let expected = format!("error: argocd.argoproj.io/hook is {part:?}, {MOMENT}");
+        says("argocd.argoproj.io/hook", hook, &[&expected]);
+    }
+    says("argocd.argoproj.io/hook", "Skip", &[]);
+    let hook = format!("error: helm.sh/hook is \"pre-install\", {MOMENT}");
+    says("helm.sh/hook", "pre-install", &[&hook]);
+    says("helm.sh/hook-weight", "5", &[]);
+    says("argocd.argoproj.io/sync-wave", "-1", &[]);
+    says(
+        "argocd.argoproj.io/sync-wave",
+        "abc",
+        &["error: argocd.argoproj.io/sync-wave is \"abc\", which is no whole number"],
+    );
+    says("argocd.argoproj.io/sync-options", "CreateNamespace=true, ServerSideApply=true,Prune=false", &[]);
+    says(
+        "argocd.argoproj.io/sync-options",
+        "Prune=false,Prunee=false",
+        &["error: argocd.argoproj.io/sync-options is \"Prunee=false\", which is not understood"],
+    );
+    says("argocd.argoproj.io/new-word", "1", &["error: argocd.argoproj.io/new-word is not understood"]);
+    check("labels", "argocd.argoproj.io/new", "1", &["error: argocd.argoproj.io/new is not understood"]);
+    for harmless in ["compare-options", "tracking-id", "refresh", "managed-by", "instance"] {
+        says(&format!("argocd.argoproj.io/{harmless}"), "x", &[]);
+    }
+    check("labels", "kustomize.toolkit.fluxcd.io/name", "apps", &[]);
+    says("event.toolkit.fluxcd.io/change", "7", &[]);
+    says(
+        "kustomize.toolkit.fluxcd.io/prune",
+        "never",
+        &["error: kustomize.toolkit.fluxcd.io/prune is \"never\", which is not understood"],
+    );
+    says("image.toolkit.fluxcd.io/x", "1", &["error: image.toolkit.fluxcd.io/x is not understood"]);
+    says(
+        "helm.sh/resource-policy",
+        "retain",
+        &["error: helm.sh/resource-policy is \"retain\", which is not understood"],
+    );
+    // Words of others, as far as nobody can tell that they ask for something.
+    says("link.argocd.argoproj.io/docs", "https://x", &[]);
+    says("reconcile.fluxcd.io/requestedAt", "now", &[]);
+    check(
+        "labels",
+        "rhumb.dev/prune",
+        "never",
+        &["error: rhumb.dev/prune is a label, and is read from annotations alone"],
+    );
+    let object = Object {
+        body: Arc::new(json!({"spec": {"host": "shop.${DOMAIN}"}})),
+        ..object(config("a"), &json!({}))
+    };
+    let expected = ["error: spec.host contains the variable ${DOMAIN}, which nobody has filled in"];
+    assert_eq!(told(&misused(&object)), expected);
+}
+
+#[test]
+fn the_readme_names_each_word_of_another_tool() {
+    let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).unwrap();
+    let missing: Vec<&str> =
+        PEER_WORDS.iter().map(|word| word.key).filter(|key| !readme.contains(key)).collect();
+    assert_eq!(missing, Vec::<&str>::new());
+    for word in PEER_WORDS {
+        let count = PEER_WORDS.iter().filter(|other| other.key == word.key).count();
+        assert_eq!(count, 1, "{} has two rows", word.key);
+        for (value, meaning) in word.meanings() {
+            let keeps = matches!(meaning, Meaning::Keep(_) | Meaning::Leave(_) | Meaning::Recreate);
+            assert!(
+                !keeps || value == "*" || value.is_empty() || readme.contains(value),
+                "{}: {value}",
+                word.key
+            );
+        }
+    }
 }
 
 #[test]

@@ -186,7 +186,7 @@ impl World {
             deleting: false,
             keep: Keep::No,
             asked: thing.asked.clone(),
-            reconcile: thing.asks,
+            opt_out: (thing.asks == Reconcile::Disabled).then_some(crate::engine::RECONCILE),
         }
     }
 

@@ -12,7 +12,7 @@ const PHASES = {
   Failed: ['bad', 'its controller gave up'],
   Refused: ['bad', 'until a person changes something'],
   Quarantined: ['bad', 'it failed, and is held as it is'],
-  RolledBack: ['wait', 'it failed, and is back at what was good'],
+  RolledBack: ['bad', 'it failed, and is back at what was good'],
   RollingOut: ['move', 'its pods are being replaced'],
   Progressing: ['move', 'its controller works on it'],
   Waiting: ['wait', 'something is to be done, which waits'],
@@ -20,7 +20,8 @@ const PHASES = {
   Paused: ['held', 'a person paused it'],
   Held: ['held', 'a person holds it'],
   Settled: ['good', 'as wanted and healthy'],
-  LeftAlone: ['rest', 'as its annotations ask'],
+  OptedOut: ['held', 'an annotation on it keeps rhumb away'],
+  LeftAlone: ['rest', 'as its manifest asks'],
 };
 const WELL = ['Settled', 'LeftAlone'];
 const ATTENTION = Object.keys(PHASES).filter((phase) => !WELL.includes(phase) && phase !== 'PruneWaiting');
@@ -223,7 +224,7 @@ function changes(sources) {
     : el('p', { class: 'empty' }, 'No commit is known yet.')));
 }
 
-const NEWS_TONE = { RolloutFailed: 'bad', Refused: 'bad', Conflict: 'bad', SourceIncomplete: 'bad', RolledBack: 'wait', PruneWaiting: 'wait',
+const NEWS_TONE = { RolloutFailed: 'bad', Refused: 'bad', Conflict: 'bad', SourceIncomplete: 'bad', RolledBack: 'bad', OptedOut: 'held', PruneWaiting: 'wait',
   RolloutStarted: 'move', RolloutSucceeded: 'good', RevisionSettled: 'good', DriftRepaired: 'held' };
 
 /** What a notice says beside its chip, and who made the commit that it follows from. */
@@ -324,15 +325,21 @@ function verdict() {
   const count = (wanted) => status.sources.reduce((sum, source) => sum
     + Object.entries(source.objects).filter(([phase]) => look(phase) === wanted).reduce((all, [, number]) => all + number, 0), 0);
   const unread = status.sources.filter((source) => !source.complete);
+  const of = (phase) => status.sources.reduce((sum, source) => sum + (source.objects[phase] || 0), 0);
+  const back = of('RolledBack');
+  const alone = of('OptedOut');
   const [bad, wait, move, held] = ['bad', 'wait', 'move', 'held'].map(count);
+  const needy = bad - back;
   const words = [];
   const silent = status.process.serverSilentSince;
   if (silent) words.push(`the API server has not answered for ${age(silent, status.at)}`);
   if (unread.length) words.push(`${plural(unread.length, 'source')} not read whole`);
-  if (bad) words.push(`${bad} ${bad === 1 ? 'needs' : 'need'} a person`);
+  if (needy) words.push(`${needy} ${needy === 1 ? 'needs' : 'need'} a person`);
+  if (back) words.push(`${back} rolled back`);
   if (move) words.push(`${move} on the way`);
   if (wait) words.push(`${wait} ${wait === 1 ? 'waits' : 'wait'}`);
-  if (held) words.push(`${held} held by hand`);
+  if (held - alone) words.push(`${held - alone} held by hand`);
+  if (alone) words.push(`${alone} left alone by annotation`);
   const how = bad || silent || unread.length ? 'bad' : wait ? 'wait' : move ? 'move' : 'good';
   return [how, words.length ? words.join(', ') : 'All is as it should be'];
 }

@@ -1,0 +1,45 @@
+//! What others put on live objects to take them out of rhumb's hands.
+//!
+//! **Invariant:** such a word only reduces what is done to the very object that carries it.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use super::state::Engine;
+use super::{Entry, HOLD, OptOut, PAUSED, SourceId};
+use crate::object::ObjectId;
+
+impl Engine {
+    /// Says whether a source heeds what others put on its live objects.
+    #[cfg(test)]
+    pub(super) fn set_opt_out(&mut self, source: SourceId, opt_out: OptOut) {
+        self.sources[source].opt_out = opt_out;
+    }
+
+    /// The source that wants an object, or that has it in its inventory.
+    fn source_for(&self, id: &ObjectId) -> Option<SourceId> {
+        let wanting = self.entry(id).and_then(|entry: &Entry| entry.wants.first());
+        wanting.map(|(source, _)| *source).or_else(|| self.source_of(self.live(id)?))
+    }
+
+    /// Whether what others put on an object has an effect.
+    pub(super) fn opt_out_of(&self, id: &ObjectId) -> OptOut {
+        self.source_for(id).map_or(OptOut::default(), |source| self.sources[source].opt_out)
+    }
+
+    /// Returns the objects of a source that somebody asks to leave alone, each with the word that asks.
+    pub fn opt_outs(&self, source: SourceId, now: Instant) -> BTreeMap<ObjectId, &'static str> {
+        let by_word = self.orders.opted_out.iter().filter_map(|id| Some((id, self.live(id)?.opt_out?)));
+        let by_person = self.orders.asked.iter().filter_map(|id| {
+            let asked = self.asked(id)?;
+            let is_denied = self.opt_out_of(id) == OptOut::Denied;
+            if asked.hold.is_some() && (is_denied || self.held(id, now).is_some()) {
+                return Some((id, HOLD));
+            }
+            asked.paused.is_some().then_some((id, PAUSED))
+        });
+        let all = by_person.chain(by_word);
+        let own = all.filter(|(id, _)| self.source_for(id) == Some(source));
+        own.map(|(id, word)| (id.clone(), word)).collect()
+    }
+}

@@ -1,0 +1,342 @@
+//! The words of other tools on an object, and what each means here.
+//!
+//! Owns the one table from which words are read, off manifests and off live objects, and which README.md repeats.
+//!
+//! **Invariant:** a word by which another tool would do something else with the object, and that cannot be carried
+//! over, is never passed over. It holds its object back.
+
+use super::{Keep, Reconcile};
+
+/// Where a word stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carrier {
+    /// In a label.
+    Label,
+    /// In an annotation.
+    Annotation,
+}
+
+/// Where a tool looks for its word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Annotation,
+    Label,
+    Either,
+}
+
+/// How a tool compares the value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Spelling {
+    /// Letter by letter.
+    Exact,
+    /// In any case.
+    AnyCase,
+    /// Each part between commas, letter by letter.
+    List,
+    /// As a whole number.
+    Number,
+}
+
+/// What a word of another tool means for an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Meaning {
+    /// The object stays when no source names it any more, or waits for a person.
+    Keep(Keep),
+    /// The object is left alone, or only created.
+    Leave(Reconcile),
+    /// The object may be deleted and created again.
+    Recreate,
+    /// It is read elsewhere, and means this word of ours.
+    Same(&'static str),
+    /// It changes nothing here, for this reason.
+    Ignored(&'static str),
+    /// It cannot be carried over, for this reason.
+    HeldBack(&'static str),
+}
+
+/// One word of another tool.
+#[derive(Debug)]
+pub struct Word {
+    /// Its key; one that ends in `/` stands for all keys that begin so.
+    pub key: &'static str,
+    place: Place,
+    spelling: Spelling,
+    values: &'static [(&'static str, Meaning)],
+    /// What any other value means.
+    otherwise: Meaning,
+}
+
+const KEPT: Meaning = Meaning::Keep(Keep::Asked);
+const CONFIRMED: Meaning = Meaning::Keep(Keep::Confirm);
+const LEFT: Meaning = Meaning::Leave(Reconcile::Disabled);
+const ONCE: Meaning = Meaning::Leave(Reconcile::OnlyCreate);
+const DEFAULT: Meaning = Meaning::Ignored("that is so here without a word");
+const UNREAD: Meaning = Meaning::HeldBack("is not understood");
+const OWNER: Meaning = Meaning::Ignored("tells whose a live object is");
+const HOOKS_ONLY: Meaning = Meaning::Ignored("says something of hooks alone");
+const VIEW: Meaning = Meaning::Ignored("changes only what Argo CD shows or compares");
+const ITS_OWN: Meaning = Meaning::Ignored("speaks to Argo CD, of an object of its own");
+const HOOK: &str = "asks to run it at one moment of a sync or release, and rhumb has no such moments";
+
+/// All words of other tools that are known.
+pub const WORDS: &[Word] = &[
+    list("argocd.argoproj.io/sync-options", ARGO_OPTIONS, UNREAD),
+    list("argocd.argoproj.io/hook", &[("Skip", LEFT)], Meaning::HeldBack(HOOK)),
+    Word {
+        spelling: Spelling::Number,
+        ..exact("argocd.argoproj.io/sync-wave", &[], Meaning::Same("rhumb.dev/wave"))
+    },
+    free("argocd.argoproj.io/hook-delete-policy", HOOKS_ONLY),
+    free("argocd.argoproj.io/compare-options", VIEW),
+    free("argocd.argoproj.io/ignore-healthcheck", VIEW),
+    free("argocd.argoproj.io/ignore-resource-updates", VIEW),
+    free("argocd.argoproj.io/ignore-restart-policy", VIEW),
+    free("argocd.argoproj.io/ignore-default-links", VIEW),
+    free("argocd.argoproj.io/health-aggregate-overrides", VIEW),
+    free("argocd.argoproj.io/tracking-id", OWNER),
+    free("argocd.argoproj.io/installation-id", OWNER),
+    label("argocd.argoproj.io/instance", OWNER),
+    label("argocd.argoproj.io/managed-by", ITS_OWN),
+    free("argocd.argoproj.io/managed-by-url", ITS_OWN),
+    label("argocd.argoproj.io/secret-type", ITS_OWN),
+    label("argocd.argoproj.io/auto-label-cluster-info", ITS_OWN),
+    label("argocd.argoproj.io/kubernetes-version", ITS_OWN),
+    label("argocd.argoproj.io/application-set-name", ITS_OWN),
+    free("argocd.argoproj.io/application-set-refresh", ITS_OWN),
+    free("argocd.argoproj.io/client-side-apply-migration-manager", ITS_OWN),
+    free("argocd.argoproj.io/deletion-approved", ITS_OWN),
+    free("argocd.argoproj.io/hydrate", ITS_OWN),
+    free("argocd.argoproj.io/hydrate-timestamp", ITS_OWN),
+    free("argocd.argoproj.io/manifest-generate-paths", ITS_OWN),
+    free("argocd.argoproj.io/refresh", ITS_OWN),
+    free("argocd.argoproj.io/refresh-timestamp", ITS_OWN),
+    free("argocd.argoproj.io/skip-reconcile", ITS_OWN),
+    flux("kustomize.toolkit.fluxcd.io/prune", &[("disabled", KEPT), ("enabled", DEFAULT)]),
+    flux("kustomize.toolkit.fluxcd.io/reconcile", &[("disabled", LEFT), ("enabled", DEFAULT)]),
+    flux(
+        "kustomize.toolkit.fluxcd.io/ssa",
+        &[("Ignore", LEFT), ("IfNotPresent", ONCE), ("Override", DEFAULT), ("Merge", DEFAULT)],
+    ),
+    flux("kustomize.toolkit.fluxcd.io/force", &[("enabled", Meaning::Recreate), ("disabled", DEFAULT)]),
+    flux(
+        SUBSTITUTE,
+        &[("disabled", Meaning::Ignored("`${VAR}` in it is meant as it stands")), ("enabled", DEFAULT)],
+    ),
+    label("kustomize.toolkit.fluxcd.io/name", OWNER),
+    label("kustomize.toolkit.fluxcd.io/namespace", OWNER),
+    free("kustomize.toolkit.fluxcd.io/checksum", OWNER),
+    label("helm.toolkit.fluxcd.io/name", OWNER),
+    label("helm.toolkit.fluxcd.io/namespace", OWNER),
+    flux("helm.toolkit.fluxcd.io/driftDetection", &[("enabled", DEFAULT)]),
+    label("toolkit.fluxcd.io/tenant", Meaning::Ignored("names a tenant of Flux")),
+    free("event.toolkit.fluxcd.io/", Meaning::Ignored("goes into Flux's events alone")),
+    flux("fluxcd.controlplane.io/prune", &[("disabled", KEPT), ("enabled", DEFAULT)]),
+    flux("fluxcd.controlplane.io/reconcile", &[("disabled", LEFT), ("enabled", DEFAULT)]),
+    Word { place: Place::Annotation, ..flux("helm.sh/resource-policy", &[("keep", KEPT)]) },
+    free("helm.sh/hook", Meaning::HeldBack(HOOK)),
+    free("helm.sh/hook-weight", HOOKS_ONLY),
+    free("helm.sh/hook-delete-policy", HOOKS_ONLY),
+    free("helm.sh/hook-output-log-policy", HOOKS_ONLY),
+    exact("client.lifecycle.config.k8s.io/deletion", &[("detach", KEPT)], UNREAD),
+    exact("client.lifecycle.config.k8s.io/mutation", &[("ignore", ONCE)], UNREAD),
+    exact("cli-utils.sigs.k8s.io/on-remove", &[("keep", KEPT)], UNREAD),
+    free("config.kubernetes.io/depends-on", Meaning::Same("rhumb.dev/depends-on")),
+    exact("kapp.k14s.io/delete-strategy", &[("orphan", KEPT), ("", DEFAULT)], UNREAD),
+    free("kapp.k14s.io/noop", LEFT),
+    free("kapp.k14s.io/exists", LEFT),
+    exact("kapp.k14s.io/update-strategy", &[("skip", ONCE)], DEFAULT),
+    free("kapp.k14s.io/create-strategy", Meaning::Ignored("`adopt` of the source says that")),
+    free("kapp.k14s.io/owned-for-deletion", Meaning::Ignored("asks for what controllers make to be deleted")),
+];
+
+/// The annotation that says that `${VAR}` in an object is meant as it stands.
+pub(super) const SUBSTITUTE: &str = "kustomize.toolkit.fluxcd.io/substitute";
+
+const ARGO_OPTIONS: &[(&str, Meaning)] = &[
+    ("Prune=false", KEPT),
+    ("Prune=confirm", CONFIRMED),
+    ("Prune=true", DEFAULT),
+    // It speaks of the end of the whole Application. Of a doubt about a deletion the object has the benefit.
+    ("Delete=false", KEPT),
+    ("Delete=confirm", CONFIRMED),
+    ("Delete=true", DEFAULT),
+    ("Force=true", Meaning::Recreate),
+    ("Force=false", DEFAULT),
+    ("Replace=true", Meaning::Ignored("a server-side apply needs no replacing")),
+    ("Replace=false", DEFAULT),
+    ("ServerSideApply=true", DEFAULT),
+    ("ServerSideApply=false", Meaning::Ignored("everything is applied by the server")),
+    ("ClientSideApplyMigration=true", DEFAULT),
+    ("ClientSideApplyMigration=false", Meaning::Ignored("what kubectl has set is always taken over")),
+    ("Validate=true", DEFAULT),
+    ("Validate=false", Meaning::Ignored("the API server checks everything")),
+    ("SkipDryRunOnMissingResource=true", DEFAULT),
+    ("SkipDryRunOnMissingResource=false", DEFAULT),
+    ("ApplyOutOfSyncOnly=true", DEFAULT),
+    ("ApplyOutOfSyncOnly=false", DEFAULT),
+    ("PruneLast=true", DEFAULT),
+    ("PruneLast=false", DEFAULT),
+    ("PrunePropagationPolicy=foreground", DEFAULT),
+    ("PrunePropagationPolicy=background", DEFAULT),
+    ("CreateNamespace=true", Meaning::Ignored("a namespace is created by its own manifest")),
+    ("CreateNamespace=false", DEFAULT),
+    ("FailOnSharedResource=true", DEFAULT),
+    ("FailOnSharedResource=false", DEFAULT),
+    ("RespectIgnoreDifferences=true", Meaning::Ignored("`rhumb.dev/ignore-fields` says that")),
+    ("RespectIgnoreDifferences=false", DEFAULT),
+    ("", DEFAULT),
+];
+
+const fn exact(key: &'static str, values: &'static [(&'static str, Meaning)], otherwise: Meaning) -> Word {
+    Word { key, place: Place::Annotation, spelling: Spelling::Exact, values, otherwise }
+}
+
+const fn list(key: &'static str, values: &'static [(&'static str, Meaning)], otherwise: Meaning) -> Word {
+    Word { spelling: Spelling::List, ..exact(key, values, otherwise) }
+}
+
+/// A word of which any value means the same.
+const fn free(key: &'static str, meaning: Meaning) -> Word {
+    exact(key, &[], meaning)
+}
+
+const fn label(key: &'static str, meaning: Meaning) -> Word {
+    Word { place: Place::Label, ..free(key, meaning) }
+}
+
+/// Flux reads its words from labels too, in any case.
+const fn flux(key: &'static str, values: &'static [(&'static str, Meaning)]) -> Word {
+    Word { place: Place::Either, spelling: Spelling::AnyCase, ..exact(key, values, UNREAD) }
+}
+
+impl Word {
+    /// Finds the word of a key.
+    pub fn of(key: &str) -> Option<&'static Self> {
+        WORDS.iter().find(|word| word.key == key || word.key.ends_with('/') && key.starts_with(word.key))
+    }
+
+    /// Returns each part of a value with its meaning. Where the tool does not look, nothing is said.
+    fn read<'a>(&self, carrier: Carrier, value: &'a str) -> Vec<(&'a str, Meaning)> {
+        let is_read = match self.place {
+            Place::Either => true,
+            Place::Annotation => carrier == Carrier::Annotation,
+            Place::Label => carrier == Carrier::Label,
+        };
+        if !is_read {
+            return Vec::new();
+        }
+        match self.spelling {
+            Spelling::List => value.split(',').map(|part| (part.trim(), self.meaning(part.trim()))).collect(),
+            _ => vec![(value, self.meaning(value))],
+        }
+    }
+
+    fn meaning(&self, value: &str) -> Meaning {
+        let same = |spelled: &str| match self.spelling {
+            Spelling::AnyCase => spelled.eq_ignore_ascii_case(value.trim()),
+            _ => spelled == value,
+        };
+        if self.spelling == Spelling::Number && value.trim().parse::<i32>().is_err() {
+            return Meaning::HeldBack("is no whole number");
+        }
+        let listed = self.values.iter().find(|(spelled, _)| same(spelled));
+        listed.map_or(self.otherwise, |(_, meaning)| *meaning)
+    }
+
+    /// Returns each value that is told apart, with its meaning; `*` for any other.
+    pub fn meanings(&self) -> impl Iterator<Item = (&'static str, Meaning)> {
+        self.values.iter().copied().chain([("*", self.otherwise)])
+    }
+
+    /// Whether it says something about the object's deletion.
+    fn is_about_deletion(&self) -> bool {
+        self.values.iter().any(|(_, meaning)| matches!(meaning, Meaning::Keep(_)))
+    }
+}
+
+/// Whether a key is a word of Argo CD or Flux, known or not.
+fn is_reserved(key: &str) -> bool {
+    let domain = key.split_once('/').map_or("", |(domain, _)| domain);
+    domain == "argocd.argoproj.io" || domain == "toolkit.fluxcd.io" || domain.ends_with(".toolkit.fluxcd.io")
+}
+
+/// Why a label or annotation holds its object back, in words that follow the key.
+pub(super) fn objection(carrier: Carrier, key: &str, value: &str) -> Option<(String, &'static str)> {
+    let Some(word) = Word::of(key) else {
+        return is_reserved(key)
+            .then(|| ("is not understood".to_owned(), "take it out, or say it in a word of rhumb.dev"));
+    };
+    let hint = if word.key.ends_with("/hook") {
+        "take it out of what is followed, or take the annotation away to have it applied like any other object"
+    } else {
+        "write it as its tool reads it, or take it out"
+    };
+    let parts = word.read(carrier, value);
+    parts.into_iter().find_map(|(part, meaning)| match meaning {
+        Meaning::HeldBack(why) => Some((format!("is {part:?}, which {why}"), hint)),
+        _ => None,
+    })
+}
+
+/// What the words on an object ask for, those of other tools and ours.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Asks {
+    /// What is to become of it when no source names it any more.
+    pub keep: Keep,
+    /// Whether it is left alone.
+    pub reconcile: Reconcile,
+    /// The word that asks for that.
+    pub left_by: Option<&'static str>,
+    /// Whether it may be deleted and created again.
+    pub recreates: bool,
+}
+
+impl Asks {
+    /// Reads all labels and annotations of an object.
+    ///
+    /// What cannot be read and is about deletion counts as a question to a person: nothing is deleted on doubt.
+    pub fn of<'a>(marks: impl Iterator<Item = (Carrier, &'a str, &'a str)>) -> Self {
+        let mut asks = Self::default();
+        for (carrier, key, value) in marks {
+            asks.read_ours(carrier, key, value);
+            let Some(word) = Word::of(key) else { continue };
+            for (_, meaning) in word.read(carrier, value) {
+                match meaning {
+                    Meaning::Keep(keep) => asks.keep = asks.keep.stricter(keep),
+                    Meaning::Leave(reconcile) => asks.leave(reconcile, word.key),
+                    Meaning::Recreate => asks.recreates = true,
+                    Meaning::HeldBack(_) if word.is_about_deletion() => {
+                        asks.keep = asks.keep.stricter(Keep::Confirm);
+                    }
+                    Meaning::Same(_) | Meaning::Ignored(_) | Meaning::HeldBack(_) => {}
+                }
+            }
+        }
+        asks
+    }
+
+    fn read_ours(&mut self, carrier: Carrier, key: &str, value: &str) {
+        match (carrier, key, value) {
+            (Carrier::Label, ..) => {}
+            (_, PRUNE, "never") => self.keep = self.keep.stricter(Keep::Asked),
+            (_, PRUNE, "first") => self.keep = self.keep.stricter(Keep::First),
+            (_, PRUNE, _) => self.keep = self.keep.stricter(Keep::Confirm),
+            (_, super::RECONCILE, "disabled") => self.leave(Reconcile::Disabled, super::RECONCILE),
+            (_, "rhumb.dev/recreate", "true") => self.recreates = true,
+            _ => {}
+        }
+    }
+
+    /// What is not to be reconciled is not pruned either.
+    fn leave(&mut self, reconcile: Reconcile, word: &'static str) {
+        if reconcile == Reconcile::Disabled {
+            self.keep = self.keep.stricter(Keep::Asked);
+        }
+        if self.reconcile != Reconcile::Disabled {
+            (self.reconcile, self.left_by) = (reconcile, Some(word));
+        }
+    }
+}
+
+/// Annotation about what is not wanted any more.
+pub const PRUNE: &str = "rhumb.dev/prune";

@@ -1,0 +1,101 @@
+//! The policy of `examples/admission-policy.yaml`: who may write rhumb's words, and who is not in its way.
+
+use std::fs;
+use std::path::Path;
+
+use controlplane::Error;
+
+use crate::support::{Own, SOON, eventually, yaml};
+
+const RHUMB: &str = "--as=system:serviceaccount:rhumb-system:rhumb";
+const EVE: [&str; 2] = ["--as=eve", "--as-group=developers"];
+const OPERATOR: [&str; 2] = ["--as=olga", "--as-group=rhumb:operators"];
+const REFUSED: &str = "only rhumb and the groups that the policy rhumb-words names";
+
+/// Runs kubectl as somebody.
+fn call(cluster: &Own, who: &[&str], what: &[&str], input: &str) -> Result<String, Error> {
+    cluster.kubectl_in(&[&["-n", "default"], who, what].concat(), input)
+}
+
+#[track_caller]
+fn refuses(cluster: &Own, what: &[&str], input: &str) {
+    let error = call(cluster, &EVE, what, input).expect_err("it was let through").to_string();
+    assert!(error.contains(REFUSED), "{what:?}: {error}");
+}
+
+#[track_caller]
+fn allows(cluster: &Own, who: &[&str], what: &[&str], input: &str) {
+    call(cluster, who, what, input).unwrap_or_else(|error| panic!("{who:?} {what:?}: {error}"));
+}
+
+/// A cluster with the policy in force, in which everybody of this test may edit everything.
+fn guarded() -> Own {
+    let cluster = Own::whole();
+    let policy = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/admission-policy.yaml");
+    let policy = fs::read_to_string(policy).unwrap();
+    cluster.kubectl_in(&["apply", "--server-side", "--validate=strict", "-f", "-"], &policy).unwrap();
+    let subjects =
+        ["--group=developers", "--group=rhumb:operators", "--user=system:serviceaccount:rhumb-system:rhumb"];
+    for (number, subject) in subjects.iter().enumerate() {
+        let name = format!("edit-{number}");
+        cluster.kubectl(&["create", "clusterrolebinding", &name, "--clusterrole=edit", subject]).unwrap();
+    }
+    let marked = yaml::config_map("probe", "a", "1");
+    let marked = marked.replacen("metadata:\n", "metadata:\n  annotations: {rhumb.dev/probe: a}\n", 1);
+    eventually("the policy is in force", SOON, || {
+        let dry = ["apply", "--server-side", "--dry-run=server", "-f", "-"];
+        match call(&cluster, &EVE, &dry, &marked) {
+            Err(error) if error.to_string().contains(REFUSED) => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    });
+    cluster
+}
+
+#[test]
+fn the_words_are_for_rhumb_and_the_named_groups_and_all_else_goes_on() {
+    let cluster = guarded();
+    let web = yaml::deployment("web", 1, "web:1").replacen(
+        "metadata:\n",
+        "metadata:\n  annotations: {rhumb.dev/release: a@b}\n  labels: {applyset.kubernetes.io/part-of: applyset-x-v1}\n",
+        1,
+    );
+    let apply = ["apply", "--server-side", "-f", "-"];
+    refuses(&cluster, &apply, &web);
+    allows(&cluster, &[RHUMB], &apply, &web);
+    for words in [
+        ["annotate", "rhumb.dev/hold=1-a until=2999-01-01T00:00:00Z x"],
+        ["annotate", "rhumb.dev/reconcile=disabled"],
+        ["annotate", "rhumb.dev/release-"],
+        ["label", "applyset.kubernetes.io/part-of-"],
+        ["label", "rhumb.dev/a=b"],
+    ] {
+        refuses(&cluster, &[words[0], "deployment/web", "--overwrite", words[1]], "");
+    }
+    let release = r#"{"metadata": {"annotations": {"rhumb.dev/release": "c@d"}}}"#;
+    refuses(&cluster, &["patch", "deployment/web", "-p", release], "");
+    refuses(&cluster, &["patch", "deployment/web", "--subresource=status", "-p", release], "");
+    // Who leaves them alone may change all else, and delete.
+    allows(&cluster, &EVE, &["annotate", "deployment/web", "note=mine"], "");
+    allows(&cluster, &EVE, &["set", "image", "deployment/web", "web=web:2"], "");
+    allows(&cluster, &EVE, &["scale", "deployment/web", "--replicas=2"], "");
+    allows(&cluster, &OPERATOR, &["annotate", "deployment/web", "rhumb.dev/reconcile=disabled"], "");
+    allows(&cluster, &OPERATOR, &["annotate", "deployment/web", "rhumb.dev/reconcile-"], "");
+    // The controllers copy the annotation to the ReplicaSets, and write the status.
+    eventually("its ReplicaSets carry the annotation, and its status is written", SOON, || {
+        let copies = "jsonpath={.items[*].metadata.annotations.rhumb\\.dev/release}";
+        let copied = cluster.kubectl(&["-n", "default", "get", "replicasets", "-o", copies]);
+        let copied = copied.map_err(|error| error.to_string())?;
+        let status = "jsonpath={.status.observedGeneration} {.metadata.generation} {.status.updatedReplicas}";
+        let told = cluster.kubectl(&["-n", "default", "get", "deployment/web", "-o", status]);
+        let told = told.map_err(|error| error.to_string())?;
+        let parts: Vec<&str> = told.split_whitespace().collect();
+        let is_done = parts.len() == 3 && parts[0] == parts[1] && parts[2] == "2";
+        if is_done && copied.split_whitespace().count() == 2 {
+            Ok(())
+        } else {
+            Err(format!("{copied}; {told}"))
+        }
+    });
+    allows(&cluster, &EVE, &["delete", "deployment/web"], "");
+}
