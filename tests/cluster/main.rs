@@ -16,6 +16,7 @@ mod customs;
 mod deletion_policy;
 mod discovery;
 mod doors;
+mod drift;
 mod ends;
 mod events;
 mod failures;
