@@ -6,6 +6,7 @@ use std::cmp::Ordering;
 use serde_json::{Map, Value};
 
 use super::lists;
+use crate::fields::{self, Element, Path};
 
 /// Maps without defaults, to which nobody else adds: a key that only the cluster has was taken away.
 const CLOSED: [&str; 6] = ["binaryData", "data", "matchLabels", "nodeSelector", "parameters", "roleRef"];
@@ -31,6 +32,20 @@ pub(super) fn asks_other(field: &str, live: Option<&Value>, wanted: &Value, list
         (Some(Value::Object(live)), Value::Object(wanted)) => maps_differ(field, live, wanted, lists),
         (Some(Value::Array(live)), Value::Array(wanted)) => lists_differ(field, live, wanted, lists),
         (Some(live), wanted) => live != wanted && !(is_zero(live) && is_zero(wanted)),
+    }
+}
+
+/// Whether an object that the cluster shows has another value at a path than the content asks for, as far as the normal
+/// forms that are known here tell.
+pub fn is_other_at(path: &Path, live: &Value, content: &Value) -> bool {
+    let field = path.elements().iter().rev().find_map(|element| match element {
+        Element::Key(key) => Some(&**key),
+        _ => None,
+    });
+    match (path.find(live), path.find(content)) {
+        (None, None) => false,
+        (Some(_), None) => true,
+        (live, Some(wanted)) => asks_other(field.unwrap_or_default(), live, wanted, Lists::Exact),
     }
 }
 
@@ -80,33 +95,9 @@ pub(super) fn compare_quantities(a: &Value, b: &Value) -> Option<Ordering> {
 }
 
 fn quantity(value: &Value) -> Option<f64> {
-    let text = match value {
-        Value::Number(number) => return number.as_f64(),
-        Value::String(text) => text.trim(),
-        _ => return None,
-    };
-    let (digits, factor) = SUFFIXES
-        .iter()
-        .find_map(|(suffix, factor)| Some((text.strip_suffix(suffix)?, *factor)))
-        .unwrap_or((text, 1.0));
-    digits.parse::<f64>().ok().filter(|number| number.is_finite()).map(|number| number * factor)
+    match value {
+        Value::Number(number) => number.as_f64(),
+        Value::String(text) => fields::quantity(text),
+        _ => None,
+    }
 }
-
-/// The suffixes of `resource.Quantity`; an exponent is left to the parser of numbers.
-const SUFFIXES: [(&str, f64); 15] = [
-    ("Ki", 1024.0),
-    ("Mi", 1_048_576.0),
-    ("Gi", 1_073_741_824.0),
-    ("Ti", 1_099_511_627_776.0),
-    ("Pi", 1_125_899_906_842_624.0),
-    ("Ei", 1_152_921_504_606_846_976.0),
-    ("n", 1e-9),
-    ("u", 1e-6),
-    ("m", 1e-3),
-    ("k", 1e3),
-    ("M", 1e6),
-    ("G", 1e9),
-    ("T", 1e12),
-    ("P", 1e15),
-    ("E", 1e18),
-];

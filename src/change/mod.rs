@@ -16,6 +16,7 @@ mod pods;
 mod present;
 mod yaml;
 
+pub use compare::is_other_at;
 pub use diff::fields;
 pub use immutable::{Rule, immutable};
 pub use pods::{impact, lets_go, touches_template};

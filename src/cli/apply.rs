@@ -167,7 +167,7 @@ fn line(id: &ObjectId, told: &Told, palette: Palette) -> String {
     let text;
     let outcome = match told {
         Told::Created => Outcome::Created,
-        Told::Configured => Outcome::Configured,
+        Told::Configured | Told::Repaired(_) => Outcome::Configured,
         Told::Unchanged => Outcome::Unchanged,
         Told::Pruned => Outcome::Pruned,
         Told::Recreated => Outcome::Recreated,

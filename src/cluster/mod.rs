@@ -70,7 +70,7 @@ pub use wire::{ScaleTarget, Scaler};
 pub use write::{Applied, Deleted, Force, Propagation};
 
 /// The field manager of every write.
-const FIELD_MANAGER: &str = "rhumb";
+pub const FIELD_MANAGER: &str = "rhumb";
 
 /// Log targets that must stay below `ERROR`: they write whole answers of the server, Secrets included,
 /// or one line for every watch that ends.

@@ -2,7 +2,7 @@
 //!
 //! Decoding is total: whatever a custom kind puts into its `spec` and `status`, only the field that
 //! cannot be read is missed, because one object that failed would hold up its whole kind. What is not
-//! looked at (a Secret's data above all) is skipped and never copied.
+//! looked at is skipped and never copied. Of the values that are ours, a Secret's data among them, only a digest stays.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -20,7 +20,7 @@ use crate::engine::{
     Asked, Carrier, HOLD, Live, Manager, ORDER, OVERLAY, PAUSED, PEER_WORDS, PRUNE, RECONCILE, Release,
     Rolling, Rv, STARTED, Shown, Uid,
 };
-use crate::fields;
+use crate::fields::{self, Schema, ValueDigest};
 use crate::health::{self, Health, Status};
 use crate::object::{GroupKind, Hash, ObjectId, RELEASE};
 
@@ -68,12 +68,15 @@ pub(super) struct Lens {
     group_kind: GroupKind,
     interner: Arc<Interner>,
     form: Form,
+    schema: Schema,
 }
 
 impl Lens {
     /// A lens for a kind.
     pub(super) fn new(kind: &Arc<Kind>, interner: &Arc<Interner>, form: Form) -> Self {
-        Self { kind: kind.clone(), group_kind: kind.gvk.group_kind(), interner: interner.clone(), form }
+        let group_kind = kind.gvk.group_kind();
+        let schema = Schema::of(&group_kind);
+        Self { kind: kind.clone(), group_kind, interner: interner.clone(), form, schema }
     }
 }
 
@@ -85,7 +88,11 @@ impl Project for Lens {
         let meta: Meta<'_> = part(raw.metadata);
         let id = meta.id(&self.group_kind, &self.interner)?;
         let rv = version(&meta.resource_version.0);
-        Some(Projected { id, rv, record: self.live(&raw, &meta, rv) })
+        Some(Projected {
+            id,
+            rv,
+            record: Live { values: self.values(text, &meta), ..self.live(&raw, &meta, rv) },
+        })
     }
 
     fn sweep(&self) {
@@ -94,6 +101,15 @@ impl Project for Lens {
 }
 
 impl Lens {
+    /// The values behind our entry. They are read into a tree of what is ours, which is gone with the digest.
+    fn values(&self, text: &str, meta: &Meta<'_>) -> Option<ValueDigest> {
+        let ours = meta.managed_fields.iter().find(|entry| entry.is_ours())?;
+        match self.form {
+            Form::Whole => fields::value_digest_of_text(text, ours.fields_v1?.get(), self.schema),
+            Form::Metadata => None,
+        }
+    }
+
     fn live(&self, raw: &Raw<'_>, meta: &Meta<'_>, rv: Rv) -> Live {
         let ours = meta.managed_fields.iter().find(|entry| entry.is_ours());
         let tree = match self.form {
@@ -113,6 +129,7 @@ impl Lens {
             owner: owner::of(meta, ours, &self.interner),
             release,
             ours: ours.and_then(|entry| entry.fields_v1).map(|fields| self.interner.text(fields.get())),
+            values: None,
             others: self.others(meta),
             replicas_ceded: meta.managed_fields.iter().any(Entry::cedes_replicas),
             health: Health { status: health.status, message: self.interner.text(&health.message) },

@@ -7,17 +7,17 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::contents::{self, Contents};
+use super::drift::{self, Question};
 use super::event::{Event, Trouble};
 use crate::change;
 use crate::cluster::{
     Cluster, Deleted, Denial, Error, Fault, Force, Kind, Looked as Found, Propagation, Reclaimed, Retry,
 };
 use crate::engine::{
-    Action, Apply, Binds, Cover, Failure, Foreseen, Form, Guard, Looked, Lost, Outcome, Purpose, Release,
-    Removal, Rule, Rv, Shared, Uid, Verified, Written,
+    Action, Apply, Binds, Failure, Foreseen, Form, Guard, Looked, Outcome, Purpose, Release, Removal, Rule,
+    Rv, Uid, Written,
 };
-use crate::fields::{self, Coverage, Path};
-use crate::object::{ObjectId, Revision, at, text_at};
+use crate::object::{ObjectId, at, text_at};
 use crate::report::Told;
 
 /// What actions are carried out with. Cheap to clone.
@@ -35,13 +35,19 @@ impl Hands {
             Ok(prepared) => prepared,
             Err(failure) => return Event::Done(id, Action::Apply(apply), Outcome::Failed(failure), None),
         };
+        // Right before the write, as it takes over the entries that tell.
+        let drift = drift::of_repair(&self.cluster, &self.contents, &kind, &id, &apply).await;
         let answer = self.cluster.apply(&kind, &id, &body, &guard, force).await;
         let (outcome, told) = match answer {
             Ok(applied) => {
                 for warning in &applied.warnings {
                     tracing::warn!(object = %id, "the server warns: {warning}");
                 }
-                let told = if applied.created { Told::Created } else { Told::Configured };
+                let told = match drift {
+                    _ if applied.created => Told::Created,
+                    Some(drift) => Told::Repaired(drift.into()),
+                    None => Told::Configured,
+                };
                 (Outcome::Applied(Written { live: applied.live }), Some(told))
             }
             Err(error) => (Outcome::Failed(failure(&error)), None),
@@ -174,71 +180,10 @@ impl Hands {
         Event::Compared(answered.await)
     }
 
-    /// Looks at the values of lists that are empty in the content: the server tracks no path for them.
+    /// Looks at the values that the cluster shows.
     pub(super) async fn inspect(self, kind: Arc<Kind>, question: Question) -> Event {
-        let contents = self.contents.clone();
-        let want = question.want.clone();
-        let content = blocking(move || contents.defended(&want)).await;
-        let shown = self.cluster.get(&kind, &question.id).await;
-        let verified = match (content, shown) {
-            (Ok(content), Ok(Some(shown))) => {
-                let content = question.stamped(content);
-                let paths = match fields::coverage(&content, question.shape.as_deref()) {
-                    Coverage::OnlyEmpty(paths) => paths,
-                    Coverage::Whole | Coverage::Lost(_) => Vec::new(),
-                };
-                let filled: Vec<_> =
-                    paths.into_iter().filter(|path| !fields::is_as_empty(&shown, path)).collect();
-                let cover = if filled.is_empty() { Cover::Whole } else { question.lost(&filled) };
-                Ok(question.verified(cover))
-            }
-            (Err(error), _) => Err(Trouble(error.to_string().into())),
-            (_, Err(error)) => Err(Trouble(error.reason().into())),
-            (_, Ok(None)) => Err(Trouble("it is gone".into())),
-        };
+        let verified = drift::inspected(&self.cluster, &self.contents, &kind, &question).await;
         Event::Compared(vec![(question.id, verified)])
-    }
-}
-
-/// Whether our entry covers a content.
-#[derive(Clone, Debug)]
-pub(super) struct Question {
-    pub(super) id: ObjectId,
-    pub(super) want: Shared,
-    pub(super) form: Form,
-    /// Our entry.
-    pub(super) shape: Option<Arc<str>>,
-}
-
-impl Question {
-    fn stamped(&self, content: Value) -> Value {
-        // Only the path of the annotation matters here, not its value.
-        let release = Release { hash: self.want.hash, revision: Revision::new("") };
-        crate::engine::stamped(content, &release, self.form)
-    }
-
-    fn answer(&self, content: Value) -> Verified {
-        let content = self.stamped(content);
-        let cover = match fields::coverage(&content, self.shape.as_deref()) {
-            Coverage::Whole => Cover::Whole,
-            Coverage::OnlyEmpty(_) => Cover::Empty,
-            Coverage::Lost(paths) => self.lost(&paths),
-        };
-        self.verified(cover)
-    }
-
-    fn lost(&self, paths: &[Path]) -> Cover {
-        let kind = self.id.group_kind();
-        // What is laid over a content holds pods, and must be back at once.
-        let lets_go = self.form.overlay.is_none() && change::lets_go(&kind, paths);
-        let template = lets_go || change::touches_template(&kind, paths);
-        Cover::Lost(if template { Lost::Template } else { Lost::InPlace })
-    }
-
-    fn verified(&self, cover: Cover) -> Verified {
-        let (content, overlay) = (self.form.hash(&self.want), self.form.overlay);
-        let started = self.form.started;
-        Verified { content, overlay, started, shape: self.shape.clone(), cover }
     }
 }
 

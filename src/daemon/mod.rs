@@ -11,6 +11,7 @@
 //! | `pins` | which revisions a source keeps readable |
 //! | `contents` | bodies of objects, read again when they are needed |
 //! | `act` | carries an action out and says what came of it |
+//! | `drift` | whether an object is as its content asks, and who changed it |
 //! | `kinds` | discovery, informers, autoscalers |
 //! | `customs` | sources that stand in the cluster |
 //! | `leases` | which sources this replica holds |
@@ -24,6 +25,7 @@
 mod act;
 mod contents;
 mod customs;
+mod drift;
 mod event;
 mod events;
 mod feed;

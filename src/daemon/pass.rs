@@ -59,6 +59,7 @@ impl Pass {
             let (verdict, reason) = match told {
                 Told::Created => (Verdict::Create, None),
                 Told::Configured => (Verdict::Configure, None),
+                Told::Repaired(who) => (Verdict::Configure, Some(who.to_string())),
                 Told::Unchanged | Told::Unhealthy(_) => (Verdict::Unchanged, None),
                 Told::Pruned => (Verdict::Delete, None),
                 Told::Recreating | Told::Recreated => (Verdict::Recreate, None),

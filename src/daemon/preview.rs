@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 
 use super::act::blocking;
 use super::contents::{Bytes, Contents};
+use super::drift::{self, Question};
 use super::feed::read_disk;
 use super::inventory;
 use super::kinds::{UNLISTED, scopes};
@@ -22,9 +23,8 @@ use crate::cluster::{
 use crate::engine::{
     Action, Apply, Budget, Cover, Decision, Engine, Form, GROUP_DOWN, Guard, Inventory, KindState, Known,
     Looked, Lost, Plan, Planned, Purpose, Reason, Recreate, Release, Removal, Sealing, Served, Shared,
-    Source, SourceId, Verdict, Verified, replaceable, units, without_ignored,
+    Source, SourceId, Verdict, Verified, replaceable, units,
 };
-use crate::fields::{self, Coverage};
 use crate::object::{Class, GroupKind, Gvk, ObjectId, Revision};
 use crate::source;
 
@@ -271,7 +271,7 @@ impl Preview {
                         again.push(id);
                     }
                     Action::Inspect(want, form) => {
-                        let verified = self.inspect(&id, want, *form).await?;
+                        let verified = self.inspect(&id, want, *form).await;
                         self.engine.verified(&id, verified);
                         again.push(id);
                     }
@@ -334,37 +334,25 @@ impl Preview {
         blocking(move || contents.body(&want, &release, form)).await.ok()
     }
 
-    async fn defended(&self, want: &Shared, form: Form) -> Option<Value> {
-        self.content(want, form).await.map(without_ignored)
-    }
-
     async fn compare(&self, id: &ObjectId, want: &Shared, form: Form) -> Verified {
-        let shape = self.engine.shown(id).and_then(|live| live.ours.clone());
-        let content = self.defended(want, form).await.unwrap_or_default();
-        let cover = match fields::coverage(&content, shape.as_deref()) {
-            Coverage::Whole => Cover::Whole,
-            Coverage::OnlyEmpty(_) => Cover::Empty,
-            Coverage::Lost(_) => Cover::Lost(Lost::InPlace),
-        };
-        Verified { content: form.hash(want), overlay: form.overlay, started: form.started, shape, cover }
+        let question = self.question(id, want, form);
+        let (contents, want) = (self.contents.clone(), want.clone());
+        let content = blocking(move || contents.defended(&want)).await.unwrap_or_default();
+        question.answer(content)
     }
 
-    /// An empty list has no path in our entry: the server's dry run tells whether anything would change.
-    async fn inspect(&self, id: &ObjectId, want: &Shared, form: Form) -> Result<Verified, Error> {
-        let shape = self.engine.shown(id).and_then(|live| live.ours.clone());
-        let shown = match self.exactly(&want.gvk) {
-            Some(kind) => self.cluster.get(&kind, id).await?,
+    /// What cannot be looked at is tried by the server's dry run, whose words then stand in the plan.
+    async fn inspect(&self, id: &ObjectId, want: &Shared, form: Form) -> Verified {
+        let question = self.question(id, want, form);
+        let verified = match self.exactly(&want.gvk) {
+            Some(kind) => drift::inspected(&self.cluster, &self.contents, &kind, &question).await.ok(),
             None => None,
         };
-        let content = self.defended(want, form).await.unwrap_or_default();
-        let paths = match fields::coverage(&content, shape.as_deref()) {
-            Coverage::OnlyEmpty(paths) => paths,
-            Coverage::Whole | Coverage::Lost(_) => Vec::new(),
-        };
-        let shown = shown.unwrap_or_default();
-        let same = paths.iter().all(|path| fields::is_as_empty(&shown, path));
-        let cover = if same { Cover::Whole } else { Cover::Lost(Lost::InPlace) };
-        Ok(Verified { content: form.hash(want), overlay: form.overlay, started: form.started, shape, cover })
+        verified.unwrap_or_else(|| question.verified(Cover::Lost(Lost::InPlace)))
+    }
+
+    fn question(&self, id: &ObjectId, want: &Shared, form: Form) -> Question {
+        Question::new(id.clone(), want.clone(), form, self.engine.shown(id))
     }
 
     fn give_up_resolving(&mut self, id: &ObjectId) {
@@ -494,7 +482,15 @@ impl Preview {
         let shown_now = before.as_ref().ok().and_then(Option::as_ref);
         let after = self.cluster.dry_run(&kind, &base.id, &body, shown_now, &guard).await;
         match (before, after) {
-            (Ok(before), Ok(after)) => shown(base, before, Some(after), note(&self.engine, apply, reason)),
+            (Ok(before), Ok(after)) => {
+                let who = match &before {
+                    Some(shown) if apply.purpose == Purpose::Repair => {
+                        drift::who_changed(&self.contents, &base.id, apply, shown.clone()).await
+                    }
+                    _ => None,
+                };
+                shown(base, before, Some(after), who.or_else(|| note(&self.engine, apply, reason)))
+            }
             (_, Err(error)) if self.makes_namespace(&base.id, &error) => {
                 let namespace = base.id.namespace().unwrap_or_default();
                 let why = format!("the namespace {namespace} is made first");

@@ -76,7 +76,7 @@ pub enum Action {
     Look,
     /// Compare the content with what our entry covers.
     Compare(Shared, Form),
-    /// Compare the values of lists that are empty in the content.
+    /// Compare the values that the cluster shows: of lists that are empty in the content, or of all.
     Inspect(Shared, Form),
     /// Read what was accepted before from its revision.
     Resolve,

@@ -345,7 +345,7 @@ fn verify(view: &View<'_>, source: SourceId, want: &Shared, live: &Live, now: In
     };
     let form = Form { replicas, overlay, started: live.started };
     let content = form.hash(want);
-    let verified = view.entry.verified.as_ref().filter(|v| v.speaks_of(content, form, live.ours.as_ref()));
+    let verified = view.entry.verified.as_ref().filter(|v| v.speaks_of(content, form, live));
     match verified.map(|verified| verified.cover) {
         None => Decision::act(Action::Compare(want.clone(), form)),
         // Sent again and again, the annotation would be taken away again and again.
@@ -353,7 +353,7 @@ fn verify(view: &View<'_>, source: SourceId, want: &Shared, live: &Live, now: In
             Decision::wait(Reason::Refused(STRIPPED.into(), None))
         }
         Some(Cover::Whole) => Decision::act(Action::Nothing),
-        Some(Cover::Empty) => Decision::act(Action::Inspect(want.clone(), form)),
+        Some(Cover::Empty | Cover::Unequal) => Decision::act(Action::Inspect(want.clone(), form)),
         Some(Cover::Lost(lost)) => repair(view, source, want, (form, lost), live, now),
     }
 }

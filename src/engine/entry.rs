@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::{Desired, Foreseen, Form, Instead, Live, Overlay, Release, Rv, Shared, Started, Want};
+use crate::fields::ValueDigest;
 use crate::object::{Hash, ObjectId, Revision};
 
 /// Number of a source in its engine.
@@ -59,6 +60,9 @@ pub enum Cover {
     Whole,
     /// Only empty lists lack a path, which the server does not track: a look at the values decides.
     Empty,
+    /// Every leaf is ours, and the values are not spelled as the content spells them: somebody may have written in our
+    /// name, or the server has a form of its own for them. A look at the values decides.
+    Unequal,
     /// Somebody took a value away.
     Lost(Lost),
 }
@@ -83,17 +87,20 @@ pub struct Verified {
     pub started: Option<Started>,
     /// Our entry's text at that time.
     pub shape: Option<Arc<str>>,
+    /// The values behind it at that time.
+    pub values: Option<ValueDigest>,
     /// The verdict.
     pub cover: Cover,
 }
 
 impl Verified {
-    /// Whether the verdict speaks of this content and this entry.
-    pub fn speaks_of(&self, content: Hash, form: Form, shape: Option<&Arc<str>>) -> bool {
-        let same = match (&self.shape, shape) {
+    /// Whether the verdict speaks of this content and of what the object shows: our entry, and the values behind it.
+    pub fn speaks_of(&self, content: Hash, form: Form, live: &Live) -> bool {
+        let same = match (&self.shape, &live.ours) {
             (Some(old), Some(new)) => Arc::ptr_eq(old, new) || old == new,
             (old, new) => old.is_none() && new.is_none(),
         };
+        let same = same && self.values == live.values;
         same && self.content == content && self.overlay == form.overlay && self.started == form.started
     }
 }

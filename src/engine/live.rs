@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::{Asked, Keep, Shown, Started};
+use crate::fields::ValueDigest;
 use crate::health::Health;
 use crate::object::{Gvk, Hash, Revision};
 
@@ -131,6 +132,8 @@ pub struct Live {
     pub release: Option<Release>,
     /// FieldsV1 of our `Apply` entry, as sent by the server; interned. None: we own nothing.
     pub ours: Option<Arc<str>>,
+    /// Digest of the values at all that our entry owns. None: they were not read.
+    pub values: Option<ValueDigest>,
     /// The other writers; interned.
     pub others: Arc<[Manager]>,
     /// Whether another manager's entry owns `spec.replicas`.

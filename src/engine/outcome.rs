@@ -111,6 +111,7 @@ impl Engine {
             overlay: apply.form.overlay,
             started: apply.form.started,
             shape: answer.ours.clone(),
+            values: answer.values,
             cover: Cover::Whole,
         });
         if nothing {

@@ -9,7 +9,7 @@ use super::{Element, Path};
 use crate::object::canonical_json;
 
 /// What lies deeper is taken as covered; the API server itself refuses objects nested this deep.
-const MAX_DEPTH: usize = 500;
+pub(super) const MAX_DEPTH: usize = 500;
 
 /// What names the object, and what only the server sets: never owned by anybody.
 const UNOWNED_METADATA: [&str; 7] =
@@ -221,12 +221,13 @@ impl Surplus {
     }
 }
 
-fn item_element(text: &str) -> Element {
+/// The step that a `k:` node stands for.
+pub(super) fn item_element(text: &str) -> Element {
     Element::Item(item_keys(text).unwrap_or_default().into_iter().map(|(k, v)| (k.into(), v)).collect())
 }
 
 /// Which node stands for which item of a list.
-struct Pairs<'e> {
+pub(super) struct Pairs<'e> {
     /// The names of the keys; empty when the list is not associative.
     names: Vec<String>,
     is_set: bool,
@@ -234,7 +235,8 @@ struct Pairs<'e> {
 }
 
 impl<'e> Pairs<'e> {
-    fn of(items: &[Value], node: Node<'e>) -> Self {
+    /// Finds them for a list and the node that stands for it.
+    pub(super) fn of(items: &[Value], node: Node<'e>) -> Self {
         let mut by_text: HashMap<&str, Node<'e>> = HashMap::new();
         let mut names = Vec::new();
         let mut is_set = false;
@@ -313,7 +315,7 @@ impl<'e> Pairs<'e> {
     }
 
     /// The item that each node stands for, by the node's index.
-    fn items<'v>(&self, items: &'v [Value]) -> HashMap<usize, &'v Value> {
+    pub(super) fn items<'v>(&self, items: &'v [Value]) -> HashMap<usize, &'v Value> {
         self.kids.iter().zip(items).filter_map(|(kid, item)| Some((kid.as_ref()?.index(), item))).collect()
     }
 }

@@ -61,7 +61,11 @@ pub fn log(tale: &Tale) {
         _ => Level::INFO,
     };
     let repaired = *happening == Some(Happening::DriftRepaired);
-    let words = if repaired { "drift repaired".to_owned() } else { told.to_string() };
+    let words = match told {
+        Told::Repaired(who) if repaired => format!("drift repaired: {who}; put back"),
+        _ if repaired => "drift repaired".to_owned(),
+        told => told.to_string(),
+    };
     let group = Some(id.group()).filter(|group| !group.is_empty());
     line!(
         level,
@@ -136,7 +140,7 @@ impl Told {
     pub const fn action(&self) -> &'static str {
         match self {
             Self::Created => "create",
-            Self::Configured => "configure",
+            Self::Configured | Self::Repaired(_) => "configure",
             Self::Unchanged => "none",
             Self::Pruned => "prune",
             Self::Recreating => "delete",

@@ -22,6 +22,7 @@ mod summary;
 mod watchdog;
 
 use std::fmt;
+use std::sync::Arc;
 
 pub use compared::{Compared, Differing};
 pub use conditions::{Left, Standing, deletions_wait, is_ready, source_conditions};
@@ -49,6 +50,8 @@ pub enum Told {
     Created,
     /// It was changed.
     Configured,
+    /// What somebody else had changed was put back: who, and what.
+    Repaired(Arc<str>),
     /// It is as wanted.
     Unchanged,
     /// It was deleted, as no source wants it.
@@ -73,6 +76,7 @@ impl Told {
             Self::Refused(_) => true,
             Self::Created
             | Self::Configured
+            | Self::Repaired(_)
             | Self::Unchanged
             | Self::Pruned
             | Self::Recreating
@@ -93,6 +97,7 @@ impl fmt::Display for Told {
         match self {
             Self::Created => f.write_str("created"),
             Self::Configured => f.write_str("configured"),
+            Self::Repaired(who) => write!(f, "configured: {who}; put back"),
             Self::Unchanged => f.write_str("unchanged"),
             Self::Pruned => f.write_str("pruned"),
             Self::Recreating => f.write_str("deleted, to be created again"),

@@ -70,7 +70,7 @@ pub enum Happening {
 }
 
 /// All kinds of events.
-pub const HAPPENINGS: [Happening; 17] = [
+pub const HAPPENINGS: [Happening; 19] = [
     Happening::RevisionRead,
     Happening::RevisionSettled,
     Happening::SourceIncomplete,

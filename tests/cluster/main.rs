@@ -17,6 +17,7 @@ mod customs;
 mod deletion_policy;
 mod discovery;
 mod doors;
+mod drift;
 mod ends;
 mod events;
 mod failures;

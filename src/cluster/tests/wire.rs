@@ -50,6 +50,27 @@ fn a_deployment_becomes_a_record() {
 }
 
 #[test]
+fn values_behind_our_entry_are_told_apart_and_no_others() {
+    let lens = |form| Lens::new(&kind("apps/v1", "Deployment", "deployments"), &Arc::default(), form);
+    let values = |text: &str| lens(Form::Whole).project(text).unwrap().record.values;
+    let known = values(DEPLOYMENT);
+    assert!(known.is_some());
+    let check = |from: &str, to: &str, is_same: bool| {
+        let text = DEPLOYMENT.replace(from, to);
+        assert_ne!(text, DEPLOYMENT);
+        assert_eq!(values(&text) == known, is_same, "{from} became {to}");
+    };
+    check(r#""image":"i""#, r#""image":"evil""#, false);
+    check(r#""image":"i""#, r#""image":"i","args":["evil"]"#, false);
+    check(r#"part-of":"applyset-x-v1""#, r#"part-of":"applyset-y-v1""#, false);
+    check(r#""resourceVersion":"4711""#, r#""resourceVersion":"4712""#, true);
+    check(r#""readyReplicas":3"#, r#""readyReplicas":2"#, true);
+    check(r#""spec":{"replicas":3"#, r#""spec":{"replicas":4"#, true);
+    assert_eq!(lens(Form::Metadata).project(DEPLOYMENT).unwrap().record.values, None);
+    assert_eq!(values(&DEPLOYMENT.replace(r#""manager":"rhumb""#, r#""manager":"kubectl""#)), None);
+}
+
+#[test]
 fn equal_texts_are_kept_once_and_let_go() {
     let interner: Arc<Interner> = Arc::default();
     let lens = Lens::new(&kind("apps/v1", "Deployment", "deployments"), &interner, Form::Whole);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::super::act::Question;
+use super::super::drift::Question;
 use super::super::event::Event;
 use super::super::feed::Order;
 use super::{Reconciler, Until};
@@ -133,12 +133,12 @@ impl Reconciler {
             }
             (Action::Look, _) => batch.looks.push(id),
             (Action::Compare(want, form), _) => {
-                let shape = self.engine.shown(&id).and_then(|live| live.ours.clone());
-                batch.compares.push(Question { id, want, form, shape });
+                let shown = self.engine.shown(&id);
+                batch.compares.push(Question::new(id.clone(), want, form, shown));
             }
             (Action::Inspect(want, form), Some(kind)) => {
-                let shape = self.engine.shown(&id).and_then(|live| live.ours.clone());
-                self.spawn(self.hands.clone().inspect(kind, Question { id, want, form, shape }));
+                let question = Question::new(id.clone(), want, form, self.engine.shown(&id));
+                self.spawn(self.hands.clone().inspect(kind, question));
             }
             (Action::DryRun(apply), Some(kind)) => {
                 let kind = self.watched.exactly(&apply.want.gvk).unwrap_or(kind);

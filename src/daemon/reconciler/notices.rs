@@ -359,7 +359,9 @@ impl Reconciler {
             Regarding { object, parent: parent.map(|(uid, _)| uid.clone()) }
         };
         let writes = self.engine.source(source).writes == Writes::Allowed;
-        let authored = revision.as_ref().and_then(|revision| self.engine.author(source, revision)).cloned();
+        // Whoever made the commit did not make the drift.
+        let authored = revision.as_ref().filter(|_| reason != Happening::DriftRepaired);
+        let authored = authored.and_then(|revision| self.engine.author(source, revision)).cloned();
         let (author, subject) = authored.map(|Authored { author, subject }| (author, subject)).unzip();
         let draft = Draft {
             reason,
@@ -379,7 +381,7 @@ impl Reconciler {
 fn happening_of(told: &Told) -> Option<Happening> {
     Some(match told {
         Told::Created => Happening::Created,
-        Told::Configured => Happening::Configured,
+        Told::Configured | Told::Repaired(_) => Happening::Configured,
         Told::Pruned => Happening::Pruned,
         Told::Recreating => Happening::Recreated,
         Told::Waiting(Reason::Fight(..)) | Told::Refused(Reason::Owned(_) | Reason::NotAdopted) => {
@@ -395,6 +397,7 @@ fn happening_of(told: &Told) -> Option<Happening> {
 fn message(happening: Happening, told: &Told) -> String {
     match told {
         Told::Created if happening == Happening::DriftRepaired => "somebody else had deleted it".to_owned(),
+        Told::Repaired(who) => format!("{who}; put back"),
         _ if happening == Happening::DriftRepaired => "somebody else had changed it".to_owned(),
         Told::Waiting(reason) | Told::Refused(reason) => reason.to_string(),
         done => done.to_string(),

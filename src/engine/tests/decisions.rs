@@ -1,8 +1,11 @@
 use std::time::Duration;
 
+use serde_json::json;
+
 use super::rig::Rig;
 use super::world::{Wrote, config, desired, reading, workload};
 use crate::engine::*;
+use crate::fields::{Schema, value_digest};
 
 const MINUTE: Duration = Duration::from_mins(1);
 
@@ -75,6 +78,32 @@ fn a_deleted_object_is_made_again_and_a_stripped_label_put_back() {
     rig.world.announce(&a);
     rig.settle();
     assert_eq!(rig.world.log, [Wrote::Changed(a)]);
+}
+
+#[test]
+fn other_values_behind_the_same_entry_are_looked_at_and_put_back() {
+    let a = config("a");
+    let mut rig = settled(&a);
+    let known = rig.engine.shown(&a).cloned().unwrap();
+    let theirs = Some(value_digest(&json!({"x": "theirs"}), r#"{"f:x":{}}"#, Schema::Custom));
+    assert_eq!(rig.engine.decide(&a, rig.now).action, Action::Nothing);
+    rig.engine.seen(&a, Live { rv: Rv(known.rv.0 + 1), values: theirs, ..known.clone() });
+    let Action::Compare(want, form) = rig.engine.decide(&a, rig.now).action else { panic!("not compared") };
+    let verdict = |values, cover| {
+        let (content, overlay, started) = (form.hash(&want), form.overlay, form.started);
+        Verified { content, overlay, started, shape: known.ours.clone(), values, cover }
+    };
+    // A verdict on other values says nothing about these.
+    rig.engine.verified(&a, verdict(None, Cover::Whole));
+    assert_eq!(rig.engine.decide(&a, rig.now).action, Action::Compare(want.clone(), form));
+    rig.engine.verified(&a, verdict(theirs, Cover::Unequal));
+    assert_eq!(rig.engine.decide(&a, rig.now).action, Action::Inspect(want.clone(), form));
+    // The server spells them so.
+    rig.engine.verified(&a, verdict(theirs, Cover::Whole));
+    assert_eq!(rig.engine.decide(&a, rig.now).action, Action::Nothing);
+    rig.engine.verified(&a, verdict(theirs, Cover::Lost(Lost::InPlace)));
+    let action = rig.engine.decide(&a, rig.now).action;
+    assert!(matches!(&action, Action::Apply(apply) if apply.purpose == Purpose::Repair), "{action:?}");
 }
 
 #[test]

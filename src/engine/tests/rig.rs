@@ -274,7 +274,8 @@ impl Rig {
     }
 
     fn compare(&mut self, id: &ObjectId, want: &Shared, form: Form) {
-        let shape = self.engine.shown(id).and_then(|live| live.ours.clone());
+        let shown = self.engine.shown(id);
+        let (shape, values) = (shown.and_then(|live| live.ours.clone()), shown.and_then(|live| live.values));
         // The verdict is a function of the view: the entry that is not the newest of ours has lost a path.
         let thing = self.world.things.get(id);
         let same =
@@ -282,7 +283,7 @@ impl Rig {
         let lost = if is_workload(id) { Lost::Template } else { Lost::InPlace };
         let cover = if same { Cover::Whole } else { Cover::Lost(lost) };
         let (content, overlay) = (form.hash(want), form.overlay);
-        self.engine.verified(id, Verified { content, overlay, started: form.started, shape, cover });
+        self.engine.verified(id, Verified { content, overlay, started: form.started, shape, values, cover });
     }
 
     pub(super) fn resolve(&mut self) {

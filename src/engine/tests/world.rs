@@ -170,6 +170,7 @@ impl World {
                 let hashed = thing.started.and_then(Started::template).map_or("", |_| CONFIG_HASH);
                 format!("{} {RELEASE} {hashed}", thing.shape).into()
             }),
+            values: None,
             others: Arc::from([]),
             replicas_ceded: false,
             health: thing.failed.map_or(Health::current(), |content| {

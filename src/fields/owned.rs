@@ -1,0 +1,123 @@
+//! From an object's JSON text to a tree of what one entry owns, without a tree of the rest.
+
+use std::fmt;
+
+use serde::Deserialize as _;
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Value};
+
+use super::entry::{Entry, Kid, Node};
+
+/// Reads the part of an object that lies below the fields of an entry; none where either is no JSON.
+///
+/// Items of lists are read whole, as their keys say which of them an entry means.
+pub(super) fn owned_part(text: &str, entry: &Entry<'_>) -> Option<Value> {
+    let mut reader = serde_json::Deserializer::from_str(text);
+    Part { node: entry.root(), is_root: true }.deserialize(&mut reader).ok()
+}
+
+/// Reads what lies below one node.
+struct Part<'e> {
+    node: Node<'e>,
+    /// An entry that owns nothing at all looks like a leaf, and owns nothing.
+    is_root: bool,
+}
+
+impl<'de> DeserializeSeed<'de> for Part<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        if self.node.is_leaf() && !self.is_root {
+            Value::deserialize(deserializer)
+        } else {
+            deserializer.deserialize_any(self)
+        }
+    }
+}
+
+impl<'de> Visitor<'de> for Part<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any JSON")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+        let mut fields: Vec<(&str, Node<'_>)> = self
+            .node
+            .kids()
+            .filter_map(|kid| match kid.kid() {
+                Kid::Field(name) => Some((name, kid)),
+                _ => None,
+            })
+            .collect();
+        fields.sort_unstable_by_key(|(name, _)| *name);
+        let mut kept = Map::new();
+        while let Some(found) = map.next_key_seed(Name(&fields))? {
+            match found {
+                Some((name, node)) => {
+                    let value = map.next_value_seed(Part { node, is_root: false })?;
+                    kept.insert(name.to_owned(), value);
+                }
+                None => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok(Value::Object(kept))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let mut all = Vec::new();
+        while let Some(item) = items.next_element()? {
+            all.push(item);
+        }
+        Ok(Value::Array(all))
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+}
+
+/// Finds a key among the fields of a node, which stand in byte order.
+struct Name<'f, 'e>(&'f [(&'e str, Node<'e>)]);
+
+impl<'de, 'e> DeserializeSeed<'de> for Name<'_, 'e> {
+    type Value = Option<(&'e str, Node<'e>)>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl<'e> Visitor<'_> for Name<'_, 'e> {
+    type Value = Option<(&'e str, Node<'e>)>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a key")
+    }
+
+    fn visit_str<E>(self, key: &str) -> Result<Self::Value, E> {
+        let found = self.0.binary_search_by_key(&key, |(name, _)| name).ok();
+        Ok(found.and_then(|nth| self.0.get(nth)).copied())
+    }
+}

@@ -1,0 +1,348 @@
+//! The values behind an entry: a digest of them, and where two objects differ in them.
+//!
+//! Whoever writes under our own name leaves our entry as it is, so only the values tell. Both sides are brought into one
+//! normal form first. What differs in it is a doubt and no verdict: the server has normal forms that are not known here.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use serde_json::{Number, Value};
+use sha2::{Digest as _, Sha256};
+
+use super::cover::{MAX_DEPTH, Pairs, item_element};
+use super::entry::{Entry, Kid, Node};
+use super::owned::owned_part;
+use super::{Element, Path, quantity};
+use crate::object::{GroupKind, RELEASE, canonical_json};
+
+/// Maps whose values are quantities, in the kinds of Kubernetes itself.
+const QUANTITIES: [&str; 6] = ["allocatable", "capacity", "hard", "limits", "podFixed", "requests"];
+
+/// Fields that are quantities, in the kinds of Kubernetes itself.
+const QUANTITY_FIELDS: [&str; 4] = ["averageValue", "divisor", "sizeLimit", "storage"];
+
+/// Texts that the server fills in where an atomic list or map leaves them out.
+const DEFAULT_TEXTS: [(&str, &str); 6] = [
+    ("apiGroup", "rbac.authorization.k8s.io"),
+    ("apiVersion", "v1"),
+    ("kind", "PersistentVolumeClaim"),
+    ("protocol", "TCP"),
+    ("scope", "*"),
+    ("volumeMode", "Filesystem"),
+];
+
+/// The groups of the kinds of Kubernetes itself, whose normal forms are known.
+const BUILT_IN: [&str; 15] = [
+    "",
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "apiregistration.k8s.io",
+    "apps",
+    "autoscaling",
+    "batch",
+    "certificates.k8s.io",
+    "coordination.k8s.io",
+    "flowcontrol.apiserver.k8s.io",
+    "networking.k8s.io",
+    "policy",
+    "rbac.authorization.k8s.io",
+    "scheduling.k8s.io",
+    "storage.k8s.io",
+];
+
+/// Which normal forms of values are known of a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Schema {
+    /// A kind of Kubernetes itself: quantities, zero values, a few defaults.
+    BuiltIn,
+    /// As those, and the data are base64, in which the server drops line breaks.
+    Secret,
+    /// Any other: nothing but nulls and the spelling of numbers.
+    Custom,
+}
+
+impl Schema {
+    /// Returns that of a kind.
+    pub fn of(kind: &GroupKind) -> Self {
+        match &*kind.group {
+            "" if &*kind.kind == "Secret" => Self::Secret,
+            group if BUILT_IN.contains(&group) => Self::BuiltIn,
+            _ => Self::Custom,
+        }
+    }
+}
+
+/// A digest of the values at all leaves of one entry. It may speak of a Secret, so no form of it is ever shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct ValueDigest([u8; 16]);
+
+impl fmt::Debug for ValueDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ValueDigest(..)")
+    }
+}
+
+/// Returns the digest of an object's values at the leaves of an entry. The release annotation is none of them: it names
+/// the revision too, which is no part of a content.
+///
+/// Two objects are compared under one and the same entry, so its paths need not be hashed.
+pub fn value_digest(object: &Value, entry: &str, schema: Schema) -> ValueDigest {
+    let mut sum = Sum { hasher: Sha256::new(), leaf: Vec::new(), schema };
+    if let Some(entry) = Entry::parse(entry) {
+        sum.node(Some(object), entry.root(), Place::ROOT);
+    }
+    sum.end()
+}
+
+/// Returns the same of an object's JSON text, of which nothing else is made a tree; none where it cannot be read.
+pub fn value_digest_of_text(text: &str, entry: &str, schema: Schema) -> Option<ValueDigest> {
+    let entry = Entry::parse(entry)?;
+    let object = owned_part(text, &entry)?;
+    let mut sum = Sum { hasher: Sha256::new(), leaf: Vec::new(), schema };
+    sum.node(Some(&object), entry.root(), Place::ROOT);
+    Some(sum.end())
+}
+
+/// Lists the leaves of an entry at which the values of two objects differ in their normal form.
+pub fn differing_values(one: &Value, other: &Value, entry: &str, schema: Schema) -> Vec<Path> {
+    let Some(entry) = Entry::parse(entry) else { return Vec::new() };
+    let mut walk = Differences { path: Path::default(), schema, found: Vec::new() };
+    walk.node(Some(one), Some(other), entry.root(), Place::ROOT);
+    walk.found
+}
+
+/// Where a walk stands: by name and depth alone, which is all that normal forms depend on.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    /// The field of the object itself that it lies in.
+    top: &'a str,
+    parent: &'a str,
+    field: &'a str,
+    depth: usize,
+}
+
+impl<'a> Place<'a> {
+    const ROOT: Self = Self { top: "", parent: "", field: "", depth: 0 };
+
+    fn child(self, name: &'a str) -> Self {
+        let top = if self.depth == 0 { name } else { self.top };
+        Self { top, parent: self.field, field: name, depth: self.depth + 1 }
+    }
+
+    /// Items of a list have the name of the list.
+    fn item(self) -> Self {
+        Self { depth: self.depth + 1, ..self }
+    }
+
+    fn is_release(self) -> bool {
+        self.depth == 3 && self.top == "metadata" && self.parent == "annotations" && self.field == RELEASE
+    }
+
+    fn is_datum(self) -> bool {
+        self.depth == 2 && self.top == "data"
+    }
+}
+
+struct Sum {
+    hasher: Sha256,
+    leaf: Vec<u8>,
+    schema: Schema,
+}
+
+impl Sum {
+    fn node(&mut self, value: Option<&Value>, node: Node<'_>, place: Place<'_>) {
+        if node.is_leaf() && place.depth > 0 {
+            self.leaf.clear();
+            write_leaf(&mut self.leaf, value, place, self.schema);
+            self.hasher.update(&self.leaf);
+            return;
+        }
+        if place.depth >= MAX_DEPTH {
+            return;
+        }
+        let items = items_of(value, node);
+        for kid in node.kids() {
+            match kid.kid() {
+                Kid::Itself | Kid::Foreign => {}
+                Kid::Field(name) => {
+                    let place = place.child(name);
+                    if !place.is_release() {
+                        self.node(value.and_then(|value| value.get(name)), kid, place);
+                    }
+                }
+                Kid::Index(index) => {
+                    self.node(value.and_then(|value| value.get(index)), kid, place.item());
+                }
+                Kid::Item(_) | Kid::Value(_) => {
+                    self.node(items.get(&kid.index()).copied(), kid, place.item());
+                }
+            }
+        }
+    }
+
+    fn end(self) -> ValueDigest {
+        let digest = self.hasher.finalize();
+        let mut short = [0; 16];
+        short.iter_mut().zip(digest.iter()).for_each(|(to, from)| *to = *from);
+        ValueDigest(short)
+    }
+}
+
+struct Differences {
+    path: Path,
+    schema: Schema,
+    found: Vec<Path>,
+}
+
+impl Differences {
+    fn node(&mut self, one: Option<&Value>, other: Option<&Value>, node: Node<'_>, place: Place<'_>) {
+        if node.is_leaf() && place.depth > 0 {
+            let form = |value| {
+                let mut form = Vec::new();
+                write_leaf(&mut form, value, place, self.schema);
+                form
+            };
+            if form(one) != form(other) {
+                self.found.push(self.path.clone());
+            }
+            return;
+        }
+        if place.depth >= MAX_DEPTH {
+            return;
+        }
+        let (ones, others) = (items_of(one, node), items_of(other, node));
+        for kid in node.kids() {
+            let (element, one, other, place) = match kid.kid() {
+                Kid::Itself | Kid::Foreign => continue,
+                Kid::Field(name) => (
+                    Element::key(name),
+                    one.and_then(|value| value.get(name)),
+                    other.and_then(|value| value.get(name)),
+                    place.child(name),
+                ),
+                Kid::Index(index) => (
+                    Element::Index(index),
+                    one.and_then(|value| value.get(index)),
+                    other.and_then(|value| value.get(index)),
+                    place.item(),
+                ),
+                Kid::Item(text) => (
+                    item_element(text),
+                    ones.get(&kid.index()).copied(),
+                    others.get(&kid.index()).copied(),
+                    place.item(),
+                ),
+                Kid::Value(text) => (
+                    Element::Value(serde_json::from_str(text).unwrap_or_default()),
+                    ones.get(&kid.index()).copied(),
+                    others.get(&kid.index()).copied(),
+                    place.item(),
+                ),
+            };
+            if place.is_release() {
+                continue;
+            }
+            self.path.push(element);
+            self.node(one, other, kid, place);
+            self.path.pop();
+        }
+    }
+}
+
+/// The item that each node of a list stands for, by the node's index.
+fn items_of<'v>(value: Option<&'v Value>, node: Node<'_>) -> HashMap<usize, &'v Value> {
+    let items = value.and_then(Value::as_array);
+    items.map(|items| Pairs::of(items, node).items(items)).unwrap_or_default()
+}
+
+/// Writes the normal form of a value, which tells where it ends.
+fn write_leaf(out: &mut Vec<u8>, value: Option<&Value>, place: Place<'_>, schema: Schema) {
+    match value {
+        Some(Value::String(text)) if schema == Schema::Secret && place.is_datum() => {
+            write_text(out, &text.replace(['\n', '\r'], ""));
+        }
+        // That it is there is told by the entry itself.
+        Some(Value::Object(map)) if map.is_empty() && schema != Schema::Custom => out.push(b'0'),
+        Some(value) if !is_left_out(value, schema) => write_value(out, value, place, schema),
+        _ => out.push(b'0'),
+    }
+}
+
+fn write_value(out: &mut Vec<u8>, value: &Value, place: Place<'_>, schema: Schema) {
+    let is_quantity = schema != Schema::Custom
+        && (QUANTITIES.contains(&place.parent) || QUANTITY_FIELDS.contains(&place.field));
+    match value {
+        Value::Null => out.push(b'0'),
+        Value::Bool(value) => out.push(if *value { b't' } else { b'f' }),
+        Value::Number(number) if is_quantity => write_amount(out, number.as_f64().unwrap_or_default()),
+        Value::Number(number) => write_number(out, number),
+        Value::String(text) => match quantity(text).filter(|_| is_quantity) {
+            Some(amount) => write_amount(out, amount),
+            None => write_text(out, text),
+        },
+        Value::Array(items) => {
+            out.push(b'[');
+            for item in items {
+                write_value(out, item, place.item(), schema);
+            }
+            out.push(b']');
+        }
+        Value::Object(map) => {
+            out.push(b'{');
+            for (key, value) in map {
+                if !is_left_out(value, schema) && !is_default(key, value, schema) {
+                    write_text(out, key);
+                    write_value(out, value, place.child(key), schema);
+                }
+            }
+            out.push(b'}');
+        }
+    }
+}
+
+/// With its length before it, so that no text looks like two.
+fn write_text(out: &mut Vec<u8>, text: &str) {
+    out.push(b'"');
+    out.extend_from_slice(&text.len().to_be_bytes());
+    out.extend_from_slice(text.as_bytes());
+}
+
+fn write_number(out: &mut Vec<u8>, number: &Number) {
+    out.push(b'#');
+    // A whole number may be spelled as a float.
+    out.extend_from_slice(canonical_json(&Value::Number(number.clone())).as_bytes());
+    out.push(b';');
+}
+
+/// 300 × 1e-3 and 0.3 are different floats.
+fn write_amount(out: &mut Vec<u8>, amount: f64) {
+    out.extend_from_slice(format!("~{amount:.11e};").as_bytes());
+}
+
+/// The server leaves zero values of its own kinds out; of any kind, nulls.
+///
+/// An empty map is none of them: `podSelector: {}` means all pods.
+fn is_left_out(value: &Value, schema: Schema) -> bool {
+    match value {
+        Value::Null => true,
+        _ if schema == Schema::Custom => false,
+        Value::Bool(value) => !value,
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(_) => false,
+    }
+}
+
+/// What the server writes into the items of an atomic list that do not say it.
+fn is_default(key: &str, value: &Value, schema: Schema) -> bool {
+    schema != Schema::Custom
+        && match value {
+            Value::String(text) => DEFAULT_TEXTS.contains(&(key, text)) || key == "divisor" && text == "0",
+            Value::Number(number) => key == "expirationSeconds" && number.as_i64() == Some(3600),
+            Value::Object(map) => {
+                key == "status" && map.len() == 1 && map.get("phase").is_some_and(|phase| phase == "Pending")
+            }
+            _ => false,
+        }
+}

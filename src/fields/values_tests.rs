@@ -1,0 +1,170 @@
+use serde_json::{Map, Value, json};
+
+use super::*;
+use crate::object::GroupKind;
+
+/// An entry that owns each scalar and each list of a tree.
+fn entry_of(tree: &Value) -> Value {
+    let fields = |map: &Map<String, Value>| {
+        map.iter().map(|(key, value)| (format!("f:{key}"), entry_of(value))).collect::<Map<_, _>>()
+    };
+    Value::Object(tree.as_object().map(fields).unwrap_or_default())
+}
+
+/// The paths at which two objects of a kind differ, by the entry that a content leaves.
+fn differing(kind: &str, content: &Value, live: &Value) -> Vec<String> {
+    let entry = entry_of(content).to_string();
+    let schema = Schema::of(&GroupKind::parse(kind));
+    let paths = differing_values(content, live, &entry, schema);
+    let is_equal = value_digest(content, &entry, schema) == value_digest(live, &entry, schema);
+    assert_eq!(is_equal, paths.is_empty(), "the digest and the paths of {live} disagree");
+    let read = value_digest_of_text(&live.to_string(), &entry, schema);
+    assert_eq!(read, Some(value_digest(live, &entry, schema)), "the text of {live} is read otherwise");
+    paths.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn what_the_server_spells_otherwise_is_no_other_value() {
+    #[track_caller]
+    fn check(kind: &str, content: Value, live: Value) {
+        assert_eq!(differing(kind, &json!({ "spec": content }), &json!({ "spec": live })), [""; 0]);
+    }
+    let pod = "Pod";
+    check(pod, json!({"limits": {"cpu": "1000m"}}), json!({"limits": {"cpu": "1"}}));
+    check(pod, json!({"limits": {"cpu": 0.3}}), json!({"limits": {"cpu": "300m"}}));
+    check(pod, json!({"requests": {"memory": "1024Mi"}}), json!({"requests": {"memory": "1Gi"}}));
+    check(pod, json!({"emptyDir": {"sizeLimit": "1Gi"}}), json!({"emptyDir": {"sizeLimit": 1_073_741_824}}));
+    check(
+        pod,
+        json!({"overhead": {"podFixed": {"cpu": "0.25"}}}),
+        json!({"overhead": {"podFixed": {"cpu": "250m"}}}),
+    );
+    check(pod, json!({"hostNetwork": false, "a": "", "b": 0, "c": [], "d": null}), json!({}));
+    check(pod, json!({"list": [{"a": null, "b": 1.0}]}), json!({"list": [{"b": 1}]}));
+    check(
+        "NetworkPolicy.networking.k8s.io",
+        json!({"ingress": [{"ports": [{"port": 80}]}]}),
+        json!({"ingress": [{"ports": [{"port": 80, "protocol": "TCP"}]}]}),
+    );
+    check(
+        "StatefulSet.apps",
+        json!({"volumeClaimTemplates": [{"metadata": {"name": "a"}, "spec": {"storage": "1024Mi"}}]}),
+        json!({"volumeClaimTemplates": [{
+            "apiVersion": "v1", "kind": "PersistentVolumeClaim",
+            "metadata": {"name": "a", "creationTimestamp": null},
+            "spec": {"storage": "1Gi", "volumeMode": "Filesystem"}, "status": {"phase": "Pending"},
+        }]}),
+    );
+    // What others own, and defaults of fields that nobody names.
+    check(pod, json!({"a": 1}), json!({"a": 1, "dnsPolicy": "ClusterFirst", "replicas": 3}));
+    check("Thing.example.org", json!({"a": [{"b": 1.0, "c": null}]}), json!({"a": [{"b": 1}]}));
+}
+
+#[test]
+fn another_value_is_found_at_its_path() {
+    #[track_caller]
+    fn check(kind: &str, content: Value, live: Value) {
+        assert_eq!(
+            differing(kind, &json!({ "spec": { "x": content } }), &json!({ "spec": { "x": live } })),
+            [".spec.x"]
+        );
+    }
+    let policy = "NetworkPolicy.networking.k8s.io";
+    for kind in ["Pod", policy, "Thing.example.org", "Secret"] {
+        check(kind, json!("a"), json!("b"));
+        check(kind, json!("1"), json!("1000m"));
+        check(kind, json!("1"), json!(1));
+        check(kind, json!(["a", "b"]), json!(["ab"]));
+        check(kind, json!(["a", "b"]), json!(["b", "a"]));
+        check(kind, json!([]), json!([{}]));
+        check(kind, json!(false), json!(true));
+        check(kind, json!("a"), Value::Null);
+        // All pods of this namespace, and all pods of all namespaces.
+        check(kind, json!([{"podSelector": {}}]), json!([{"namespaceSelector": {}}]));
+        check(kind, json!([{"port": 80}]), json!([{"port": 80, "protocol": "UDP"}]));
+    }
+    // Of a kind that is not known nobody knows the zero values and defaults either.
+    check("Thing.example.org", json!(false), Value::Null);
+    check("Thing.example.org", json!([{"port": 80}]), json!([{"port": 80, "protocol": "TCP"}]));
+}
+
+#[test]
+fn data_are_compared_to_the_letter_but_for_the_line_breaks_in_base64() {
+    #[track_caller]
+    fn check(kind: &str, content: &str, live: &str, expected: &[&str]) {
+        assert_eq!(
+            differing(kind, &json!({"data": {"a": content}}), &json!({"data": {"a": live}})),
+            expected
+        );
+    }
+    check("Secret", "cmln\naHQ=\n", "cmlnaHQ=", &[]);
+    check("Secret", "cmlnaHQ=", "d3Jvbmc=", &[".data.a"]);
+    check("ConfigMap", "a\n", "a", &[".data.a"]);
+    check("ConfigMap", "1000m", "1", &[".data.a"]);
+    check("ConfigMap", "1.0", "1", &[".data.a"]);
+}
+
+#[test]
+fn items_of_lists_are_told_apart_by_their_keys() {
+    let entry = json!({"f:spec": {
+        "f:containers": {
+            "k:{\"name\":\"web\"}": {".": {}, "f:name": {}, "f:image": {},
+                "f:ports": {"k:{\"containerPort\":80,\"protocol\":\"TCP\"}": {".": {}, "f:containerPort": {}}}},
+            "k:{\"name\":\"sidecar\"}": {".": {}, "f:name": {}, "f:image": {}}},
+        "f:finalizers": {"v:\"a/b\"": {}}}})
+    .to_string();
+    let web = json!({"name": "web", "image": "web:1", "ports": [{"containerPort": 80}]});
+    let sidecar = json!({"name": "sidecar", "image": "sidecar:1"});
+    let object = |containers: Value, finalizers: Value| json!({"spec": {"containers": containers, "finalizers": finalizers}});
+    let content = object(json!([web, sidecar]), json!(["a/b"]));
+    let check = |live: Value, expected: &[&str]| {
+        let paths = differing_values(&content, &live, &entry, Schema::BuiltIn);
+        assert_eq!(paths.iter().map(ToString::to_string).collect::<Vec<_>>(), expected, "{live}");
+        let digest = |object: &Value| value_digest(object, &entry, Schema::BuiltIn);
+        assert_eq!(digest(&content) == digest(&live), expected.is_empty(), "{live}");
+    };
+    let injected = json!({"name": "injected", "image": "proxy:1"});
+    let defaulted = json!({"name": "web", "image": "web:1", "imagePullPolicy": "Always",
+        "ports": [{"containerPort": 80, "protocol": "TCP"}]});
+    check(object(json!([injected, sidecar, defaulted]), json!(["c/d", "a/b"])), &[]);
+    let evil = json!({"name": "web", "image": "evil:1", "ports": [{"containerPort": 80}]});
+    check(object(json!([evil, sidecar]), json!(["a/b"])), &[r#".spec.containers[name="web"].image"#]);
+    let gone = [r#".spec.containers[name="sidecar"].image"#, r#".spec.containers[name="sidecar"].name"#];
+    check(object(json!([web]), json!(["a/b"])), &gone);
+    check(object(json!([web, sidecar]), json!([])), &[r#".spec.finalizers[="a/b"]"#]);
+}
+
+#[test]
+fn what_our_entry_owns_beyond_the_content_is_another_value() {
+    let (content, live) = (json!({"data": {"a": "1"}}), json!({"data": {"a": "1", "b": "2"}}));
+    let entry = entry_of(&live).to_string();
+    let paths = differing_values(&content, &live, &entry, Schema::BuiltIn);
+    assert_eq!(paths.iter().map(ToString::to_string).collect::<Vec<_>>(), [".data.b"]);
+    assert_ne!(value_digest(&content, &entry, Schema::BuiltIn), value_digest(&live, &entry, Schema::BuiltIn));
+}
+
+#[test]
+fn the_release_annotation_alone_is_no_value() {
+    let object = |release: &str, note: &str| json!({"metadata": {"annotations": {"rhumb.dev/release": release, "note": note}}});
+    let told = differing("ConfigMap", &object("a@1", "x"), &object("a@2", "y"));
+    assert_eq!(told, [".metadata.annotations.note"]);
+    assert_eq!(differing("ConfigMap", &object("a@1", "x"), &object("a@2", "x")), [""; 0]);
+    // Only there.
+    let data = |release: &str| json!({"data": {"annotations": {"rhumb.dev/release": release}}});
+    assert_eq!(differing("Thing.example.org", &data("a"), &data("b")).len(), 1);
+}
+
+#[test]
+fn texts_that_are_no_objects_have_no_digest_and_harm_nobody() {
+    let entry = r#"{"f:data":{"f:a":{}}}"#;
+    for text in ["", "7", "[]", "\"a\"", "{\"data\":", "{\"data\":[1,2]}", "{\"data\":{\"a\":1e400}}"] {
+        let read = value_digest_of_text(text, entry, Schema::BuiltIn);
+        let whole = serde_json::from_str::<Value>(text).ok();
+        let expected = whole.map(|whole| value_digest(&whole, entry, Schema::BuiltIn));
+        assert_eq!(read, expected, "{text}");
+    }
+    assert_eq!(value_digest_of_text("{}", "no entry", Schema::BuiltIn), None);
+    assert!(differing_values(&json!({"a": 1}), &json!({"a": 2}), "no entry", Schema::BuiltIn).is_empty());
+    let digest = value_digest(&json!({"data": {"a": "secret"}}), entry, Schema::Secret);
+    assert_eq!(format!("{digest:?}"), "ValueDigest(..)");
+}
