@@ -107,6 +107,11 @@ fn judged(path: &Path, error: &git2::Error) -> Error {
             Error::NotARepository { place, detail: "the folder is no repository".to_owned() }
         }
         ErrorCode::NotFound => Error::Missing { place },
+        ErrorCode::Invalid if text.contains(objects::INCLUDE) => Error::Unsupported {
+            place,
+            what: "a repository of another user whose configuration includes other files".to_owned(),
+            instead: "take `include` and `includeIf` out of its configuration",
+        },
         _ if text.contains(objects::ALTERNATES) => Error::Unsupported {
             place,
             what: format!("a repository that borrows objects from others ({})", objects::ALTERNATES),

@@ -4,15 +4,27 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use git2::{Commit, ErrorCode, Odb, Oid, Repository, RepositoryOpenFlags, Tree};
+
+use crate::secret::{is_there, read_regular};
 
 /// A tree of a million entries with long names.
 const MAX_STRUCTURE: usize = 128 << 20;
 
 /// Names the object folders of other repositories, one in a line.
 pub(super) const ALTERNATES: &str = "objects/info/alternates";
+
+/// Names other files to be read as a repository's configuration.
+pub(super) const INCLUDE: &str = "include";
+
+/// A repository's configuration of a thousand branches has 100 KiB.
+const MAX_CONFIGURATION: u64 = 1 << 20;
+
+/// The longest path that the system takes.
+const MAX_PATH: u64 = 4096;
 
 /// Opens exactly this repository, checks its owner, loads its shallow boundaries, writes nothing.
 ///
@@ -30,6 +42,7 @@ pub(super) fn open(path: &Path) -> Result<Repository, git2::Error> {
 /// What borrows objects from others is refused: whoever may write that file could name a repository that only
 /// this user may read.
 pub(super) fn open_foreign(path: &Path) -> Result<Repository, git2::Error> {
+    refuse_includes(&folder(path))?;
     let repository = match open(path) {
         Err(error) if error.code() == ErrorCode::Owner => Repository::open_bare(folder(path)),
         opened => opened,
@@ -39,6 +52,38 @@ pub(super) fn open_foreign(path: &Path) -> Result<Repository, git2::Error> {
     }
     let text = format!("{ALTERNATES} names other repositories");
     Err(git2::Error::new(ErrorCode::Invalid, git2::ErrorClass::Repository, text))
+}
+
+/// Fails where a configuration that another user wrote makes this one read any other file.
+///
+/// Asked before the library looks, which reads those files even to find out whose the repository is.
+fn refuse_includes(folder: &Path) -> Result<(), git2::Error> {
+    let common = match read_regular(&folder.join("commondir"), MAX_PATH) {
+        Ok(text) => folder.join(OsStr::from_bytes(text.trim_ascii_end())),
+        Err(_) => folder.to_owned(),
+    };
+    let own = rustix::process::geteuid().as_raw();
+    let is_foreign = |file: &Path| fs::metadata(file).is_ok_and(|metadata| metadata.uid() != own);
+    let files = [common.join("config"), folder.join("config.worktree")];
+    if files.iter().any(|file| is_foreign(file) && has_include(file)) {
+        let text = format!("its configuration has an {INCLUDE}");
+        return Err(git2::Error::new(ErrorCode::Invalid, git2::ErrorClass::Config, text));
+    }
+    Ok(())
+}
+
+/// Finds a section that names other files. What cannot be read, or is larger than any, counts as having one.
+fn has_include(file: &Path) -> bool {
+    if !is_there(file) {
+        return false;
+    }
+    let Ok(text) = read_regular(file, MAX_CONFIGURATION) else { return true };
+    if text.len() as u64 >= MAX_CONFIGURATION {
+        return true;
+    }
+    let text = String::from_utf8_lossy(&text).to_ascii_lowercase();
+    let lines = text.lines().map(str::trim_start).filter(|line| !line.starts_with(['#', ';']));
+    lines.flat_map(|line| line.split('[').skip(1)).any(|name| name.trim_start().starts_with("include"))
 }
 
 /// What cannot be looked at counts as there.

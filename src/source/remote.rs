@@ -301,7 +301,7 @@ fn found(listed: &[(&str, Revision)], name: &str) -> Option<Advertised> {
 }
 
 fn address(text: &str) -> Address {
-    let mut secrets = location::secrets(text);
+    let secrets = location::secrets(text);
     let Some(url) = location::url(text) else {
         return Address { url: text.to_owned(), login: None, secrets };
     };

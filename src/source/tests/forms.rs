@@ -195,6 +195,32 @@ async fn a_repository_is_never_written_to() {
 }
 
 #[tokio::test]
+async fn the_configuration_of_another_users_repository_names_no_other_files() {
+    // Only root may give files away.
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let outside = tempfile::tempdir().unwrap();
+    let secret = outside.path().join("secret");
+    fs::write(&secret, "[remote \"origin\"]\n\turl = https://hunter2\n").unwrap();
+    for section in ["[include]", "[ INCLUDE ]", "[core] [include]", "[includeIf \"gitdir:/\"]"] {
+        let (repo, revision) = Repo::with(&[("a.yaml", "1")]);
+        assert_eq!(look(repo.git_location()).await.unwrap(), revision);
+        let file = repo.path().join(".git/config");
+        let text = fs::read_to_string(&file).unwrap();
+        fs::write(&file, format!("{text}{section}\n\tpath = {}\n", secret.display())).unwrap();
+        for entry in [repo.path(), &repo.path().join(".git"), &file] {
+            std::os::unix::fs::chown(entry, Some(12345), Some(12345)).unwrap();
+        }
+        refuses(repo.git_location(), "whose configuration includes other files").await;
+        assert!(!repo.location().identity().contains("hunter2"));
+        // A comment names nothing.
+        fs::write(&file, format!("{text}# {section}\n")).unwrap();
+        assert_eq!(look(repo.git_location()).await.unwrap(), revision, "{section}");
+    }
+}
+
+#[tokio::test]
 async fn a_repository_of_another_user_is_read_and_copied() {
     let (repo, revision) = Repo::with(&[("a.yaml", "1")]);
     let beside = tempfile::tempdir().unwrap();
