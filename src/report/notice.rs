@@ -35,6 +35,8 @@ pub enum Happening {
     RevisionSettled,
     /// The newest state of a source could not be read whole.
     SourceIncomplete,
+    /// What rhumb keeps for itself in its namespace cannot be read before a person mends it.
+    RecordUnreadable,
     /// The pods of a workload are being replaced.
     RolloutStarted,
     /// They are replaced, and healthy.
@@ -62,10 +64,11 @@ pub enum Happening {
 }
 
 /// All kinds of events.
-pub const HAPPENINGS: [Happening; 15] = [
+pub const HAPPENINGS: [Happening; 16] = [
     Happening::RevisionRead,
     Happening::RevisionSettled,
     Happening::SourceIncomplete,
+    Happening::RecordUnreadable,
     Happening::RolloutStarted,
     Happening::RolloutSucceeded,
     Happening::RolloutFailed,
@@ -86,6 +89,7 @@ impl Happening {
         matches!(
             self,
             Self::SourceIncomplete
+                | Self::RecordUnreadable
                 | Self::RolloutFailed
                 | Self::RolledBack
                 | Self::PruneWaiting

@@ -38,6 +38,7 @@ mod owners;
 mod page;
 mod prune;
 mod quiet;
+mod records;
 mod refusals;
 mod reloads;
 mod remotes;
