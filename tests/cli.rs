@@ -435,7 +435,7 @@ fn wrong_values_are_explained() {
     assert_snapshot!(bed.run("prune confirm web"), @r"
     $ rhumb prune confirm web
     --- standard error
-    error: invalid value 'web' for '<OBJECT>...': not an object's name, as shop/deployment.apps/web or namespace/shop
+    error: invalid value 'web' for '[OBJECT]...': not an object's name, as shop/deployment.apps/web or namespace/shop
 
     For more information, try '--help'.
     --- exit code 2

@@ -33,7 +33,7 @@ pub(crate) fn measure(cluster: &Cluster, options: &Options, table: &mut Table) -
                 floors.push(floor(&api, &Corpus::new(&format!("floor{round}"), Mix::Apps, count))?);
                 progress(&format!("floor: {:.2} s", floors[floors.len() - 1].as_secs_f64()));
             } else if needed {
-                let applied = first_apply(cluster, &api, round, count)?;
+                let applied = apply(cluster, &api, &round.to_string(), count)?;
                 progress(&format!(
                     "first apply: {:.2} s, calls {:?}",
                     applied.time.as_secs_f64(),
@@ -46,7 +46,29 @@ pub(crate) fn measure(cluster: &Cluster, options: &Options, table: &mut Table) -
         }
     }
     report(options, table, &Times::new(floors), Times::new(firsts), &calls);
+    if options.wants(Scenario::FirstApply) {
+        growth(cluster, &api, options, table)?;
+    }
     Ok(last)
+}
+
+/// Tells what a first apply of few and of many objects takes of the processor.
+fn growth(cluster: &Cluster, api: &Api, options: &Options, table: &mut Table) -> Outcome<()> {
+    let mut each = Vec::new();
+    for (name, count) in [("few", options.few), ("many", options.many)] {
+        let applied = apply(cluster, api, name, count)?;
+        let one = applied.cpu.as_secs_f64() * 1e3 / count as f64;
+        let spent = format!("{:.2} s, {one:.2} ms each", applied.cpu.as_secs_f64());
+        table.tell(&format!("S1 own processor time, first apply of {count}"), spent);
+        each.push(one);
+    }
+    let grows = each[1] / each[0];
+    table.judge(
+        "S1 time for each object, many beside few",
+        format!("{grows:.2}"),
+        Aim::of("≤ 1.3", grows <= 1.3),
+    );
+    Ok(())
 }
 
 fn report(options: &Options, table: &mut Table, floors: &Times, firsts: Times, calls: &[f64]) {
@@ -97,12 +119,13 @@ pub(crate) struct Place {
 
 struct Applied {
     time: Duration,
+    cpu: Duration,
     calls: std::collections::BTreeMap<String, u64>,
     place: Place,
 }
 
-fn first_apply(cluster: &Cluster, api: &Api, round: usize, count: usize) -> Outcome<Applied> {
-    let name = format!("apply{round}");
+fn apply(cluster: &Cluster, api: &Api, name: &str, count: usize) -> Outcome<Applied> {
+    let name = format!("apply-{name}");
     let corpus = Corpus::new(&name, Mix::Apps, count);
     let folder = TempDir::new()?;
     corpus.write(folder.path())?;
@@ -117,5 +140,10 @@ fn first_apply(cluster: &Cluster, api: &Api, round: usize, count: usize) -> Outc
     if created < count {
         return Err(format!("{created} of {count} objects were created").into());
     }
-    Ok(Applied { time: applied.time, calls, place: Place { corpus, folder, name, program } })
+    Ok(Applied {
+        time: applied.time,
+        cpu: applied.cpu,
+        calls,
+        place: Place { corpus, folder, name, program },
+    })
 }

@@ -1124,12 +1124,20 @@ _rhumb() {
             return 0
             ;;
         rhumb__subcmd__prune__subcmd__confirm)
-            opts="-n -v -h --kubeconfig --context --system-namespace --namespace --name --state-directory --verbose --log-level --log-format --color --help"
+            opts="-n -v -h --source --count --kubeconfig --context --system-namespace --namespace --name --state-directory --verbose --log-level --log-format --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --source)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --count)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --kubeconfig)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -1234,12 +1242,16 @@ _rhumb() {
             return 0
             ;;
         rhumb__subcmd__prune__subcmd__list)
-            opts="-o -n -v -h --output --kubeconfig --context --system-namespace --namespace --name --state-directory --verbose --log-level --log-format --color --help"
+            opts="-o -n -v -h --source --output --kubeconfig --context --system-namespace --namespace --name --state-directory --verbose --log-level --log-format --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --source)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --output)
                     COMPREPLY=($(compgen -W "text name" -- "${cur}"))
                     return 0

@@ -146,6 +146,7 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and not __fish_seen_s
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and not __fish_seen_subcommand_from list confirm help" -f -a "list" -d 'List the deletions that wait, each with its reason'
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and not __fish_seen_subcommand_from list confirm help" -f -a "confirm" -d 'Confirm deletions by name'
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and not __fish_seen_subcommand_from list confirm help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from list" -l source -d 'Name of the source, as --name [default: all sources]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from list" -s o -l output -d 'Form of the output: text or name' -r -f -a "text\t'A line for each object, with its reason'
 name\t'The names alone, as `prune confirm` takes them'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from list" -l kubeconfig -d 'Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod\'s service account]' -r -F
@@ -163,6 +164,8 @@ always\t'Always'
 never\t'Never'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from list" -s v -l verbose -d 'Say more on standard error; -vv says each call'
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from list" -s h -l help -d 'Print help'
+complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from confirm" -l source -d 'Name of the source, as --name [default: all sources]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from confirm" -l count -d 'Confirm all that the source\'s list shows, if exactly so many wait' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from confirm" -l kubeconfig -d 'Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod\'s service account]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from confirm" -l context -d 'Context of the kubeconfig [default: its current one]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from confirm" -l system-namespace -d 'Namespace of the sources\' parent objects [default: rhumb-system]' -r

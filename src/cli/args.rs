@@ -335,6 +335,9 @@ pub enum PruneCommand {
 /// `rhumb prune list`.
 #[derive(Debug, Args)]
 pub struct PruneListArgs {
+    /// Name of the source, as --name [default: all sources]
+    #[arg(long, value_name = "NAME")]
+    pub source: Option<Name>,
     /// Form of the output: text or name
     #[arg(long, short, value_name = "FORM", value_enum, default_value_t, hide_possible_values = true)]
     pub output: ListOutput,
@@ -354,8 +357,14 @@ pub enum ListOutput {
 #[derive(Debug, Args)]
 pub struct PruneConfirmArgs {
     /// Objects, as `prune list -o name` prints them: [NAMESPACE/]KIND[.GROUP]/NAME
-    #[arg(value_name = "OBJECT", required = true)]
+    #[arg(value_name = "OBJECT", required_unless_present = "count", conflicts_with = "count")]
     pub objects: Vec<ObjectName>,
+    /// Name of the source, as --name [default: all sources]
+    #[arg(long, value_name = "NAME")]
+    pub source: Option<Name>,
+    /// Confirm all that the source's list shows, if exactly so many wait
+    #[arg(long, value_name = "N")]
+    pub count: Option<usize>,
 }
 
 /// `rhumb version`.

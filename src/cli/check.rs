@@ -14,9 +14,9 @@ use super::rights::{Conduct, Rights, own_plurals};
 use super::session::patiently;
 use super::{CommandError, Exit, Terminal, holdings, remains, session, settings, share};
 use crate::announce::unusable;
-use crate::cluster::{self, Access, Cluster, Kinds, Looked, Lookup, Verdict};
+use crate::cluster::{self, Access, Cluster, Kinds, Looked, Lookup, Verdict, explain_unreadable_budget};
 use crate::config::{Config, CustomSource, DeletionPolicy, SourceConfig, custom_path};
-use crate::engine::{Life, Prune};
+use crate::engine::{Book, Life, Prune, Seals};
 use crate::manifest::{self, Scopes};
 use crate::object::{Class, GroupKind, Gvk, Object};
 use crate::render::{Palette, Style};
@@ -261,6 +261,7 @@ async fn in_cluster(config: &Config, report: &mut Report) {
     if let Some(folder) = report.tried(session::state(config, &cluster).await, "the state directory") {
         writable(&folder, report);
     }
+    budget(&cluster, &config.namespace, report).await;
     let config = joined(config, &cluster, &kinds, report).await;
     if let Some(rights) = rights(&config, &cluster, &kinds, report).await {
         permissions(&cluster, &rights, &config, report).await;
@@ -272,6 +273,15 @@ fn untold(error: &cluster::Error, role: &str) -> String {
     match error.class() {
         Class::Forbidden => format!("{error}; the ClusterRole {role} grants it"),
         _ => error.to_string(),
+    }
+}
+
+/// Whether what all rollouts are claimed in can be read. The right to that is asked about with all others.
+async fn budget(cluster: &Cluster, namespace: &str, report: &mut Report) {
+    let Ok(Some(budget)) = patiently(|| cluster.budget(namespace)).await else { return };
+    match Book::parse(&budget.text, &Seals::default()) {
+        Ok(_) => report.tell(Level::Ok, "the rollout budget can be read"),
+        Err(error) => report.tell(Level::Missing, explain_unreadable_budget(namespace, &error.to_string())),
     }
 }
 

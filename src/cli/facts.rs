@@ -8,7 +8,7 @@ use super::object_name::ObjectName;
 use super::rollout_words::{Stand, stand};
 use super::target::{Desk, Target};
 use super::{CommandError, steps};
-use crate::cluster::applyset_id;
+use crate::cluster::{applyset_id, explain_unreadable_budget};
 use crate::daemon;
 use crate::engine::{
     Book, HOLD, Hold, Member, PAUSED, Paused, Queued, Rejection, Release, STARTED, Seals, Started, TOLD, Way,
@@ -27,6 +27,8 @@ pub(super) struct Facts {
     /// Why its deletion waits for a person.
     pending: Option<String>,
     book: Book,
+    /// How to mend the budget object, where it cannot be read.
+    unreadable: Option<String>,
     /// The content that it shows, as its annotation has it.
     shown: Option<Release>,
     /// Where its steps stand.
@@ -38,7 +40,7 @@ pub(super) struct Facts {
 impl Facts {
     /// Reads what is not known yet.
     pub(super) async fn read(desk: &Desk, target: &Target) -> Result<Self, CommandError> {
-        let book = book(desk).await?;
+        let (book, unreadable) = book(desk).await?;
         let parent = &target.parent;
         let own = Paused::parse(target.annotation(PAUSED)).map(|paused| ("it".to_owned(), paused));
         let whole = parent.annotations.get(PAUSED).and_then(|text| Paused::parse(text));
@@ -55,6 +57,7 @@ impl Facts {
             rejection: rejections.into_iter().find(|one| one.unit.members.contains_key(&target.id)),
             pending: pending.map(|pending| pending.reason),
             book,
+            unreadable,
             started: target.annotation(STARTED).parse().ok(),
             shown: target.release(),
             steps: steps::lines(desk, target).await,
@@ -74,6 +77,8 @@ impl Facts {
             Some(_) => "Waiting",
             None if self.paused.is_some() => "Paused",
             None if self.unit().is_some() || self.queued().is_some() => "Waiting",
+            // What waits stands where nobody can read it.
+            None if self.unreadable.is_some() => "Unknown",
             None => "Settled",
         }
     }
@@ -100,6 +105,7 @@ impl Facts {
     pub(super) fn waits(&self) -> Vec<String> {
         let because = |reason: &str| if reason.is_empty() { String::new() } else { format!(": {reason}") };
         let mut lines: Vec<String> = self.queued().map(ToString::to_string).into_iter().collect();
+        lines.extend(self.unreadable.iter().cloned());
         lines.extend(self.steps.iter().cloned());
         if let Some(hold) = &self.hold {
             let until = hold.until.map(|until| until.to_string()).unwrap_or_default();
@@ -131,6 +137,9 @@ impl Facts {
 
     /// What the rollout budget says, in one line.
     pub(super) fn budget(&self) -> String {
+        if self.unreadable.is_some() {
+            return "rollout budget: it cannot be read".to_owned();
+        }
         let own = if self.book.claims.contains_key(&self.id) { ", this one among them" } else { "" };
         format!("{}{own}", budget_words(&self.book))
     }
@@ -145,10 +154,14 @@ pub(super) fn shows(shown: Option<&Release>, rejection: &Rejection, member: &Mem
     shown.is_some_and(same)
 }
 
-/// The rollout budget of the cluster.
-pub(super) async fn book(desk: &Desk) -> Result<Book, CommandError> {
+/// The rollout budget of the cluster, and how to mend it where it cannot be read.
+pub(super) async fn book(desk: &Desk) -> Result<(Book, Option<String>), CommandError> {
     let budget = desk.cluster.budget(&desk.system).await?;
-    Ok(budget.and_then(|budget| Book::parse(&budget.text, &Seals::default()).ok()).unwrap_or_default())
+    let read = budget.map(|budget| Book::parse(&budget.text, &Seals::default()));
+    Ok(match read.transpose() {
+        Ok(book) => (book.unwrap_or_default(), None),
+        Err(error) => (Book::default(), Some(explain_unreadable_budget(&desk.system, &error.to_string()))),
+    })
 }
 
 /// Those of these sources that wait, each in a line, and how many more do.

@@ -223,6 +223,8 @@ them, and for namespaces, custom resource definitions, volumes, StatefulSets and
 kube-system, it waits until a person confirms it by name.
 
 Examples:
-  rhumb prune list --name shop
-  rhumb prune confirm --name shop shop/deployment.apps/web
+  rhumb prune list
+  rhumb prune list --source shop
+  rhumb prune confirm shop/deployment.apps/web
+  rhumb prune confirm --source shop --count 12
   rhumb prune list -o name | xargs rhumb prune confirm";

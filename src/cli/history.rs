@@ -30,7 +30,7 @@ pub(super) async fn print(desk: &Desk, name: &ObjectName, terminal: &Terminal) -
     }
     let mut lines = lines(desk, &target).await?;
     lines.sort_by_key(|line| std::cmp::Reverse(line.number));
-    let book = facts::book(desk).await?;
+    let (book, _) = facts::book(desk).await?;
     let heads = ["REVISION", "COMMIT", "AUTHOR", "SUBJECT", "SINCE", "OUTCOME"].map(str::to_owned);
     let applyset = applyset_id(&desk.system, &target.source);
     let told = lines.iter().map(|line| {

@@ -100,8 +100,7 @@ fn carry_out(line: &CommandLine, terminal: &Terminal) -> Result<Exit, CommandErr
         Command::Validate(args) => validate::carry_out(args, global, terminal),
         Command::Render(args) => render::carry_out(args, terminal),
         Command::Prune { command } => {
-            let name = settings::source_name(global);
-            prune::carry_out(command, settings::connection(global), &name, terminal)
+            prune::carry_out(command, settings::connection(global), global.name.as_ref(), terminal)
         }
         Command::Rollout { command } => rollout::carry_out(command, global, terminal),
         Command::Status(args) => status::carry_out(args, global, terminal),

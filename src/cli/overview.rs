@@ -336,6 +336,9 @@ fn gravity(style: Style) -> u8 {
 
 /// How much of the budget is in use.
 pub(super) fn budget(rollout: &RolloutStatus) -> String {
+    if let Some(why) = &rollout.unreadable {
+        return clean(&format!("rollout budget: {why}"));
+    }
     if !rollout.known {
         return "rollout budget: not read yet".to_owned();
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::args::{ListOutput, PruneCommand};
+use super::args::{ListOutput, PruneCommand, PruneConfirmArgs};
 use super::object_name::ObjectName;
 use super::overview::clean;
 use super::{CommandError, Exit, Terminal, diff, session};
@@ -11,105 +11,207 @@ use crate::config::{Config, Name};
 use crate::daemon::{self, PendingPrune};
 use crate::engine::Uid;
 use crate::object::{Class, ObjectId};
+use crate::render::{Palette, Style};
+
+use super::overview::{Cell, Row, aligned};
 
 /// So often a confirmation is written again because somebody else wrote in between.
 const TRIES: u32 = 10;
 
-/// Carries the command out, for the source of this name.
+/// A source's ConfigMap, with the source's name.
+type NamedParent = (String, Parent);
+
+/// Carries the command out, for the source of this name, or for all.
 pub(super) fn carry_out(
     command: &PruneCommand,
     config: Config,
-    source: &Name,
+    name: Option<&Name>,
     terminal: &Terminal,
 ) -> Result<Exit, CommandError> {
     session::runtime()?.block_on(async {
         let cluster = session::connect(&config).await?;
         match command {
             PruneCommand::List(args) => {
-                list(&parent(&cluster, &config, source).await?, source, args.output, terminal)
+                let name = args.source.as_ref().or(name);
+                list(&read_parents(&cluster, &config, name).await?, name, args.output, terminal)
             }
             PruneCommand::Confirm(args) => {
-                let count = confirm(&cluster, &config, source, &args.objects).await?;
-                terminal.print(&format!("{count} confirmed; `rhumb run` deletes them in some seconds, `rhumb apply --prune` at its next pass\n"))?;
+                let text = confirm(&cluster, &config, args.source.as_ref().or(name), args).await?;
+                terminal.print(&text)?;
                 Ok(Exit::Done)
             }
         }
     })
 }
 
-async fn parent(cluster: &Cluster, config: &Config, source: &Name) -> Result<Parent, CommandError> {
-    cluster.parent(&config.namespace, source.as_str()).await?.ok_or_else(|| {
+/// What the source of this name tells, or each of all.
+async fn read_parents(
+    cluster: &Cluster,
+    config: &Config,
+    name: Option<&Name>,
+) -> Result<Vec<NamedParent>, CommandError> {
+    let Some(source) = name else {
+        let mut all = cluster.parents(&config.namespace).await?;
+        all.sort_by(|(one, _), (other, _)| one.cmp(other));
+        return Ok(all);
+    };
+    let parent = cluster.parent(&config.namespace, source.as_str()).await?.ok_or_else(|| {
         let message = format!("there is no source {source}: no ConfigMap {}/{source}", config.namespace);
-        CommandError::new(Class::Config, message).hint("name the source with --name")
-    })
+        CommandError::new(Class::Config, message).hint("`rhumb status` shows the sources that there are")
+    })?;
+    Ok(vec![(source.as_str().to_owned(), parent)])
+}
+
+/// How many deletions wait in a source.
+fn count_pending(parent: &Parent) -> usize {
+    daemon::pending_prunes(parent).len() + daemon::untold_prunes(parent)
 }
 
 /// Confirms on the newest state: a daemon may write the same ConfigMap at any moment.
 async fn confirm(
     cluster: &Cluster,
     config: &Config,
-    source: &Name,
-    names: &[ObjectName],
-) -> Result<usize, CommandError> {
-    let mut tries = 0;
+    name: Option<&Name>,
+    args: &PruneConfirmArgs,
+) -> Result<String, CommandError> {
+    let (mut tries, mut confirmed) = (0, 0);
     loop {
-        let before = parent(cluster, config, source).await?;
-        let uids = chosen(&before, names)?;
-        let after = daemon::confirmed(&before, &uids);
-        tries += 1;
-        match cluster.save_parent(&config.namespace, source.as_str(), Some(&before), &after).await {
-            Err(error) if *error.fault() == Fault::Stale && tries < TRIES => {}
-            saved => return saved.map(|_| uids.len()).map_err(CommandError::from),
+        let before = read_parents(cluster, config, name).await?;
+        let chosen = match args.count {
+            Some(expected) => vec![all_of(&before, expected)?],
+            None => chosen(&before, &args.objects)?,
+        };
+        let (mut stale, mut left) = (false, 0);
+        for (source, parent, uids) in chosen {
+            let after = daemon::confirmed(parent, &uids);
+            left += if args.count.is_some() { daemon::untold_prunes(parent) } else { 0 };
+            match cluster.save_parent(&config.namespace, source, Some(parent), &after).await {
+                Err(error) if *error.fault() == Fault::Stale && tries < TRIES => stale = true,
+                saved => drop(saved?),
+            }
+            confirmed += uids.len();
         }
+        if !stale {
+            let more = if left == 0 {
+                String::new()
+            } else {
+                format!("{left} more are listed, and can be confirmed, once these are deleted\n")
+            };
+            return Ok(format!(
+                "{confirmed} confirmed; `rhumb run` deletes them in some seconds, `rhumb apply --prune` at its next pass\n{more}"
+            ));
+        }
+        (tries, confirmed) = (tries + 1, 0);
     }
 }
 
+/// All that the list of one source shows, if exactly so many deletions wait there.
+fn all_of(parents: &[NamedParent], expected: usize) -> Result<(&str, &Parent, BTreeSet<Uid>), CommandError> {
+    let [(source, parent)] = parents else {
+        return Err(CommandError::usage("--count is about one source").hint("name it with --source"));
+    };
+    let found = count_pending(parent);
+    if found != expected {
+        let message =
+            format!("{found} deletions wait in source {source}, and not {expected}: none is confirmed");
+        return Err(
+            CommandError::usage(message).hint(format!("`rhumb prune list --source {source}` shows them"))
+        );
+    }
+    let uids = daemon::pending_prunes(parent).into_iter().map(|pending| pending.uid).collect();
+    Ok((source, parent, uids))
+}
+
 fn list(
-    parent: &Parent,
-    source: &Name,
+    parents: &[NamedParent],
+    name: Option<&Name>,
     output: ListOutput,
     terminal: &Terminal,
 ) -> Result<Exit, CommandError> {
-    let pending = daemon::pending_prunes(parent);
-    let text: String = pending
-        .iter()
-        .map(|pending| match output {
-            ListOutput::Name => format!("{}\n", ObjectName::of(&pending.id).word()),
-            ListOutput::Text => {
-                format!("{}  {}\n", clean(&ObjectName::of(&pending.id).to_string()), clean(&pending.reason))
-            }
-        })
-        .collect();
+    let pending = |parent| daemon::pending_prunes(parent);
+    let text = match output {
+        ListOutput::Name => {
+            let all = parents.iter().flat_map(|(_, parent)| pending(parent));
+            all.map(|pending| format!("{}\n", ObjectName::of(&pending.id).word())).collect()
+        }
+        ListOutput::Text if name.is_some() => {
+            let all = parents.iter().flat_map(|(_, parent)| pending(parent));
+            all.map(|pending| {
+                let object = clean(&ObjectName::of(&pending.id).to_string());
+                format!("{object}  {}\n", clean(&pending.reason))
+            })
+            .collect()
+        }
+        ListOutput::Text => table(parents, terminal.palette()),
+    };
     match output {
         ListOutput::Name => terminal.hand_over(&text)?,
         ListOutput::Text => terminal.print(&text)?,
     }
-    diff::notes(&daemon::unlisted(parent).into_iter().collect::<Vec<_>>(), terminal);
-    if pending.is_empty() {
-        terminal.tell(&format!("no deletion waits for a confirmation in source {source}\n"));
+    for (source, parent) in parents {
+        diff::notes(&daemon::unlisted(parent).into_iter().collect::<Vec<_>>(), terminal);
+        let left = daemon::untold_prunes(parent);
+        if left > 0 {
+            let (all, shown) = (count_pending(parent), pending(parent).len());
+            terminal.tell(&format!(
+                "{shown} of {all} deletions of source {source} are shown; the others are once these are deleted\n\
+                 hint: `rhumb prune confirm --source {source} --count {all}` confirms those that are shown\n"
+            ));
+        }
+    }
+    if parents.iter().all(|(_, parent)| count_pending(parent) == 0) {
+        terminal.tell(&match name {
+            Some(source) => format!("no deletion waits for a confirmation in source {source}\n"),
+            None => "no deletion waits for a confirmation\n".to_owned(),
+        });
     }
     Ok(Exit::Done)
 }
 
-fn chosen(parent: &Parent, names: &[ObjectName]) -> Result<BTreeSet<Uid>, CommandError> {
-    let pending = daemon::pending_prunes(parent);
-    let mut uids = BTreeSet::new();
+/// All deletions, each with its source.
+fn table(parents: &[NamedParent], palette: Palette) -> String {
+    let row = |source: &str, pending: PendingPrune| {
+        let object = ObjectName::of(&pending.id).to_string();
+        Row { about: String::new(), cells: [source, &object, &pending.reason].map(Cell::plain).into() }
+    };
+    let rows = parents.iter().flat_map(|(source, parent)| {
+        daemon::pending_prunes(parent).into_iter().map(|pending| row(source, pending)).collect::<Vec<_>>()
+    });
+    let mut rows: Vec<Row> = rows.collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    let head = ["SOURCE", "OBJECT", "WHY"].map(|text| Cell::styled(Style::Faint, text));
+    rows.insert(0, Row { about: String::new(), cells: head.into() });
+    aligned(&rows, palette).join("\n") + "\n"
+}
+
+/// What is confirmed by name, in each source that has some of it.
+fn chosen<'a>(
+    parents: &'a [NamedParent],
+    names: &[ObjectName],
+) -> Result<Vec<(&'a str, &'a Parent, BTreeSet<Uid>)>, CommandError> {
+    let pending: Vec<Vec<PendingPrune>> =
+        parents.iter().map(|(_, parent)| daemon::pending_prunes(parent)).collect();
+    let mut uids: Vec<BTreeSet<Uid>> = vec![BTreeSet::new(); parents.len()];
     for wanted in names {
-        let found: Vec<&PendingPrune> =
-            pending.iter().filter(|pending| is_meant(wanted, &pending.id)).collect();
+        let all =
+            pending.iter().enumerate().flat_map(|(source, all)| all.iter().map(move |one| (source, one)));
+        let found: Vec<(usize, &PendingPrune)> = all.filter(|(_, one)| is_meant(wanted, &one.id)).collect();
         match found[..] {
-            [one] => drop(uids.insert(one.uid.clone())),
+            [(source, one)] => drop(uids[source].insert(one.uid.clone())),
             [] => {
                 return Err(CommandError::usage(format!("no deletion of {wanted} waits for a confirmation"))
                     .hint("`rhumb prune list` shows those that do"));
             }
             [..] => {
-                return Err(CommandError::usage(format!("{wanted} is in more than one namespace"))
-                    .hint("write its namespace before it: shop/configmap/env"));
+                return Err(CommandError::usage(format!("{wanted} is in more than one namespace or source"))
+                    .hint("write its namespace before it, as shop/configmap/env, and name --source"));
             }
         }
     }
-    Ok(uids)
+    let chosen = parents.iter().zip(uids).filter(|(_, uids)| !uids.is_empty());
+    Ok(chosen.map(|((source, parent), uids)| (source.as_str(), parent, uids)).collect())
 }
 
 /// A namespace that is left out may be any, as long as only one object is meant.
@@ -117,4 +219,68 @@ fn is_meant(wanted: &ObjectName, id: &ObjectId) -> bool {
     let other = ObjectName::of(id);
     let namespace = wanted.namespace.is_none() || wanted.namespace == other.namespace;
     namespace && wanted.kind == other.kind && wanted.name == other.name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(source: &str, lines: &[&str], left: &str) -> NamedParent {
+        let list = lines.iter().map(|line| format!("{line}\n")).collect();
+        let mut data = std::collections::BTreeMap::from([("pending-prunes".to_owned(), list)]);
+        if !left.is_empty() {
+            data.insert("pending-prunes-left".to_owned(), left.to_owned());
+        }
+        (source.to_owned(), Parent { data, ..Parent::default() })
+    }
+
+    #[test]
+    fn each_deletion_is_listed_with_its_source() {
+        let all =
+            [told("ops", &["u1 ConfigMap a/env because"], ""), told("shop", &["u2 Namespace /b so"], "")];
+        let expected =
+            "SOURCE  OBJECT           WHY\nops     a/configmap/env  because\nshop    namespace/b      so\n";
+        assert_eq!(table(&all, Palette::Plain), expected);
+        assert_eq!(table(&[told("ops", &[], "")], Palette::Plain), "");
+    }
+
+    #[test]
+    fn all_are_confirmed_at_once_only_where_exactly_so_many_wait() {
+        let check = |told: &[NamedParent], count: usize, expected: Result<usize, &str>| {
+            let found = all_of(told, count).map(|(.., uids)| uids.len()).map_err(|error| error.to_string());
+            assert_eq!(found.as_ref().map_err(String::as_str), expected.as_ref().map_err(|why| *why));
+        };
+        let shop = || told("shop", &["u1 ConfigMap a/env because", "u2 ConfigMap a/web because"], "");
+        check(&[shop()], 2, Ok(2));
+        check(&[shop()], 1, Err("2 deletions wait in source shop, and not 1: none is confirmed"));
+        let more = told("shop", &["u1 ConfigMap a/env because"], "3");
+        check(
+            std::slice::from_ref(&more),
+            1,
+            Err("4 deletions wait in source shop, and not 1: none is confirmed"),
+        );
+        check(&[more], 4, Ok(1));
+        check(&[shop(), told("ops", &[], "")], 2, Err("--count is about one source"));
+    }
+
+    #[test]
+    fn what_is_named_is_confirmed_in_the_source_that_has_it() {
+        let all =
+            [told("ops", &["u1 ConfigMap a/env because"], ""), told("shop", &["u2 ConfigMap b/env so"], "")];
+        let check = |name: &str, expected: Result<&[(&str, &str)], &str>| {
+            let found = chosen(&all, &[name.parse().unwrap()]).map_err(|error| error.to_string());
+            let found = found.map(|found| {
+                let uid =
+                    |uids: BTreeSet<Uid>| uids.into_iter().map(|uid| uid.to_string()).collect::<String>();
+                found.into_iter().map(|(source, _, uids)| (source.to_owned(), uid(uids))).collect::<Vec<_>>()
+            });
+            let expected = expected.map(|all| {
+                all.iter().map(|(source, uid)| ((*source).to_owned(), (*uid).to_owned())).collect::<Vec<_>>()
+            });
+            assert_eq!(found, expected.map_err(str::to_owned));
+        };
+        check("b/configmap/env", Ok(&[("shop", "u2")]));
+        check("configmap/env", Err("configmap/env is in more than one namespace or source"));
+        check("a/configmap/web", Err("no deletion of a/configmap/web waits for a confirmation"));
+    }
 }

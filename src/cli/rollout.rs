@@ -166,7 +166,7 @@ async fn all(desk: &Desk) -> Result<(String, Progress), CommandError> {
             }
         }
     }
-    let book = facts::book(desk).await?;
+    let (book, unreadable) = facts::book(desk).await?;
     let queue = facts::queue_lines(&book, &applysets);
     if lines.is_empty() {
         lines.push("no workload is being rolled out\n".to_owned());
@@ -175,7 +175,10 @@ async fn all(desk: &Desk) -> Result<(String, Progress), CommandError> {
         stands.push(Stand::GoesOn);
     }
     lines.extend(queue.iter().map(|line| format!("{}\n", clean(line))));
-    lines.push(format!("{}\n", facts::budget_words(&book)));
+    lines.push(match &unreadable {
+        Some(why) => format!("rollout budget: {}\n", clean(why)),
+        None => format!("{}\n", facts::budget_words(&book)),
+    });
     let progress = if stands.contains(&Stand::GoesOn) {
         Progress::GoesOn
     } else if stands.is_empty() {

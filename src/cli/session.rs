@@ -86,6 +86,9 @@ impl From<Fatal> for CommandError {
                     "let the kubeconfig name that cluster again, or start rhumb again if this one is meant",
                 )
             }
+            Fatal::Contested(why) => Self::new(Class::Conflict, why).hint(
+                "commit the change to what that follows, or have it rest with `rhumb rollout pause SOURCE`",
+            ),
             Fatal::Cluster(error) if error.class() != Class::Internal => error.into(),
             other => Self::new(other.class(), other.to_string())
                 .hint("start rhumb again, and report the lines above"),

@@ -35,7 +35,7 @@ pub(super) async fn survey(desk: &Desk) -> Result<View, CommandError> {
     let mut told: Vec<Told> =
         parents.into_iter().map(|(name, parent)| Told::of(desk, name, parent)).collect();
     told.sort_by(|one, other| one.name.cmp(&other.name));
-    let book = facts::book(desk).await?;
+    let (book, unreadable) = facts::book(desk).await?;
     let members = members(desk, &mut told).await;
     let objects = told.iter().flat_map(|source| {
         let ours = members.iter().filter(|(_, live)| live.owner == Owner::Ours(source.applyset.clone()));
@@ -46,7 +46,7 @@ pub(super) async fn survey(desk: &Desk) -> Result<View, CommandError> {
         last_status::merge(&source.name, &source.parent.data, &mut objects);
     }
     let sources = told.iter().map(|source| source_status(source, &book, &objects)).collect();
-    let rollout = rollout(&told, &book, &members);
+    let rollout = RolloutStatus { unreadable, ..rollout(&told, &book, &members) };
     Ok(View { at: Timestamp::now(), process: None, sources, rollout, objects })
 }
 
@@ -109,7 +109,7 @@ fn source_status(source: &Told, book: &Book, objects: &[ObjectStatus]) -> Source
         incomplete,
         paused: paused.map(|paused| paused.reason.to_string()),
         objects: counts,
-        prune_waiting: source.pending.len(),
+        prune_waiting: source.pending.len() + daemon::untold_prunes(&source.parent),
         unlisted: daemon::unlisted(&source.parent),
         ..SourceStatus::default()
     }
@@ -223,6 +223,7 @@ fn rollout(told: &[Told], book: &Book, members: &[(ObjectId, Live)]) -> RolloutS
     let share = |used| Share { used, of: 0 };
     RolloutStatus {
         known: true,
+        unreadable: None,
         workloads: share(book.claims.len() as u32),
         unavailable: share(book.claims.values().map(|claim| claim.pods).sum()),
         starts: share(0),

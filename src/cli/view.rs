@@ -55,7 +55,7 @@ impl View {
 
     /// Whether nobody need look at it.
     pub(super) fn is_healthy(&self) -> bool {
-        self.sources.iter().all(|source| source.healthy)
+        self.rollout.unreadable.is_none() && self.sources.iter().all(|source| source.healthy)
     }
 
     /// What is about one source alone; none where there is no such source.

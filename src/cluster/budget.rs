@@ -29,6 +29,18 @@ pub struct BudgetObject {
     pub text: String,
 }
 
+/// The most bytes that are told of why a text cannot be read: it may quote the text.
+const WHY: usize = 200;
+
+/// Says that the budget object cannot be read, what follows, and the command that mends it.
+pub fn explain_unreadable_budget(namespace: &str, why: &str) -> String {
+    let why = &why[..why.floor_char_boundary(WHY)];
+    format!(
+        "ConfigMap {namespace}/{NAME}: {why}; no rollout begins; `kubectl -n {namespace} delete configmap {NAME}` \
+         has it made anew, without the claims of rollouts that go on"
+    )
+}
+
 impl BudgetObject {
     fn read(object: ConfigMap, on: On) -> Result<Self, Error> {
         let version = object.metadata.resource_version.unwrap_or_default();

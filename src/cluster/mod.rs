@@ -46,7 +46,7 @@ mod wire;
 mod write;
 
 pub use access::{Access, Verdict};
-pub use budget::BudgetObject;
+pub use budget::{BudgetObject, explain_unreadable_budget};
 pub use call::Cluster;
 pub use config_key::ConfigKey;
 pub use connect::Connection;

@@ -90,7 +90,8 @@ impl Contents {
         let file = || want.origin.file.clone();
         let place = &self.places[want.place.source];
         let parsed = self.items(place, want)?;
-        let found = parsed.iter().find(|one| one.index == want.place.index);
+        let found = parsed.binary_search_by_key(&want.place.index, |one| one.index);
+        let found = found.ok().and_then(|place| parsed.get(place));
         let content = found.map(|found| effective(&object(found, want), &place.applyset));
         let hash = |content: &Value| match want.ignores {
             Some(_) => Hash::of(&without_ignored(content.clone())),

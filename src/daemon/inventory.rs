@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cluster::Parent;
 use crate::engine::{
-    Acknowledged, Engine, Inventory, Judgement, Life, PAUSED, Paused, Rejection, Rv, Sealing, Seals,
+    Acknowledged, Engine, FULL, Inventory, Judgement, Life, PAUSED, Paused, Rejection, Rv, Sealing, Seals,
     SourceId, Uid, parse_rejections, rejections_sealing, rejections_text,
 };
 use crate::object::{GroupKind, Hash, ObjectId};
@@ -40,8 +40,15 @@ const REJECTED: &str = "rejected";
 /// Data key with what became of that which people asked for: one line each, `<token> <outcome>`.
 const ACKNOWLEDGED: &str = "acknowledged";
 
-/// So many deletions are told at once: a ConfigMap holds 1 MiB.
+/// Data key with how many more deletions wait for a person than have room in the list.
+const PENDING_LEFT: &str = "pending-prunes-left";
+
+/// So many deletions are told at once, in so many bytes: what failed has to stand beside them.
 const PENDING_MOST: usize = 2000;
+const PENDING_BYTES: usize = 300_000;
+
+/// The most bytes about Jobs that have ended.
+const FINISHED_BYTES: usize = 200_000;
 
 /// A longer text of acknowledgements is written anew: an older version took over whatever was written on objects, until
 /// nothing else had room any more.
@@ -91,6 +98,11 @@ pub fn pending_prunes(parent: &Parent) -> Vec<PendingPrune> {
         .get(PENDING)
         .map(|text| text.lines().filter_map(PendingPrune::parse).collect())
         .unwrap_or_default()
+}
+
+/// How many more deletions wait for a person than the parent has room to tell.
+pub fn untold_prunes(parent: &Parent) -> usize {
+    parent.data.get(PENDING_LEFT).and_then(|text| text.parse().ok()).unwrap_or_default()
 }
 
 /// The place that the inventory was made from, as the parent tells it.
@@ -155,16 +167,41 @@ pub fn confirmed(parent: &Parent, uids: &BTreeSet<Uid>) -> Parent {
     parent
 }
 
-/// What is to be told about the deletions of a source that wait for a person.
-pub(super) fn pending_text(engine: &Engine, source: SourceId) -> Option<String> {
+/// What is to be told about the deletions of a source that wait for a person: a list, and how many have no room in it.
+fn list_pending(engine: &Engine, source: SourceId, room: usize) -> [(&'static str, Option<String>); 2] {
     let waiting = engine.judgements(source).filter_map(|(id, judgement)| match judgement {
         Judgement::Confirm(why) => {
             let uid = engine.live(id)?.uid.clone();
-            Some(format!("{}\n", PendingPrune { uid, id: id.clone(), reason: why.to_string() }))
+            Some(PendingPrune { uid, id: id.clone(), reason: why.to_string() })
         }
         _ => None,
     });
-    Some(waiting.take(PENDING_MOST).collect::<String>()).filter(|text| !text.is_empty())
+    let (list, left) = list_within(waiting, room.min(PENDING_BYTES));
+    [
+        (PENDING, Some(list).filter(|list| !list.is_empty())),
+        (PENDING_LEFT, (left > 0).then(|| left.to_string())),
+    ]
+}
+
+/// The list of as many deletions as have room, and how many have none.
+fn list_within(waiting: impl Iterator<Item = PendingPrune>, room: usize) -> (String, usize) {
+    let (mut list, mut listed, mut left) = (String::new(), 0, 0_usize);
+    for pending in waiting {
+        let line = format!("{pending}\n");
+        if left == 0 && listed < PENDING_MOST && list.len() + line.len() <= room {
+            list.push_str(&line);
+            listed += 1;
+        } else {
+            left += 1;
+        }
+    }
+    (list, left)
+}
+
+/// The bytes that a parent has left for the list of deletions.
+fn room_left(parent: &Parent) -> usize {
+    let others = parent.data.iter().filter(|(key, _)| *key != PENDING && *key != PENDING_LEFT);
+    FULL.saturating_sub(others.map(|(key, text)| key.len() + text.len()).sum())
 }
 
 /// Whether the parent tells the deletions that wait as they are, and every Job that has ended.
@@ -182,7 +219,9 @@ pub(super) fn tells_all(engine: &Engine, source: SourceId, parent: Option<&Paren
         && engine.next_acknowledged(source).is_none()
         && !is_overlong(parent)
         && !is_to_be_sealed(engine, parent)
-        && text(PENDING) == pending_text(engine, source).as_ref()
+        && list_pending(engine, source, parent.map_or(FULL, room_left))
+            .iter()
+            .all(|(key, told)| text(key) == told.as_ref())
         && text(UNLISTED) == unlisted_text(engine, source, parent).as_ref()
 }
 
@@ -224,7 +263,15 @@ fn finished_text(finished: &BTreeMap<ObjectId, Hash>) -> String {
     let line = |(id, hash): (&ObjectId, &Hash)| {
         format!("{} {}/{} {hash}\n", id.group_kind(), id.namespace().unwrap_or_default(), id.name())
     };
-    finished.iter().map(line).collect()
+    let mut text = String::new();
+    // One that is left out may run again once it is gone: a source that can write nothing does nothing at all.
+    for line in finished.iter().map(line) {
+        if text.len() + line.len() > FINISHED_BYTES {
+            break;
+        }
+        text.push_str(&line);
+    }
+    text
 }
 
 /// Whether a place is one of those that an inventory was made from.
@@ -296,10 +343,6 @@ pub(super) fn wanted(
             parent.annotations.insert(CONFIRMED.to_owned(), left.join(","));
         }
     }
-    match pending_text(engine, source) {
-        Some(text) => drop(parent.data.insert(PENDING.to_owned(), text)),
-        None => drop(parent.data.remove(PENDING)),
-    }
     match unlisted_text(engine, source, known) {
         Some(text) => drop(parent.data.insert(UNLISTED.to_owned(), text)),
         None => drop(parent.data.remove(UNLISTED)),
@@ -322,6 +365,13 @@ pub(super) fn wanted(
         parent.data.remove(FINISHED);
     } else {
         parent.data.insert(FINISHED.to_owned(), finished_text(&ended));
+    }
+    // Last, as it takes the room that is left.
+    for (key, told) in list_pending(engine, source, room_left(&parent)) {
+        match told {
+            Some(text) => drop(parent.data.insert(key.to_owned(), text)),
+            None => drop(parent.data.remove(key)),
+        }
     }
     Some(parent)
 }
@@ -497,6 +547,25 @@ mod tests {
         assert!(text.len() < 4 * 600, "{}", text.len());
         let many = Acknowledged::text(&vec![all[0].clone(); 5000]);
         assert!(Acknowledged::text(&Acknowledged::parse_all(&many)).len() < ACKNOWLEDGED_MOST);
+    }
+
+    #[test]
+    fn of_many_deletions_those_are_listed_that_have_room_and_the_others_are_counted() {
+        let pending = |number: usize| PendingPrune {
+            uid: Uid("5a1c".into()),
+            id: ObjectId::new(&GroupKind::new("", "ConfigMap"), Some("shop"), &format!("env{number:04}")),
+            reason: "it is asked for by name".to_owned(),
+        };
+        let check = |count: usize, room: usize, listed: usize| {
+            let (list, left) = list_within((0..count).map(pending), room);
+            assert_eq!((list.lines().count(), left), (listed, count - listed), "{count} in {room}");
+            assert!(list.len() <= room);
+        };
+        let line = pending(0).to_string().len() + 1;
+        check(3, PENDING_BYTES, 3);
+        check(5000, PENDING_BYTES, PENDING_MOST);
+        check(5000, line * 7 + line / 2, 7);
+        check(5, 0, 0);
     }
 
     #[test]

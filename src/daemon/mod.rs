@@ -43,7 +43,9 @@ mod tasks;
 
 pub use customs::{Customs, Duties, Duty, Meaning};
 pub use events::write_events;
-pub use inventory::{PendingPrune, acknowledged, confirmed, pending_prunes, place, rejections, unlisted};
+pub use inventory::{
+    PendingPrune, acknowledged, confirmed, pending_prunes, place, rejections, unlisted, untold_prunes,
+};
 pub use leases::{Leases, Names as SourceNames};
 pub use objects::{Gathered, Held, gathered};
 pub use pass::{Ending, Pass};

@@ -14,6 +14,7 @@ mod orders;
 mod parents;
 mod pods;
 mod reading;
+mod rivals;
 mod summary;
 mod views;
 
@@ -538,6 +539,11 @@ impl Reconciler {
     }
 
     fn informed(&mut self, event: InformerEvent<Live>) {
+        if let (News::Seen(id, live), false) = (&event.news, self.until == Until::Stopped)
+            && let Some(why) = self.find_rival(id, live)
+        {
+            self.fatal = Some(Fatal::Contested(why));
+        }
         if matches!(&event.news, News::Gone(..) | News::Synced)
             || matches!(&event.news, News::Seen(_, live) if live.finished)
         {

@@ -15,6 +15,9 @@ pub enum Fatal {
     /// An informer ended, or one pass cannot go on.
     #[error(transparent)]
     Cluster(#[from] cluster::Error),
+    /// Another process serves the source of a single pass, and undoes what that writes.
+    #[error("{0}")]
+    Contested(String),
     /// A task beside the loop ended that must not.
     #[error("{0} ended, which is a bug of rhumb; nothing is lost by starting again")]
     Ended(&'static str),
@@ -25,6 +28,7 @@ impl Fatal {
     pub fn class(&self) -> Class {
         match self {
             Self::Astray(error) | Self::Cluster(error) => error.class(),
+            Self::Contested(_) => Class::Conflict,
             Self::Ended(_) => Class::Internal,
         }
     }

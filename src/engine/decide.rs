@@ -31,6 +31,9 @@ pub const ECHO: Duration = Duration::from_secs(10);
 /// Our entry owns the annotation, and the object has none.
 const STRIPPED: &str = "the server does not keep the annotation rhumb.dev/release; a webhook or an admission policy takes it away";
 
+/// Our entry owns the label, and the object has none, or another: no watch shows it, and nothing would ever prune it.
+const UNLABELLED: &str = "the server does not keep the label applyset.kubernetes.io/part-of; a webhook or an admission policy changes it, so what becomes of the object is not seen, and it is never pruned; let the label pass, then change the object in git or start rhumb again";
+
 /// What can be said about an object's presence.
 #[derive(Clone, Debug)]
 pub enum Sight<'a> {
@@ -351,6 +354,9 @@ fn verify(view: &View<'_>, source: SourceId, want: &Shared, live: &Live, now: In
         // Sent again and again, the annotation would be taken away again and again.
         Some(Cover::Whole) if live.release.is_none() => {
             Decision::wait(Reason::Refused(STRIPPED.into(), None))
+        }
+        Some(Cover::Whole) if matches!(live.owner, Owner::Nobody | Owner::Labelled(_)) => {
+            Decision::wait(Reason::Refused(UNLABELLED.into(), None))
         }
         Some(Cover::Whole) => Decision::act(Action::Nothing),
         Some(Cover::Empty | Cover::Unequal) => Decision::act(Action::Inspect(want.clone(), form)),

@@ -160,7 +160,7 @@ pub struct Live {
 
 impl Live {
     /// Whether it carries our release annotation, written by us.
-    pub(super) fn is_stamped(&self) -> bool {
+    pub fn is_stamped(&self) -> bool {
         self.release.is_some() && self.ours.as_deref().is_some_and(|entry| entry.contains(super::RELEASE))
     }
 }

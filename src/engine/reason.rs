@@ -28,6 +28,8 @@ pub enum Reason {
     Budget(Shortage),
     /// Its claim on the rollout budget is being written.
     Claiming,
+    /// Its claim cannot be written before a person mends the budget object.
+    Unrecorded(Arc<str>),
     /// It is released together with a workload that has not begun to roll.
     Unit(ObjectId),
     /// Its pods are replaced in steps, one after another, and this is how that stands.
@@ -128,6 +130,7 @@ impl fmt::Display for Reason {
             Self::Reading(id) => write!(f, "what is in {id} is being read"),
             Self::Incomplete(why) => write!(f, "the source was not read whole: {why}"),
             Self::Refused(why, _)
+            | Self::Unrecorded(why)
             | Self::Held(why)
             | Self::Step(why)
             | Self::Rejected(why)

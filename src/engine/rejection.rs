@@ -37,6 +37,18 @@ pub enum Way {
     Held,
 }
 
+/// So many bytes of a cause are kept: pods, webhooks and the API server write it, and it stands in a ConfigMap.
+const CAUSE: usize = 2000;
+
+/// As much of a cause as is kept.
+pub(super) fn bounded_cause(mut cause: String) -> Arc<str> {
+    if cause.len() > CAUSE {
+        cause.truncate(cause.floor_char_boundary(CAUSE));
+        cause.push('…');
+    }
+    cause.into()
+}
+
 #[derive(Serialize, Deserialize)]
 struct RejectionText {
     way: Way,
@@ -61,7 +73,7 @@ pub fn rejections_text(rejections: &[Rejection], seals: &Seals) -> Option<String
 pub fn parse_rejections(text: &str, seals: &Seals) -> Vec<Rejection> {
     let read = |line: &str| {
         let read: RejectionText = serde_json::from_str(line).ok()?;
-        Some(Rejection { unit: read.unit.read(seals), way: read.way, cause: read.cause.into() })
+        Some(Rejection { unit: read.unit.read(seals), way: read.way, cause: bounded_cause(read.cause) })
     };
     text.lines().filter_map(read).collect()
 }
@@ -311,7 +323,7 @@ impl Engine {
             if rejection.way == Way::Held || member.is_some_and(|member| self.shows_member(id, member)) {
                 return;
             }
-            let cause = format!("{}; going back failed too: {id}: {why}", rejection.cause).into();
+            let cause = bounded_cause(format!("{}; going back failed too: {id}: {why}", rejection.cause));
             Rejection { way: Way::Held, cause, ..rejection }
         } else {
             let book = self.rollouts.book.as_ref();
@@ -323,7 +335,7 @@ impl Engine {
             }
             // A newer revision may have changed only what needed no rollout.
             let unit = self.as_wanted(source, unit).unwrap_or_else(|| unit.clone());
-            let cause = self.cause(id, &unit, why).into();
+            let cause = bounded_cause(self.cause(id, &unit, why));
             Rejection { way: self.way_of(&unit, id), cause, unit }
         };
         let rejecting = &mut self.sources[source].rejecting;

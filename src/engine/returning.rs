@@ -7,7 +7,7 @@
 use super::book::Member;
 use super::budget::Token;
 use super::entry::SourceId;
-use super::rejection::{Rejection, Substitute, Way};
+use super::rejection::{Rejection, Substitute, Way, bounded_cause};
 use super::state::{Engine, Foresight};
 use super::{Release, Shared};
 use crate::object::ObjectId;
@@ -160,7 +160,7 @@ impl Engine {
 
     /// A way back ends where it is: all of the unit is held once the parent says so, and takes nothing of the budget.
     pub(super) fn hold_instead(&mut self, source: SourceId, rejection: Rejection, cause: String) {
-        let held = Rejection { way: Way::Held, cause: cause.into(), ..rejection };
+        let held = Rejection { way: Way::Held, cause: bounded_cause(cause), ..rejection };
         for id in held.unit.members.keys() {
             if let Some(roll) = self.rollouts.rolls.get_mut(id).filter(|roll| roll.failed.is_some())
                 && roll.token == Token::Held

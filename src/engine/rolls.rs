@@ -49,6 +49,8 @@ pub(super) struct Rollouts {
     pub(super) starts: VecDeque<(Instant, ObjectId, SourceId)>,
     /// As last read or written; none before that.
     pub(super) book: Option<Book>,
+    /// Why the budget object cannot be read before a person mends it.
+    pub(super) unreadable: Option<Arc<str>>,
     /// Whether another book is on its way to the API server.
     pub(super) saving: bool,
     /// Workloads whose rollout is over, and whose claim has not been taken back yet.

@@ -44,6 +44,10 @@ impl Engine {
         if granted && !gave_back && !self.rollouts.claiming.contains(id) && self.may_use_claim(id) {
             return decision;
         }
+        if let Some(why) = self.rollouts.unreadable.clone() {
+            self.rollouts.claiming.remove(id);
+            return Decision::wait(Reason::Unrecorded(why));
+        }
         if let Some(shortage) = self.short_of(id) {
             self.rollouts.claiming.remove(id);
             return Decision::wait(Reason::Budget(shortage));
@@ -256,6 +260,7 @@ impl Engine {
         self.rollouts.recording.clear();
         self.rollouts.saving = false;
         self.rollouts.book = Some(book);
+        self.mend_book(None);
         self.book_opened();
         self.orders.stale = true;
         self.forget_authors();
@@ -275,6 +280,19 @@ impl Engine {
         }
         self.judge_recorded(&opened);
         self.dirty.extend(opened);
+    }
+
+    /// The budget object cannot be read before a person mends it, and why: nothing new is claimed until it can be.
+    pub fn unreadable_book(&mut self, why: &str) {
+        self.mend_book(Some(why.into()));
+    }
+
+    /// Asks all again that wait for the budget, where it can or cannot be read any more.
+    fn mend_book(&mut self, unreadable: Option<Arc<str>>) {
+        if self.rollouts.unreadable != unreadable {
+            self.rollouts.unreadable = unreadable;
+            self.dirty.extend(self.rollouts.asked.keys().cloned());
+        }
     }
 
     /// What [`Engine::next_book`] told is on its way: until [`Engine::book`] is told again nobody knows what the budget

@@ -155,6 +155,9 @@ impl Engine {
             return Some(reason);
         }
         if !self.restarts_pods(&first) || self.waits_for_it(source, &first, desired) {
+            if let Some(why) = &self.rollouts.unreadable {
+                return Some(Reason::Unrecorded(why.clone()));
+            }
             // Nothing of it asks the budget, so nothing but this asks for its record.
             self.rollouts.recording.insert((source, first));
             return Some(Reason::Claiming);

@@ -21,7 +21,7 @@ use crate::object::ObjectId;
 /// So many objects of one process are told: some 20 KB, in an object that is written twice for each rollout.
 pub const TOLD: usize = 100;
 
-/// So many characters of a reason are told: a server's own words may be of any length.
+/// So many bytes of a reason are told: a server's own words may be of any length.
 const LENGTH: usize = 300;
 
 /// A queue that changes while no claim does is told no more often.
@@ -87,7 +87,9 @@ impl QueuedText {
     /// What it says.
     pub(super) fn read(self) -> Option<Queued> {
         let id = parse_object_word(&self.object)?;
-        Some(Queued { id, applyset: self.source.into(), place: self.place, reason: self.reason.into() })
+        // Others write it, too.
+        let reason = shortened(&self.reason);
+        Some(Queued { id, applyset: self.source.into(), place: self.place, reason })
     }
 }
 
@@ -209,9 +211,11 @@ impl Engine {
         };
         match reason {
             Reason::Step(_) => true,
-            Reason::Needs(..) | Reason::Wave(..) | Reason::Unit(_) | Reason::Sealed(_) => {
-                self.shown(id).is_some() && changes()
-            }
+            Reason::Needs(..)
+            | Reason::Wave(..)
+            | Reason::Unit(_)
+            | Reason::Sealed(_)
+            | Reason::Unrecorded(_) => self.shown(id).is_some() && changes(),
             _ => false,
         }
     }
@@ -245,8 +249,8 @@ impl Engine {
 }
 
 fn shortened(reason: &str) -> Arc<str> {
-    match reason.char_indices().nth(LENGTH) {
-        Some((end, _)) => format!("{}…", &reason[..end]).into(),
-        None => reason.into(),
+    match reason.len() {
+        0..=LENGTH => reason.into(),
+        _ => format!("{}…", &reason[..reason.floor_char_boundary(LENGTH)]).into(),
     }
 }

@@ -102,6 +102,7 @@ fn words(happening: Happening) -> Option<&'static str> {
         // What is read, and what is not, has its line where that is found.
         Happening::RevisionRead
         | Happening::SourceIncomplete
+        | Happening::RecordUnreadable
         | Happening::DriftRepaired
         | Happening::Conflict
         | Happening::Refused
@@ -159,6 +160,7 @@ impl Happening {
             Self::RevisionRead => "8b10c66cb2ad40da87258f8a8c2d5cf8",
             Self::RevisionSettled => "aaf8cfd3c9c643cda4b3d554835f5f3e",
             Self::SourceIncomplete => "8dfa4c5292924b949889b635761329e1",
+            Self::RecordUnreadable => "2f6d0b1e7c9a4d53b8e41a90c37f5d26",
             Self::RolloutStarted => "7901a209f33d47898aff00f19f20d794",
             Self::RolloutSucceeded => "b11df7a795364c918f19aa83d211f6a4",
             Self::RolloutFailed => "0a71221f7e92415383760b821d3db64f",

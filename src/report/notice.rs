@@ -35,6 +35,8 @@ pub enum Happening {
     RevisionSettled,
     /// The newest state of a source could not be read whole.
     SourceIncomplete,
+    /// What rhumb keeps for itself in its namespace cannot be read before a person mends it.
+    RecordUnreadable,
     /// The pods of a workload are being replaced.
     RolloutStarted,
     /// They are replaced, and healthy.
@@ -70,10 +72,11 @@ pub enum Happening {
 }
 
 /// All kinds of events.
-pub const HAPPENINGS: [Happening; 19] = [
+pub const HAPPENINGS: [Happening; 20] = [
     Happening::RevisionRead,
     Happening::RevisionSettled,
     Happening::SourceIncomplete,
+    Happening::RecordUnreadable,
     Happening::RolloutStarted,
     Happening::RolloutSucceeded,
     Happening::RolloutFailed,
@@ -98,6 +101,7 @@ impl Happening {
         matches!(
             self,
             Self::SourceIncomplete
+                | Self::RecordUnreadable
                 | Self::RolloutFailed
                 | Self::RolledBack
                 | Self::PruneWaiting

@@ -139,6 +139,9 @@ pub struct CommitStatus {
 pub struct RolloutStatus {
     /// Whether the budget object has been read: nothing rolls before.
     pub known: bool,
+    /// That a person has to mend the budget object, and how: nothing begins to roll before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unreadable: Option<String>,
     /// Workloads in flight.
     pub workloads: Share,
     /// Pods that are unavailable, or may become so by what was begun.
@@ -287,6 +290,8 @@ pub struct Beside<'a> {
     pub places: &'a [String],
     /// Why what they have cannot be known before a person does something.
     pub troubles: &'a [Option<String>],
+    /// That the budget object cannot be read before a person mends it.
+    pub budget: Option<&'a str>,
     /// Their times.
     pub times: &'a [SourceTimes],
     /// What is counted.
@@ -408,6 +413,7 @@ fn rollout(engine: &Engine, beside: &Beside<'_>) -> RolloutStatus {
     });
     RolloutStatus {
         known: usage.known,
+        unreadable: beside.budget.map(str::to_owned),
         workloads: share(usage.workloads),
         unavailable: share(usage.unavailable),
         starts: share(usage.starts),

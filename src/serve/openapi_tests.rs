@@ -188,6 +188,7 @@ fn the_forms_have_what_is_told_and_nothing_else() {
     check("Rolling", json!(rolling));
     check("Queued", json!(QueueStatus { object: named(), place: Some(1), reason: text() }));
     let rollout = RolloutStatus {
+        unreadable: Some(String::new()),
         known: true,
         workloads: share,
         unavailable: share,

@@ -86,7 +86,8 @@ fn probes(process: Process) -> Router {
     };
     let (living, being_ready) = (
         async move |state: State<Process>| bare(live(state).await).await,
-        async move |state: State<Process>| bare(ready(state).await).await,
+        // What is wrong is not told to everybody.
+        async move |state: State<Process>| bare(ready(state).await.map(|_| "ok\n")).await,
     );
     Router::new()
         .route("/livez", get(living))
@@ -192,11 +193,19 @@ async fn live(State(process): State<Process>) -> Result<&'static str, Failed> {
 }
 
 /// Ready is what has read all its sources once, and knows what rolls.
-async fn ready(State(process): State<Process>) -> Result<&'static str, Failed> {
+async fn ready(State(process): State<Process>) -> Result<String, Failed> {
     let status = process.status().await?;
     match not_ready(&status) {
-        None => Ok("ok\n"),
+        None => Ok(describe_readiness(&status)),
         Some(why) => Err(Failed(StatusCode::SERVICE_UNAVAILABLE, why)),
+    }
+}
+
+/// What stays ready where only a person can help, as nothing is mended by starting it anew; it is told all the same.
+fn describe_readiness(status: &Status) -> String {
+    match &status.rollout.unreadable {
+        Some(why) => format!("ready, and no rollout begins: {why}\n"),
+        None => "ok\n".to_owned(),
     }
 }
 
@@ -207,7 +216,10 @@ fn not_ready(status: &Status) -> Option<String> {
             let why = source.incomplete.as_deref().unwrap_or("it has not been read yet");
             Some(format!("source {}: {why}", source.name))
         }
-        None if !status.rollout.known => Some("the rollout budget has not been read yet".to_owned()),
+        None if !status.rollout.known => {
+            let unread = || "the rollout budget has not been read yet".to_owned();
+            Some(status.rollout.unreadable.clone().unwrap_or_else(unread))
+        }
         None => None,
     }
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::support::{Repo, SOON, Site, Window, eventually, yaml};
+use crate::support::{Folder, Repo, SOON, Site, Window, eventually, yaml};
 
 /// Ten writes a second.
 const BEAT: Duration = Duration::from_millis(100);
@@ -123,4 +123,32 @@ fn a_fight_over_a_pod_template_is_a_fight_too() {
         let image = site.value("Deployment", "web", "/spec/template/spec/containers/0/image");
         if image == "registry.example/web:1" { Ok(()) } else { Err(image.to_string()) }
     });
+}
+
+#[test]
+fn an_apply_beside_a_daemon_of_its_source_says_so_and_stops() {
+    let site = Site::new("beside");
+    let files = |value: &str| -> Vec<(String, String)> {
+        let name = |number: u32| format!("c{number:02}");
+        (0..20).map(|n| (format!("{}.yaml", name(n)), yaml::config_map(&name(n), "a", value))).collect()
+    };
+    let (repo, folder) = (Repo::new(&files("1")), Folder::new(&files("2")));
+    let _daemon = site.daemon(repo.path());
+    for number in 0..20 {
+        site.await_object("ConfigMap", &format!("c{number:02}"));
+    }
+    let window = site.window();
+    let apply = site.apply(folder.path(), &[]).ends(1);
+    apply.says(&[
+        "error: another rhumb serves source beside",
+        "has put ConfigMap beside/c",
+        "the pass stops",
+    ]);
+    apply.says(&["hint:", "rhumb rollout pause"]);
+    for number in 0..20 {
+        let name = format!("c{number:02}");
+        site.await_data(&name, "a", "1");
+        // Each of the two writes it once.
+        assert!(window.to("configmaps", &name).len() <= 2, "{name}");
+    }
 }

@@ -40,6 +40,7 @@ mod owners;
 mod page;
 mod prune;
 mod quiet;
+mod records;
 mod refusals;
 mod reloads;
 mod remotes;

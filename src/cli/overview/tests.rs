@@ -81,6 +81,7 @@ fn troubled() -> View {
         }),
         sources: vec![shop, source("ops", &[(Phase::Settled, 3), (Phase::LeftAlone, 1)])],
         rollout: RolloutStatus {
+            unreadable: None,
             known: true,
             workloads: Share { used: 1, of: 3 },
             unavailable: Share { used: 1, of: 10 },

@@ -163,6 +163,7 @@ impl Reconciler {
             open: &self.open,
             places: &self.places,
             troubles: &troubles,
+            budget: self.keeper.unreadable.as_deref(),
             times: &times,
             metrics: &self.metrics,
             since: self.since,

@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 use super::super::event::Event;
 use super::super::inventory::Call;
 use super::{Reconciler, Until};
-use crate::cluster::{BudgetObject, Error, Fault, Selector, Within};
+use crate::cluster::{BudgetObject, Error, Fault, Selector, Within, explain_unreadable_budget};
 use crate::engine::{Book, Budget, Engine, FULL, Live, NotABook, Sealing, Telling};
 use crate::object::{Class, ObjectId};
+use crate::report::Happening;
 
 /// The shortest wait before the budget object is asked for again.
 const AGAIN: Duration = Duration::from_millis(500);
@@ -32,6 +33,8 @@ pub(super) struct Keeper {
     sealing: Sealing,
     /// Why it cannot be opened, or written, as it was last told.
     told: Option<String>,
+    /// That a person has to mend it, and how; none where it can be read.
+    pub(super) unreadable: Option<String>,
     /// Calls in a row that have failed: each waits longer.
     failures: u32,
 }
@@ -46,6 +49,7 @@ impl Default for Keeper {
             telling: Telling::default(),
             sealing: Sealing::Fine,
             told: None,
+            unreadable: None,
             failures: 0,
         }
     }
@@ -139,6 +143,26 @@ impl Reconciler {
         Ok(())
     }
 
+    /// Says once that the budget object cannot be read, and what mends it; and that it can be read again.
+    fn tell_unreadable(&mut self, error: Option<NotABook>) {
+        let why = error.map(|error| explain_unreadable_budget(&self.namespace, &error.to_string()));
+        let Some(why) = why else {
+            if self.keeper.unreadable.take().is_some() {
+                tracing::info!("the budget object can be read again");
+            }
+            return;
+        };
+        self.engine.unreadable_book(&why);
+        if self.keeper.unreadable.as_ref() == Some(&why) {
+            return;
+        }
+        tracing::warn!(message_id = Happening::RecordUnreadable.message_id(), "{why}");
+        for source in 0..self.ledgers.len() {
+            self.notice_unreadable(source, why.clone());
+        }
+        self.keeper.unreadable = Some(why);
+    }
+
     /// Says once that what would have to be written is larger than the object may be.
     fn tell_full(&mut self, bytes: usize) {
         let kilobytes = bytes.div_ceil(1000);
@@ -215,10 +239,11 @@ impl Reconciler {
             Ok(object) => {
                 self.keeper.failures = 0;
                 let text = object.as_ref().map_or("{}", |object| &object.text);
-                if let Err(error) = self.take_book(text) {
-                    tracing::warn!("the budget object: {error}; nothing that restarts pods is begun");
+                let read = self.take_book(text);
+                if read.is_err() {
                     self.keeper.due = Some(Instant::now() + PERSON);
                 }
+                self.tell_unreadable(read.err());
                 (self.keeper.object, self.keeper.stale) = (object, false);
             }
             // Somebody else wrote first: decided again on what it says now.

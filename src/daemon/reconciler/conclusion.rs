@@ -52,6 +52,7 @@ impl Reconciler {
             | Reason::OnHold(_)
             | Reason::Fight(..)
             | Reason::Sealed(_)
+            | Reason::Unrecorded(_)
             | Reason::Incomplete(_)
             | Reason::Confirm(_)
             | Reason::Kept(_)

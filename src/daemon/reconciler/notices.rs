@@ -264,6 +264,16 @@ impl Reconciler {
         }
     }
 
+    /// Tells that what rhumb keeps for itself cannot be read.
+    pub(super) fn notice_unreadable(&self, source: SourceId, why: String) {
+        self.notice(
+            Happening::RecordUnreadable,
+            source,
+            None,
+            (why, self.engine.source(source).head.clone()),
+        );
+    }
+
     /// Tells what holds for sources as a whole, and is new.
     pub(super) fn notice_stand(&mut self, status: &Status) {
         for (source, stand) in status.sources.iter().enumerate() {

@@ -35,6 +35,7 @@ mod seal;
 mod shares;
 mod simulation;
 mod steps;
+mod stripped;
 mod turns;
 mod unknown;
 mod wakes;

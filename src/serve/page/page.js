@@ -158,6 +158,7 @@ function rolling(roll) {
 function rollout(rollout) {
   const queue = rollout.queue.slice(0, SHOWN);
   return section('Rollout', undefined, el('div', { class: 'card' },
+    rollout.unreadable ? el('p', { class: 'says bad' }, rollout.unreadable) : null,
     el('dl', { class: 'gauges' },
       gauge('Workloads that roll', rollout.workloads.used, rollout.workloads.of),
       gauge('Pods unavailable', rollout.unavailable.used, rollout.unavailable.of),
@@ -224,7 +225,7 @@ function changes(sources) {
     : el('p', { class: 'empty' }, 'No commit is known yet.')));
 }
 
-const NEWS_TONE = { RolloutFailed: 'bad', Refused: 'bad', Conflict: 'bad', SourceIncomplete: 'bad', RolledBack: 'bad', OptedOut: 'held', PruneWaiting: 'wait',
+const NEWS_TONE = { RolloutFailed: 'bad', Refused: 'bad', Conflict: 'bad', SourceIncomplete: 'bad', RecordUnreadable: 'bad', RolledBack: 'bad', OptedOut: 'held', PruneWaiting: 'wait',
   RolloutStarted: 'move', RolloutSucceeded: 'good', RevisionSettled: 'good', DriftRepaired: 'held' };
 
 /** What a notice says beside its chip, and who made the commit that it follows from. */
@@ -333,6 +334,8 @@ function verdict() {
   const words = [];
   const silent = status.process.serverSilentSince;
   if (silent) words.push(`the API server has not answered for ${age(silent, status.at)}`);
+  const stuck = status.rollout.unreadable;
+  if (stuck) words.push('no rollout begins, as the budget object cannot be read');
   if (unread.length) words.push(`${plural(unread.length, 'source')} not read whole`);
   if (needy) words.push(`${needy} ${needy === 1 ? 'needs' : 'need'} a person`);
   if (back) words.push(`${back} rolled back`);
@@ -340,7 +343,7 @@ function verdict() {
   if (wait) words.push(`${wait} ${wait === 1 ? 'waits' : 'wait'}`);
   if (held - alone) words.push(`${held - alone} held by hand`);
   if (alone) words.push(`${alone} left alone by annotation`);
-  const how = bad || silent || unread.length ? 'bad' : wait ? 'wait' : move ? 'move' : 'good';
+  const how = bad || silent || stuck || unread.length ? 'bad' : wait ? 'wait' : move ? 'move' : 'good';
   return [how, words.length ? words.join(', ') : 'All is as it should be'];
 }
 

@@ -1,0 +1,33 @@
+//! Another process that serves the source of a single pass: each would undo what the other one writes, for ever.
+
+use super::Reconciler;
+use crate::engine::{Live, Owner};
+use crate::object::ObjectId;
+use crate::report::Told;
+
+impl Reconciler {
+    /// Says that another rhumb has put something else where this pass had just put what it wants.
+    ///
+    /// Only what is stamped for this very source tells that: whatever else writes there is drift, and is repaired.
+    pub(super) fn find_rival(&self, id: &ObjectId, live: &Live) -> Option<String> {
+        let told = self.told.get(id);
+        if !matches!(told, Some(Told::Created | Told::Configured | Told::Recreated)) || !live.is_stamped() {
+            return None;
+        }
+        let entry = self.engine.entry(id)?;
+        let (source, wanted) = entry.want().filter(|_| entry.candidate().is_none())?;
+        let source = self.engine.source(source);
+        let release = live.release.as_ref()?;
+        let ours = matches!(&live.owner, Owner::Ours(set) if *set == source.applyset);
+        // What was there before our write is told late.
+        let is_newer = self.engine.shown(id).is_some_and(|shown| shown.rv < live.rv);
+        (ours && is_newer && !wanted.is_release(release.hash)).then(|| {
+            format!(
+                "another rhumb serves source {}: it has put {id} back to revision {} right after this pass had \
+                 written it, so the pass stops",
+                source.name,
+                release.revision.short()
+            )
+        })
+    }
+}

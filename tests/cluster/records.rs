@@ -1,0 +1,31 @@
+//! What rhumb keeps for itself in its namespace, where somebody else writes it.
+
+use serde_json::json;
+
+use crate::support::{Repo, SOON, Site, at, eventually, yaml};
+
+#[test]
+fn a_budget_object_that_cannot_be_read_is_told_everywhere_with_the_command_that_mends_it() {
+    let site = Site::new("unread-budget");
+    let repo = Repo::new(&[("web.yaml", yaml::deployment("web", 1, "example.org/web:1"))]);
+    let daemon = site.daemon(repo.path());
+    site.await_rollout("web");
+    let name = "rollout-budget.rhumb.dev";
+    let budget = at("ConfigMap", &site.system(), name);
+    let garbage =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"claims": "{"}});
+    site.api.apply(&budget, "somebody", &garbage);
+    repo.change("web.yaml", &yaml::deployment("web", 1, "example.org/web:2"));
+    let mends = format!("`kubectl -n {} delete configmap {name}`", site.system());
+    let told = [name, "it cannot be read", "no rollout begins", &mends];
+    daemon.says(&told);
+    for command in [&["status"][..], &["rollout", "status"], &["why", "deploy/web"]] {
+        site.rhumb(command).says(&told);
+    }
+    site.rhumb(&["why", "deploy/web"]).says(&["phase", "Unknown"]);
+    site.api.delete(&budget);
+    eventually("the newer image runs", SOON, || {
+        let image = site.value("Deployment", "web", "/spec/template/spec/containers/0/image");
+        if image == json!("example.org/web:2") { Ok(()) } else { Err(image) }
+    });
+}
