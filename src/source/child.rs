@@ -170,7 +170,7 @@ impl Drop for Group {
 /// It holds the store's lock as long as it lives: should this process be killed, the next one must not work
 /// in the store beside a child that goes on.
 pub(super) async fn run(mut command: Command, lock: &Lock, bounds: Bounds) -> Result<Output, Failure> {
-    require_safe_git().await?;
+    Box::pin(require_safe_git()).await?;
     command
         .env("RHUMB_DATA", (within(Resource::Data, bounds.memory) / KIB).to_string())
         .env("RHUMB_FILE", (within(Resource::Fsize, bounds.file) / BLOCK).to_string());

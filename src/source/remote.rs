@@ -173,7 +173,7 @@ impl Remote {
         }
         if !output.status.success() {
             let moved = complaint::kind(&output.stderr) == Kind::Moved;
-            let target = if moved { self.target(lock).await } else { None };
+            let target = if moved { Box::pin(self.target(lock)).await } else { None };
             return Err(self.failure(&output, target));
         }
         let listed = listed(&output.stdout);

@@ -193,7 +193,7 @@ impl Source {
             }
             Origin::Remote(remote) => {
                 let lock = self.prepared().await?;
-                let revision = remote.newest(&lock, known, &self.reader).await?;
+                let revision = Box::pin(remote.newest(&lock, known, &self.reader)).await?;
                 (lock, revision)
             }
             Origin::Directory(directory) => {

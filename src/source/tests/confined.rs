@@ -108,7 +108,8 @@ async fn large_files_that_are_alike_are_not_put_together_beyond_the_limit() {
     let (bed, first) = Bed::new(&[("a.yaml", "1")]);
     let mut source = bed.open_with(|_, settings| settings.memory = 48 * MIB);
     assert_eq!(source.observe().await.unwrap().revision, first);
-    let lines: String = (0..2 * MIB).map(|number| format!("{number:019}\n")).collect();
+    let lines: Vec<String> = (0..2 * MIB).map(|number| format!("{number:019}\n")).collect();
+    let lines = lines.concat();
     bed.repo.commit(&[("one.bin", &lines), ("two.bin", &format!("{lines}and one more\n"))]);
     bed.repo.git(&["-c", "core.compression=1", "repack", "-adfq", "--window=2", "--depth=1"]);
     let error = source.observe().await.unwrap_err();
