@@ -71,7 +71,7 @@ pub struct View<'a> {
     pub rejected: Option<Reason>,
     /// Whether the wanting source may take objects over.
     pub adopt: Adopt,
-    /// Whether the wanting source heeds what others put on its live objects.
+    /// Says if the wanting source heeds what others put on its live objects.
     pub opt_out: OptOut,
     /// Whether an autoscaler targets it.
     pub scaling: Scaling,

@@ -40,6 +40,10 @@ fn guarded() -> Own {
         let name = format!("edit-{number}");
         cluster.kubectl(&["create", "clusterrolebinding", &name, "--clusterrole=edit", subject]).unwrap();
     }
+    let verbs = ["--verb=get,patch", "--resource=deployments/status"];
+    cluster.kubectl(&[&["create", "clusterrole", "statuses"], &verbs[..]].concat()).unwrap();
+    let bound = ["statuses", "--clusterrole=statuses", "--group=developers"];
+    cluster.kubectl(&[&["create", "clusterrolebinding"], &bound[..]].concat()).unwrap();
     let marked = yaml::config_map("probe", "a", "1");
     let marked = marked.replacen("metadata:\n", "metadata:\n  annotations: {rhumb.dev/probe: a}\n", 1);
     eventually("the policy is in force", SOON, || {
