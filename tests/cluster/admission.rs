@@ -81,7 +81,7 @@ fn the_words_are_for_rhumb_and_the_named_groups_and_all_else_goes_on() {
     refuses(&cluster, &["patch", "deployment/web", "--subresource=status", "-p", release], "");
     // Who leaves them alone may change all else, and delete.
     allows(&cluster, &EVE, &["annotate", "deployment/web", "note=mine"], "");
-    allows(&cluster, &EVE, &["set", "image", "deployment/web", "web=web:2"], "");
+    allows(&cluster, &EVE, &["set", "image", "deployment/web", "*=web:2"], "");
     allows(&cluster, &EVE, &["scale", "deployment/web", "--replicas=2"], "");
     allows(&cluster, &OPERATOR, &["annotate", "deployment/web", "rhumb.dev/reconcile=disabled"], "");
     allows(&cluster, &OPERATOR, &["annotate", "deployment/web", "rhumb.dev/reconcile-"], "");
