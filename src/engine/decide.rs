@@ -485,7 +485,7 @@ fn fight(view: &View<'_>, lost: Lost, now: Instant) -> Option<Reason> {
     let oldest = recent.len().checked_sub(FIGHT).and_then(|first| recent.get(first))?;
     let calm = FIGHT_WINDOW.saturating_sub(now.duration_since(*oldest));
     let left = match (lost, recent.last()) {
-        (Lost::InPlace, Some(last)) => calm.min(FIGHT_PAUSE.saturating_sub(now.duration_since(*last))),
+        (Lost::InPlace, Some(newest)) => calm.min(FIGHT_PAUSE.saturating_sub(now.duration_since(*newest))),
         _ => calm,
     };
     (!left.is_zero()).then(|| Reason::Fight(other_writers(view), left))
