@@ -56,7 +56,7 @@ pub(super) fn of(meta: &Meta<'_>, ours: Option<&Entry<'_>>, interner: &Interner)
     }
 }
 
-/// What the object asks for when nobody wants it any more, in our words or those of other tools.
+/// Returns what the object asks for when nobody wants it any more, in our words or those of other tools.
 ///
 /// Whoever put the word there, it can only keep the object: that it goes first counts where we wrote it ourselves.
 pub(super) fn keep(meta: &Meta<'_>, ours: Option<&Entry<'_>>) -> Keep {

@@ -42,7 +42,7 @@ pub struct SourceSpec {
     pub prune: bool,
     /// Whether objects that exist already are taken over.
     pub adopt: Adopt,
-    /// Whether what somebody puts on a live object may keep it from being changed and repaired.
+    /// Says if what somebody puts on a live object may keep it from being changed and repaired.
     pub opt_out: OptOut,
     /// How much may be pruned without a person's confirmation.
     pub blast_radius: BlastRadius,

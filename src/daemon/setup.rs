@@ -28,7 +28,7 @@ pub struct SourceSetup {
     pub namespace: String,
     /// Whether it takes objects over.
     pub adopt: Adopt,
-    /// Whether it heeds what others put on its live objects.
+    /// Says if it heeds what others put on its live objects.
     pub opt_out: OptOut,
     /// Whether it deletes.
     pub prune: Prune,

@@ -74,7 +74,7 @@ pub struct View<'a> {
     pub rejected: Option<Reason>,
     /// Whether the wanting source may take objects over.
     pub adopt: Adopt,
-    /// Whether the wanting source heeds what others put on its live objects.
+    /// Says if the wanting source heeds what others put on its live objects.
     pub opt_out: OptOut,
     /// Whether an autoscaler targets it.
     pub scaling: Scaling,
@@ -491,7 +491,7 @@ fn fight(view: &View<'_>, lost: Lost, now: Instant) -> Option<Reason> {
     let oldest = recent.len().checked_sub(FIGHT).and_then(|first| recent.get(first))?;
     let calm = FIGHT_WINDOW.saturating_sub(now.duration_since(*oldest));
     let left = match (lost, recent.last()) {
-        (Lost::InPlace, Some(last)) => calm.min(FIGHT_PAUSE.saturating_sub(now.duration_since(*last))),
+        (Lost::InPlace, Some(newest)) => calm.min(FIGHT_PAUSE.saturating_sub(now.duration_since(*newest))),
         _ => calm,
     };
     (!left.is_zero()).then(|| Reason::Fight(other_writers(view), left))

@@ -31,7 +31,7 @@ pub struct Traits {
     pub ends: Ends,
     /// May it be created, changed and repaired?
     pub reconcile: Reconcile,
-    /// What is to become of it when no source wants it any more?
+    /// May it be deleted when no source wants it any more?
     pub keep: Keep,
 }
 

@@ -40,7 +40,7 @@ pub(super) fn marks(content: &Value) -> impl Iterator<Item = (Carrier, &str, &st
     })
 }
 
-/// Whether an object says that `${VAR}` in it is meant as it stands.
+/// Returns true where an object says that `${VAR}` in it is meant as it stands.
 pub(super) fn asks_for_literals(content: &Value) -> bool {
     marks(content).any(|(_, key, value)| key == SUBSTITUTE && value.eq_ignore_ascii_case("disabled"))
 }

@@ -22,7 +22,7 @@ impl Engine {
         wanting.map(|(source, _)| *source).or_else(|| self.source_of(self.live(id)?))
     }
 
-    /// Whether what others put on an object has an effect.
+    /// Says if what others put on an object has an effect.
     pub(super) fn opt_out_of(&self, id: &ObjectId) -> OptOut {
         self.source_for(id).map_or(OptOut::default(), |source| self.sources[source].opt_out)
     }

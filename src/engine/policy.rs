@@ -50,7 +50,7 @@ pub enum Prune {
     On,
 }
 
-/// Whether what somebody puts on a live object may keep rhumb from changing and repairing it.
+/// A source's answer to annotations that somebody puts on a live object to keep rhumb away.
 ///
 /// What keeps an object from being deleted always counts: nothing is deleted on doubt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]

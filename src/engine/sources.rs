@@ -56,7 +56,7 @@ pub struct Source {
     pub adopt: Adopt,
     /// Whether it deletes what it no longer names.
     pub prune: Prune,
-    /// Whether it heeds what others put on its live objects.
+    /// Says if it heeds what others put on its live objects.
     pub opt_out: OptOut,
     /// How much it deletes unasked.
     pub radius: BlastRadius,

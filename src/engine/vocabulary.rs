@@ -7,7 +7,7 @@
 
 use super::{Keep, Reconcile};
 
-/// Where a word stands.
+/// The map of an object's metadata that a word stands in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carrier {
     /// In a label.
@@ -16,7 +16,7 @@ pub enum Carrier {
     Annotation,
 }
 
-/// Where a tool looks for its word.
+/// The maps in which a tool looks for its word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     Annotation,
@@ -24,7 +24,7 @@ enum Place {
     Either,
 }
 
-/// How a tool compares the value.
+/// The way in which a tool compares the value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Spelling {
     /// Letter by letter.
@@ -37,7 +37,7 @@ enum Spelling {
     Number,
 }
 
-/// What a word of another tool means for an object.
+/// The effect of a word of another tool on its object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meaning {
     /// The object stays when no source names it any more, or waits for a person.
@@ -62,7 +62,7 @@ pub struct Word {
     place: Place,
     spelling: Spelling,
     values: &'static [(&'static str, Meaning)],
-    /// What any other value means.
+    /// The meaning of any other value.
     otherwise: Meaning,
 }
 
@@ -248,19 +248,19 @@ impl Word {
         self.values.iter().copied().chain([("*", self.otherwise)])
     }
 
-    /// Whether it says something about the object's deletion.
+    /// Returns true where it says something about the object's deletion.
     fn is_about_deletion(&self) -> bool {
         self.values.iter().any(|(_, meaning)| matches!(meaning, Meaning::Keep(_)))
     }
 }
 
-/// Whether a key is a word of Argo CD or Flux, known or not.
+/// Returns true for a word of Argo CD or Flux, known or not.
 fn is_reserved(key: &str) -> bool {
     let domain = key.split_once('/').map_or("", |(domain, _)| domain);
     domain == "argocd.argoproj.io" || domain == "toolkit.fluxcd.io" || domain.ends_with(".toolkit.fluxcd.io")
 }
 
-/// Why a label or annotation holds its object back, in words that follow the key.
+/// Returns why a label or annotation holds its object back, in words that follow the key, and a hint.
 pub(super) fn objection(carrier: Carrier, key: &str, value: &str) -> Option<(String, &'static str)> {
     let Some(word) = Word::of(key) else {
         return is_reserved(key)
@@ -278,16 +278,16 @@ pub(super) fn objection(carrier: Carrier, key: &str, value: &str) -> Option<(Str
     })
 }
 
-/// What the words on an object ask for, those of other tools and ours.
+/// The wishes in the words on an object, those of other tools and ours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Asks {
-    /// What is to become of it when no source names it any more.
+    /// Its fate when no source names it any more.
     pub keep: Keep,
-    /// Whether it is left alone.
+    /// The treatment that it asks for while a source names it.
     pub reconcile: Reconcile,
     /// The word that asks for that.
     pub left_by: Option<&'static str>,
-    /// Whether it may be deleted and created again.
+    /// It may be deleted and created again.
     pub recreates: bool,
 }
 
@@ -327,7 +327,7 @@ impl Asks {
         }
     }
 
-    /// What is not to be reconciled is not pruned either.
+    /// Notes who is to be left alone, which is not pruned either.
     fn leave(&mut self, reconcile: Reconcile, word: &'static str) {
         if reconcile == Reconcile::Disabled {
             self.keep = self.keep.stricter(Keep::Asked);

@@ -25,7 +25,7 @@ const WORDS: [(&str, Form); 7] = [
     (IGNORE_FIELDS, Form::Fields),
 ];
 
-/// What is written on live objects, and stands in a manifest that somebody took from the cluster.
+/// Annotations of live objects, which stand in a manifest that somebody took from the cluster.
 const LIVE_ONLY: [&str; 7] = [OVERLAY, STARTED, CONFIG_HASH, ORDER, PAUSED, HOLD, "rhumb.dev/revision"];
 
 enum Form {
@@ -81,7 +81,7 @@ fn known() -> impl Iterator<Item = &'static str> {
     WORDS.iter().map(|(word, _)| *word).chain(STEP_WORDS)
 }
 
-/// What other tools' words, a word of ours in the wrong place and variables have against the object.
+/// Finds words of other tools, misplaced words of ours and variables that hold the object back.
 fn objections(object: &Object) -> Vec<Diagnostic> {
     let error = |code, message: String, hint: String| {
         Diagnostic::error(object.origin.clone(), code, message).hint(hint)

@@ -75,7 +75,7 @@ impl fmt::Display for Phase {
 impl Phase {
     /// Whether nobody need look at it: it is as the followed revision asks for.
     ///
-    /// What somebody took out of rhumb's hands is not: nobody looks after it.
+    /// Nobody looks after an object that an annotation takes out of rhumb's hands.
     pub fn is_well(self) -> bool {
         matches!(self, Self::Settled | Self::LeftAlone)
     }

@@ -40,6 +40,10 @@ fn guarded() -> Own {
         let name = format!("edit-{number}");
         cluster.kubectl(&["create", "clusterrolebinding", &name, "--clusterrole=edit", subject]).unwrap();
     }
+    let verbs = ["--verb=get,patch", "--resource=deployments/status"];
+    cluster.kubectl(&[&["create", "clusterrole", "statuses"], &verbs[..]].concat()).unwrap();
+    let bound = ["statuses", "--clusterrole=statuses", "--group=developers"];
+    cluster.kubectl(&[&["create", "clusterrolebinding"], &bound[..]].concat()).unwrap();
     let marked = yaml::config_map("probe", "a", "1");
     let marked = marked.replacen("metadata:\n", "metadata:\n  annotations: {rhumb.dev/probe: a}\n", 1);
     eventually("the policy is in force", SOON, || {
@@ -77,7 +81,7 @@ fn the_words_are_for_rhumb_and_the_named_groups_and_all_else_goes_on() {
     refuses(&cluster, &["patch", "deployment/web", "--subresource=status", "-p", release], "");
     // Who leaves them alone may change all else, and delete.
     allows(&cluster, &EVE, &["annotate", "deployment/web", "note=mine"], "");
-    allows(&cluster, &EVE, &["set", "image", "deployment/web", "web=web:2"], "");
+    allows(&cluster, &EVE, &["set", "image", "deployment/web", "*=web:2"], "");
     allows(&cluster, &EVE, &["scale", "deployment/web", "--replicas=2"], "");
     allows(&cluster, &OPERATOR, &["annotate", "deployment/web", "rhumb.dev/reconcile=disabled"], "");
     allows(&cluster, &OPERATOR, &["annotate", "deployment/web", "rhumb.dev/reconcile-"], "");

@@ -62,6 +62,8 @@ fn words_that_cannot_be_read_hold_their_object_back() {
     );
 }
 
+const MOMENT: &str = "which asks to run it at one moment of a sync or release, and rhumb has no such moments";
+
 #[test]
 fn a_word_of_another_tool_is_carried_over_or_holds_its_object_back() {
     fn check(map: &str, key: &str, value: &str, expected: &[&str]) {
@@ -70,8 +72,6 @@ fn a_word_of_another_tool_is_carried_over_or_holds_its_object_back() {
         assert_eq!(told(&misused(&object)), expected, "{map} {key} {value}");
     }
     let says = |key: &str, value: &str, expected: &[&str]| check("annotations", key, value, expected);
-    const MOMENT: &str =
-        "which asks to run it at one moment of a sync or release, and rhumb has no such moments";
     for hook in ["PreSync", "Sync", "PostSync", "SyncFail", "PreDelete", "PostDelete", "Skip, PreSync"] {
         let part = hook.trim_start_matches("Skip, ");
         let expected = format!("error: argocd.argoproj.io/hook is {part:?}, {MOMENT}");
