@@ -32,7 +32,7 @@ const DEFAULT_TEXTS: [(&str, &str); 6] = [
 ];
 
 /// The groups of the kinds of Kubernetes itself, whose normal forms are known.
-const BUILT_IN: [&str; 15] = [
+const BUILT_IN: [&str; 16] = [
     "",
     "admissionregistration.k8s.io",
     "apiextensions.k8s.io",
@@ -44,6 +44,7 @@ const BUILT_IN: [&str; 15] = [
     "coordination.k8s.io",
     "flowcontrol.apiserver.k8s.io",
     "networking.k8s.io",
+    "node.k8s.io",
     "policy",
     "rbac.authorization.k8s.io",
     "scheduling.k8s.io",
