@@ -14,7 +14,7 @@ use crate::cluster::{
 };
 use crate::engine::{
     Action, Apply, Binds, Cover, Failure, Foreseen, Form, Guard, Looked, Lost, Outcome, Purpose, Release,
-    Removal, Rule, Rv, Shared, Uid, Verified, Written,
+    ReleaseClaim, Removal, Rule, Rv, Shared, Uid, Verified, Written,
 };
 use crate::fields::{self, Coverage, Path};
 use crate::object::{ObjectId, Revision, at, text_at};
@@ -59,10 +59,10 @@ impl Hands {
     async fn foreseen(&self, kind: &Kind, id: &ObjectId, apply: &Apply) -> Result<Foreseen, Failure> {
         let before = self.cluster.get(kind, id).await.map_err(|error| failure(&error))?;
         let before = before.ok_or(Failure::Conflict(Duration::ZERO))?;
-        let release = Release { hash: apply.form.hash(&apply.want), revision: apply.revision.clone() };
+        let claim = apply.claim();
         let (contents, want) = (self.contents.clone(), apply.want.clone());
         let (form, live) = (Form { overlay: None, ..apply.form }, before.clone());
-        let body = blocking(move || contents.body_for(&want, &release, form, &live)).await;
+        let body = blocking(move || contents.body_for(&want, &claim, form, &live)).await;
         let (body, _) = body.map_err(|error| Failure::Unknown(error.to_string().into(), Duration::ZERO))?;
         let uid = Uid(text_at(&before, &["metadata", "uid"]).into());
         let generation = at(&before, &["metadata", "generation"]).and_then(Value::as_i64).unwrap_or(0);
@@ -87,9 +87,9 @@ impl Hands {
         let live = self.cluster.get(kind, id).await.map_err(|error| failure(&error))?;
         let Some(live) = live else { return Err(Failure::Conflict(Duration::ZERO)) };
         let version = text_at(&live, &["metadata", "resourceVersion"]).parse().ok().map(Rv);
-        let release = Release { hash: apply.form.hash(&apply.want), revision: apply.revision.clone() };
+        let claim = apply.claim();
         let (contents, want, form) = (self.contents.clone(), apply.want.clone(), apply.form);
-        let prepared = blocking(move || contents.body_for(&want, &release, form, &live)).await;
+        let prepared = blocking(move || contents.body_for(&want, &claim, form, &live)).await;
         let (body, binds) = prepared.map_err(unreadable)?;
         // What is repeated from one version would undo what somebody changes meanwhile.
         let guard = match (guard, version, binds) {
@@ -115,12 +115,12 @@ impl Hands {
     }
 
     async fn body(&self, apply: &Apply) -> Result<Value, contents::Error> {
-        let release = Release { hash: apply.form.hash(&apply.want), revision: apply.revision.clone() };
+        let claim = apply.claim();
         if self.contents.are_in_memory(&apply.want) {
-            return self.contents.body(&apply.want, &release, apply.form);
+            return self.contents.body(&apply.want, &claim, apply.form);
         }
         let (contents, want, form) = (self.contents.clone(), apply.want.clone(), apply.form);
-        blocking(move || contents.body(&want, &release, form)).await
+        blocking(move || contents.body(&want, &claim, form)).await
     }
 
     /// Deletes one incarnation in one version.
@@ -214,7 +214,7 @@ impl Question {
     fn stamped(&self, content: Value) -> Value {
         // Only the path of the annotation matters here, not its value.
         let release = Release { hash: self.want.hash, revision: Revision::new("") };
-        crate::engine::stamped(content, &release, self.form)
+        crate::engine::stamped(content, &ReleaseClaim { release, seal: None }, self.form)
     }
 
     fn answer(&self, content: Value) -> Verified {

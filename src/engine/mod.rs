@@ -19,6 +19,7 @@ mod budget;
 mod carried;
 mod catalog;
 mod census;
+mod claim;
 mod config_hash;
 mod counts;
 mod cycles;
@@ -83,6 +84,7 @@ pub use budget::{
 };
 pub use catalog::{Catalog, FileFacts, Held, Understood, Want};
 pub use census::Census;
+pub use claim::{ReleaseClaim, ReleaseKey, ReleaseSeal};
 pub use config_hash::{
     CONFIG_HASH, Data, Key, RESTART_ON_CHANGE, config_hash, restarts_on_change, with_config_hash,
 };

@@ -48,6 +48,7 @@ mod rights_deeds;
 mod rights_least;
 mod rotated;
 mod samples;
+mod seals;
 mod secrets;
 mod service;
 mod serving;
