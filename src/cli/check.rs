@@ -379,7 +379,7 @@ async fn rights(config: &Config, cluster: &Cluster, kinds: &Kinds, report: &mut 
         }
         all.push((source, held.objects));
     }
-    add(&mut rights, config, &all, kinds);
+    add(&mut rights, &all, kinds);
     let ending: Vec<SourceConfig> = report.ending.clone();
     let held = all.iter().map(|(source, held)| (*source, &held[..]));
     for one in held.chain(ending.iter().map(|source| (source, &[][..]))) {
@@ -399,7 +399,7 @@ async fn rights(config: &Config, cluster: &Cluster, kinds: &Kinds, report: &mut 
 }
 
 /// Adds what follows from all that sources hold.
-fn add(rights: &mut Rights, config: &Config, all: &[(&SourceConfig, Vec<Object>)], kinds: &Kinds) {
+fn add(rights: &mut Rights, all: &[(&SourceConfig, Vec<Object>)], kinds: &Kinds) {
     let own = own_plurals(all.iter().flat_map(|(_, held)| held));
     let plural = |kind: &GroupKind| match (own.get(kind), kinds.preferred(kind)) {
         (Some(plural), _) => Some(plural.clone()),
@@ -407,7 +407,7 @@ fn add(rights: &mut Rights, config: &Config, all: &[(&SourceConfig, Vec<Object>)
         (None, Lookup::Unserved { .. } | Lookup::Unknown) => None,
     };
     for (source, held) in all {
-        rights.add_source(&config.namespace, Conduct::of(source), held, &plural);
+        rights.add_source(Conduct::of(source), held, &plural);
     }
     let conduct = |(source, held): &(&SourceConfig, Vec<Object>)| (Conduct::of(source), held.clone());
     rights.add_bindings(&all.iter().map(conduct).collect::<Vec<_>>(), &plural);

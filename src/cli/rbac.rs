@@ -121,7 +121,7 @@ async fn rights(
     let own = own_plurals(holdings.iter().flat_map(|(_, held)| held));
     let plural = |kind: &GroupKind| own.get(kind).cloned();
     for (conduct, held) in &holdings {
-        rights.add_source(&config.namespace, *conduct, held, &plural);
+        rights.add_source(*conduct, held, &plural);
     }
     rights.add_bindings(&holdings, &plural);
     let kinds = holdings.iter().flat_map(|(_, held)| held).map(|object| object.id.group_kind());

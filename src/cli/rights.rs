@@ -123,8 +123,12 @@ impl Rights {
         let names = Some(["kube-system".to_owned()].into());
         let identity = Subject::Objects { group: String::new(), resource: "namespaces".to_owned(), names };
         rights.add(Place::Cluster, identity, &["get"], "its uid names the cluster");
-        // All sources share one budget, and one that holds Secrets seals what it tells there.
-        rights.add(here(), key(), &["get"], "the rollout budget is sealed where any source holds Secrets");
+        let seals = "the key that seals releases and hashes of Secrets";
+        rights.add(here(), key(), &["get"], seals);
+        if conduct.writes() {
+            // A name is not known to the server when something is created.
+            rights.add(here(), objects("", "secrets"), &["create"], seals);
+        }
         rights
     }
 
@@ -146,13 +150,13 @@ impl Rights {
     }
 
     /// Adds what a source needs.
-    pub(super) fn add_source(&mut self, system: &str, conduct: Conduct, held: &[Object], plural: Plural<'_>) {
+    pub(super) fn add_source(&mut self, conduct: Conduct, held: &[Object], plural: Plural<'_>) {
         let plural = |kind: &GroupKind| plural(kind).unwrap_or_else(|| guess(&kind.kind));
         for object in held {
             let kind = object.id.group_kind();
             self.add_object(conduct, object, &plural(&kind));
             if is_workload(&object.id) {
-                self.add_workload(system, conduct, object);
+                self.add_workload(conduct, object);
             }
             if sets_count(&object.id, &object.body) {
                 let ceded = "replicas that an autoscaler owns are left to it";
@@ -165,9 +169,6 @@ impl Rights {
             self.add_proof_of(&kind);
         }
         let has = |held_by: fn(&ObjectId) -> bool| held.iter().any(|object| held_by(&object.id));
-        if conduct.writes() && has(|id| id.is("", "Secret")) && has(is_workload) {
-            self.add_key(system);
-        }
         if conduct.writes() && has(is_workload) {
             let claimed = "what other daemons have claimed of the rollout budget counts as long as it rolls";
             for resource in WORKLOADS {
@@ -258,7 +259,7 @@ impl Rights {
         Place::Namespace(namespace.to_owned())
     }
 
-    fn add_workload(&mut self, system: &str, conduct: Conduct, object: &Object) {
+    fn add_workload(&mut self, conduct: Conduct, object: &Object) {
         let place = self.place(object);
         let pods = "its pods tell how a rollout goes";
         self.add(place.clone(), objects("", "pods"), &KIND, pods);
@@ -292,17 +293,8 @@ impl Rights {
             for used in graph::configuration(&object.id, &object.body) {
                 let why = "workloads are restarted when these change";
                 self.add(place.clone(), objects("", &guess(used.kind())), &["get", "list", "watch"], why);
-                if conduct.writes() {
-                    self.add_key(system);
-                }
             }
         }
-    }
-
-    fn add_key(&mut self, system: &str) {
-        // A name is not known to the server when something is created.
-        let here = Place::Namespace(system.to_owned());
-        self.add(here, objects("", "secrets"), &["create"], "the key for hashes of Secrets");
     }
 
     /// Whoever writes roles must have the rights in them; whoever binds them, the right to.
@@ -446,7 +438,7 @@ fn is_builtin(kind: &GroupKind) -> bool {
     BUILTIN.get(kind).is_some()
 }
 
-/// The key for hashes of Secrets.
+/// The key for seals.
 fn key() -> Subject {
     let names = Some([KEY_SECRET.to_owned()].into());
     Subject::Objects { group: String::new(), resource: "secrets".to_owned(), names }

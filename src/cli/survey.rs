@@ -131,7 +131,7 @@ fn object(source: &Told, book: &Book, id: &ObjectId, live: &Live) -> ObjectStatu
         source: source.name.clone(),
         phase,
         reason,
-        revision: live.release.as_ref().map(|release| release.revision.to_string()),
+        revision: live.shown_release().map(|release| release.revision.to_string()),
         origin: None,
         wave: 0,
     }
@@ -193,7 +193,7 @@ fn shows_rejected(rejection: &Rejection, id: &ObjectId, live: &Live) -> bool {
     let Some(member) = rejection.unit.members.get(id) else { return false };
     let data = live.started.map(|started| started.data);
     let same = member.restarted.is_none_or(|restarted| data == Some(restarted.data));
-    same && facts::shows(live.release.as_ref(), rejection, member)
+    same && facts::shows(live.shown_release(), rejection, member)
 }
 
 fn rollout(told: &[Told], book: &Book, members: &[(ObjectId, Live)]) -> RolloutStatus {

@@ -17,12 +17,12 @@ use super::interner::Interner;
 use super::kinds::Kind;
 use super::{FIELD_MANAGER, owner, rolling};
 use crate::engine::{
-    Asked, Carrier, HOLD, Live, Manager, ORDER, OVERLAY, PAUSED, PEER_WORDS, PRUNE, RECONCILE, Release,
+    Asked, Carrier, HOLD, Live, Manager, ORDER, OVERLAY, PAUSED, PEER_WORDS, PRUNE, RECONCILE, ReleaseClaim,
     Rolling, Rv, STARTED, Shown, Uid,
 };
 use crate::fields::{self, Schema, ValueDigest};
 use crate::health::{self, Health, Status};
-use crate::object::{GroupKind, Hash, ObjectId, RELEASE};
+use crate::object::{GroupKind, ObjectId, RELEASE};
 
 /// The annotations that health and rolling look at.
 const STATE_ANNOTATIONS: [&str; 3] = [
@@ -120,14 +120,15 @@ impl Lens {
             Some(tree) => health::of_kind(&self.group_kind, tree),
             None => Health::new(Status::Unknown, "only its metadata was read"),
         };
-        let release = meta.annotations.get(RELEASE).and_then(|text| self.release(text));
+        let claim = meta.annotations.get(RELEASE).and_then(|text| self.claim(text));
         Live {
             uid: Uid((&*meta.uid.0).into()),
             rv,
             generation: meta.generation,
             gvk: self.kind.gvk.clone(),
             owner: owner::of(meta, ours, &self.interner),
-            release,
+            release: None,
+            claim,
             ours: ours.and_then(|entry| entry.fields_v1).map(|fields| self.interner.text(fields.get())),
             values: None,
             others: self.others(meta),
@@ -160,9 +161,9 @@ impl Lens {
         }
     }
 
-    fn release(&self, text: &str) -> Option<Release> {
-        let (hash, revision) = text.split_once('@')?;
-        Some(Release { hash: Hash::parse(hash)?, revision: self.interner.revision(revision) })
+    /// What the annotation says. The engine has the keys that tell whether it is so.
+    fn claim(&self, text: &str) -> Option<Box<ReleaseClaim>> {
+        ReleaseClaim::read(text, |revision| self.interner.revision(revision)).map(Box::new)
     }
 
     fn others(&self, meta: &Meta<'_>) -> Arc<[Manager]> {

@@ -14,8 +14,8 @@ use crate::cluster::{
     Cluster, Deleted, Denial, Error, Fault, Force, Kind, Looked as Found, Propagation, Reclaimed, Retry,
 };
 use crate::engine::{
-    Action, Apply, Binds, Failure, Foreseen, Form, Guard, Looked, Outcome, Purpose, Release, Removal, Rule,
-    Rv, Uid, Written,
+    Action, Apply, Binds, Failure, Foreseen, Form, Guard, Looked, Outcome, Purpose, Release, ReleaseClaim,
+    Removal, Rule, Rv, Uid, Written,
 };
 use crate::object::{ObjectId, at, text_at};
 use crate::report::Told;
@@ -65,10 +65,10 @@ impl Hands {
     async fn foreseen(&self, kind: &Kind, id: &ObjectId, apply: &Apply) -> Result<Foreseen, Failure> {
         let before = self.cluster.get(kind, id).await.map_err(|error| failure(&error))?;
         let before = before.ok_or(Failure::Conflict(Duration::ZERO))?;
-        let release = Release { hash: apply.form.hash(&apply.want), revision: apply.revision.clone() };
+        let claim = apply.claim();
         let (contents, want) = (self.contents.clone(), apply.want.clone());
         let (form, live) = (Form { overlay: None, ..apply.form }, before.clone());
-        let body = blocking(move || contents.body_for(&want, &release, form, &live)).await;
+        let body = blocking(move || contents.body_for(&want, &claim, form, &live)).await;
         let (body, _) = body.map_err(|error| Failure::Unknown(error.to_string().into(), Duration::ZERO))?;
         let uid = Uid(text_at(&before, &["metadata", "uid"]).into());
         let generation = at(&before, &["metadata", "generation"]).and_then(Value::as_i64).unwrap_or(0);
@@ -93,9 +93,9 @@ impl Hands {
         let live = self.cluster.get(kind, id).await.map_err(|error| failure(&error))?;
         let Some(live) = live else { return Err(Failure::Conflict(Duration::ZERO)) };
         let version = text_at(&live, &["metadata", "resourceVersion"]).parse().ok().map(Rv);
-        let release = Release { hash: apply.form.hash(&apply.want), revision: apply.revision.clone() };
+        let claim = apply.claim();
         let (contents, want, form) = (self.contents.clone(), apply.want.clone(), apply.form);
-        let prepared = blocking(move || contents.body_for(&want, &release, form, &live)).await;
+        let prepared = blocking(move || contents.body_for(&want, &claim, form, &live)).await;
         let (body, binds) = prepared.map_err(unreadable)?;
         // What is repeated from one version would undo what somebody changes meanwhile.
         let guard = match (guard, version, binds) {
@@ -121,12 +121,12 @@ impl Hands {
     }
 
     async fn body(&self, apply: &Apply) -> Result<Value, contents::Error> {
-        let release = Release { hash: apply.form.hash(&apply.want), revision: apply.revision.clone() };
+        let claim = apply.claim();
         if self.contents.are_in_memory(&apply.want) {
-            return self.contents.body(&apply.want, &release, apply.form);
+            return self.contents.body(&apply.want, &claim, apply.form);
         }
         let (contents, want, form) = (self.contents.clone(), apply.want.clone(), apply.form);
-        blocking(move || contents.body(&want, &release, form)).await
+        blocking(move || contents.body(&want, &claim, form)).await
     }
 
     /// Deletes one incarnation in one version.

@@ -7,7 +7,9 @@ use serde_json::Value;
 
 use super::setup::Files;
 use crate::cluster::FieldOwners;
-use crate::engine::{Binds, Desired, Form, Release, effective, left_to_others, stamped, without_ignored};
+use crate::engine::{
+    Binds, Desired, Form, ReleaseClaim, effective, left_to_others, stamped, without_ignored,
+};
 use crate::manifest::{self, Item};
 use crate::object::{Hash, Object};
 use crate::source::{self, Blob, Disk, Reader};
@@ -107,8 +109,8 @@ impl Contents {
     }
 
     /// What is sent where nothing is: the effective content with the release annotation. Blocks on the disk.
-    pub(super) fn body(&self, want: &Desired, release: &Release, form: Form) -> Result<Value, Error> {
-        Ok(stamped(self.effective(want)?, release, form))
+    pub(super) fn body(&self, want: &Desired, claim: &ReleaseClaim, form: Form) -> Result<Value, Error> {
+        Ok(stamped(self.effective(want)?, claim, form))
     }
 
     /// What is sent to an object that is there, and whether that is good for this version of it only. Blocks on the
@@ -116,14 +118,14 @@ impl Contents {
     pub(super) fn body_for(
         &self,
         want: &Desired,
-        release: &Release,
+        claim: &ReleaseClaim,
         form: Form,
         live: &Value,
     ) -> Result<(Value, Binds), Error> {
         let owners = FieldOwners::of(live);
         let others: Vec<&str> = owners.others.iter().map(String::as_str).collect();
         let settled = left_to_others(self.effective(want)?, live, owners.ours.as_deref(), &others);
-        Ok((stamped(settled.content, release, form), settled.binds))
+        Ok((stamped(settled.content, claim, form), settled.binds))
     }
 
     fn items(&self, place: &Place, want: &Desired) -> Result<Arc<Vec<Item>>, Error> {

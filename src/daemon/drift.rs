@@ -11,7 +11,7 @@ use super::event::Trouble;
 use crate::change;
 use crate::cluster::{Cluster, Denial, Error, FIELD_MANAGER, Fault, FieldOwners, Kind, Retry};
 use crate::engine::{
-    Apply, Cover, Desired, Form, Guard, Live, Lost, Purpose, Release, Rv, Shared, Uid, Verified,
+    Apply, Cover, Desired, Form, Guard, Live, Lost, Purpose, Release, ReleaseClaim, Rv, Shared, Uid, Verified,
 };
 use crate::fields::{self, Coverage, Path, Schema, ValueDigest};
 use crate::object::{ObjectId, Revision, text_at};
@@ -50,7 +50,7 @@ impl Question {
     /// The content in the form in which it was sent. Of the release annotation only the path matters.
     fn stamped(&self, content: Value) -> Value {
         let release = Release { hash: self.want.hash, revision: Revision::new("") };
-        crate::engine::stamped(content, &release, self.form)
+        crate::engine::stamped(content, &ReleaseClaim { release, seal: None }, self.form)
     }
 
     /// Answers by what the cluster was last seen to show, without a call.
@@ -152,6 +152,7 @@ async fn other_values(
     let (contents, want, form, live) =
         (contents.clone(), question.want.clone(), question.form, shown.clone());
     let release = Release { hash: want.hash, revision: Revision::new("") };
+    let release = ReleaseClaim { release, seal: None };
     let body = blocking(move || contents.body_for(&want, &release, form, &live)).await;
     let (body, _) = body.map_err(|error| Trouble(error.to_string().into()))?;
     let guard = Guard::Uid(Uid(text_at(shown, &["metadata", "uid"]).into()));

@@ -22,8 +22,8 @@ use crate::cluster::{
 };
 use crate::engine::{
     Action, Apply, Budget, Cover, Decision, Engine, Form, GROUP_DOWN, Guard, Inventory, KindState, Known,
-    Looked, Lost, Plan, Planned, Purpose, Reason, Recreate, Release, Removal, Sealing, Served, Shared,
-    Source, SourceId, Verdict, Verified, replaceable, units,
+    Looked, Lost, Plan, Planned, Purpose, Reason, Recreate, Release, ReleaseClaim, Removal, Sealing, Served,
+    Shared, Source, SourceId, Verdict, Verified, replaceable, units,
 };
 use crate::object::{Class, GroupKind, Gvk, ObjectId, Revision};
 use crate::source;
@@ -223,10 +223,13 @@ impl Preview {
 
     /// Reads what pods use, where a change of that restarts them.
     async fn configs(&mut self, namespace: &str) -> Result<(), Error> {
+        // Without it nobody can tell which objects are the source's own, and so would be pruned.
+        if self.engine.is_reading_release_key() {
+            self.read_key(namespace).await?;
+        }
         if !self.engine.needs_key() {
             return Ok(());
         }
-        self.read_key(namespace).await?;
         for id in self.engine.data_to_follow() {
             let data = match self.cluster.data(&id).await {
                 Ok(data) => Known::Is(data),
@@ -240,11 +243,12 @@ impl Preview {
 
     async fn read_key(&mut self, namespace: &str) -> Result<(), Error> {
         let key = match self.cluster.config_key(namespace).await {
-            Ok(key) => key.and_then(|key| key.key()),
+            Ok(key) => key.and_then(|key| key.key()).ok_or_else(|| "there is none".into()),
             Err(error) if error.is_unreachable() => return Err(error),
-            Err(_) => None,
+            Err(error) => Err(error.reason().into()),
         };
-        let key = key.map_or_else(|| Known::Blind("there is none".into()), Known::Is);
+        let key = key.map_or_else(Known::Blind, Known::Is);
+        self.engine.release_key(key.clone());
         self.engine.config_key(key);
         Ok(())
     }
@@ -331,7 +335,8 @@ impl Preview {
     async fn content(&self, want: &Shared, form: Form) -> Option<Value> {
         let (contents, want) = (self.contents.clone(), want.clone());
         let release = Release { hash: form.hash(&want), revision: Revision::new("") };
-        blocking(move || contents.body(&want, &release, form)).await.ok()
+        let claim = ReleaseClaim { release, seal: None };
+        blocking(move || contents.body(&want, &claim, form)).await.ok()
     }
 
     async fn compare(&self, id: &ObjectId, want: &Shared, form: Form) -> Verified {
@@ -457,7 +462,7 @@ impl Preview {
 
     async fn apply(&self, base: Planned, apply: &Apply, reason: Option<&Reason>) -> Planned {
         let Some(kind) = self.exactly(&apply.want.gvk) else { return base };
-        let release = Release { hash: apply.form.hash(&apply.want), revision: apply.revision.clone() };
+        let claim = apply.claim();
         let (contents, want, form) = (self.contents.clone(), apply.want.clone(), apply.form);
         let before = match apply.guard {
             Guard::Absent => Ok(None),
@@ -465,8 +470,8 @@ impl Preview {
         };
         let live = before.as_ref().ok().cloned().flatten();
         let body = blocking(move || match live {
-            Some(live) => contents.body_for(&want, &release, form, &live).map(|(body, _)| body),
-            None => contents.body(&want, &release, form),
+            Some(live) => contents.body_for(&want, &claim, form, &live).map(|(body, _)| body),
+            None => contents.body(&want, &claim, form),
         });
         let body = match body.await {
             Ok(body) => body,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Form, Reason, Rv, Shared, SourceId, Uid};
+use super::{Form, Reason, ReleaseSeal, Rv, Shared, SourceId, Uid};
 use crate::object::Revision;
 
 /// What a write must find to be carried out.
@@ -53,6 +53,8 @@ pub struct Apply {
     pub source: SourceId,
     /// The revision that its annotation names.
     pub revision: Revision,
+    /// The seal of its annotation; none where there is no key.
+    pub seal: Option<ReleaseSeal>,
     /// What it must find.
     pub guard: Guard,
     /// The version of the view that it was decided on; none for an object that is not there.

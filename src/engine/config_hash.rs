@@ -67,7 +67,14 @@ impl Key {
         seal
     }
 
-    fn sign(&self, bytes: &[u8]) -> [u8; 32] {
+    /// Makes a key for another purpose, which says nothing of this one.
+    pub(super) fn derived(&self, purpose: &str) -> Self {
+        let mut block = [0; BLOCK];
+        block[..32].copy_from_slice(&self.sign(purpose.as_bytes()));
+        Self(block)
+    }
+
+    pub(super) fn sign(&self, bytes: &[u8]) -> [u8; 32] {
         let inner = Sha256::new().chain_update(self.0.map(|byte| byte ^ 0x36)).chain_update(bytes).finalize();
         Sha256::new().chain_update(self.0.map(|byte| byte ^ 0x5c)).chain_update(inner).finalize().into()
     }

@@ -1,7 +1,7 @@
 //! Numbers and sets that the prune guard needs, kept as facts come in: counted anew for each of them, ten thousand
 //! objects would cost milliseconds each time.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use super::Live;
 use super::entry::SourceId;
@@ -12,26 +12,23 @@ impl Engine {
     /// The cluster shows an object otherwise than before, or no longer.
     pub(super) fn count_live(&mut self, id: &ObjectId, before: Option<&Live>) {
         let now = self.live.get(id);
-        let brought = |live: Option<&Live>| live?.release.as_ref().map(|release| release.revision.clone());
+        let brought = |live: Option<&Live>| live?.shown_release().map(|release| release.revision.clone());
+        let proven = |live: Option<&Live>| live?.release.as_ref().map(|release| release.revision.clone());
+        let now = now.map(|live| &**live);
         let (was, is) =
-            (before.and_then(|live| self.source_of(live)), now.and_then(|live| self.source_of(live)));
-        let (from, to) = (brought(before), brought(now.map(|live| &**live)));
+            (before.and_then(|live| self.member_of(live)), now.and_then(|live| self.member_of(live)));
+        let (from, to) = (brought(before), brought(now));
+        let (old, new) = (proven(before), proven(now));
         for source in was.into_iter().chain(is).collect::<BTreeSet<SourceId>>() {
             self.sources[source].count_member(id, was == Some(source), is == Some(source));
         }
         if from != to {
-            from.inspect(|revision| self.forget_one_of(revision));
-            to.inspect(|revision| *self.brought.entry(revision.clone()).or_default() += 1);
+            exchange(&mut self.brought, from.as_ref(), to);
         }
-    }
-
-    fn forget_one_of(&mut self, revision: &Revision) {
-        if let Some(count) = self.brought.get_mut(revision) {
-            *count -= 1;
-            if *count == 0 {
-                self.brought.remove(revision);
-            }
+        if old != new {
+            exchange(&mut self.proven, old.as_ref(), new);
         }
+        self.track_claim(id);
     }
 
     /// Keeps the set of objects with which a change of the newest revision is not done.
@@ -72,7 +69,7 @@ impl Engine {
     pub(super) fn assert_counts(&self) {
         for (number, source) in self.sources.iter().enumerate() {
             let mut members = super::Census::default();
-            for (id, _) in self.live.iter().filter(|(_, live)| self.source_of(live) == Some(number)) {
+            for (id, _) in self.live.iter().filter(|(_, live)| self.member_of(live) == Some(number)) {
                 members.add(id);
             }
             assert_eq!(members, source.members);
@@ -95,5 +92,20 @@ impl Engine {
                 assert!(may_differ.contains(id), "{id} differs");
             }
         }
+    }
+}
+
+/// Counts one of these revisions less, and one of those more.
+fn exchange(counts: &mut HashMap<Revision, u32>, from: Option<&Revision>, to: Option<Revision>) {
+    if let Some(from) = from
+        && let Some(count) = counts.get_mut(from)
+    {
+        *count -= 1;
+        if *count == 0 {
+            counts.remove(from);
+        }
+    }
+    if let Some(to) = to {
+        *counts.entry(to).or_default() += 1;
     }
 }

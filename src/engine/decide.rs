@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::action::{Action, Apply, Decision, Guard, Purpose, Removal, Restarts};
+use super::claim::UNPROVEN;
 use super::entry::{Accepted, Cover, Entry, Lost, Rule, SourceId};
 use super::prune::Judgement;
 use super::{
@@ -177,6 +178,7 @@ fn create(view: &View<'_>, source: SourceId, want: &Shared, purpose: Purpose, no
         want: want.clone(),
         source,
         revision: revision(view, purpose),
+        seal: None,
         guard: Guard::Absent,
         seen: None,
         form: Form { started: view.started, ..Form::PLAIN },
@@ -194,12 +196,12 @@ fn present(view: &View<'_>, source: SourceId, desired: &Shared, live: &Live, now
         Err(reason) => return Decision::wait(reason),
     };
     let replicas = replicas(view, desired, live);
-    let there = live.release.as_ref().is_some_and(|release| match view.scaling {
+    let there = live.shown_release().is_some_and(|release| match view.scaling {
         Scaling::ByManifest => release.hash == desired.hash,
         Scaling::ByAutoscaler => desired.is_release(release.hash),
     });
     // An annotation that is gone or altered is drift like any other, where the content is known to be there.
-    let unstamped = !live.is_stamped() && view.entry.accepted.is(desired.hash);
+    let unstamped = (!live.is_stamped() || live.is_unproven()) && view.entry.accepted.is(desired.hash);
     if (there || unstamped) && takeover.is_none() {
         if live.lost_config(view.started) {
             return Decision::wait(Reason::Reading(view.id.clone()));
@@ -215,6 +217,7 @@ fn present(view: &View<'_>, source: SourceId, desired: &Shared, live: &Live, now
     }
     if let Some(refusal) = immutable(view, desired) {
         return match desired.traits.recreate {
+            Recreate::Allowed if live.is_unproven() => defend(view, unproven_refusal(view), now),
             Recreate::Allowed if takeover.is_none() && view.barred.is_none() => {
                 Decision::act(Action::Delete(live.uid.clone(), live.rv, Removal::Recreate))
             }
@@ -230,6 +233,7 @@ fn present(view: &View<'_>, source: SourceId, desired: &Shared, live: &Live, now
         want: desired.clone(),
         source,
         revision: revision(view, purpose),
+        seal: None,
         guard: guard(live, exact),
         seen: Some(live.rv),
         form: Form { replicas, overlay: view.overlay, started: view.started },
@@ -260,6 +264,7 @@ fn step(view: &View<'_>, source: SourceId, want: &Shared, live: &Live, now: Inst
         want: want.clone(),
         source,
         revision: revision(view, purpose),
+        seal: None,
         guard: guard(live, true),
         seen: Some(live.rv),
         form: Form { replicas: replicas(view, want, live), overlay: view.overlay, started: view.started },
@@ -337,7 +342,7 @@ pub(super) fn serving(id: &ObjectId, live: &Live) -> bool {
 /// Our newest content is there: is all of it still ours?
 fn verify(view: &View<'_>, source: SourceId, want: &Shared, live: &Live, now: Instant) -> Decision {
     // What is sent once an autoscaler owns the count differs from what is verified while it does not.
-    let as_released = live.release.as_ref().is_some_and(|release| release.hash == want.hash);
+    let as_released = live.shown_release().is_some_and(|release| release.hash == want.hash);
     let replicas = match replicas(view, want, live) {
         Replicas::Shown(_) if as_released => Replicas::AsWritten,
         other => other,
@@ -352,13 +357,17 @@ fn verify(view: &View<'_>, source: SourceId, want: &Shared, live: &Live, now: In
     match verified.map(|verified| verified.cover) {
         None => Decision::act(Action::Compare(want.clone(), form)),
         // Sent again and again, the annotation would be taken away again and again.
-        Some(Cover::Whole) if live.release.is_none() => {
-            Decision::wait(Reason::Refused(STRIPPED.into(), None))
-        }
-        Some(Cover::Whole) if matches!(live.owner, Owner::Nobody | Owner::Labelled(_)) => {
-            Decision::wait(Reason::Refused(UNLABELLED.into(), None))
-        }
-        Some(Cover::Whole) => Decision::act(Action::Nothing),
+        Some(Cover::Whole) => match live.shown_release() {
+            None => Decision::wait(Reason::Refused(STRIPPED.into(), None)),
+            Some(_) if matches!(live.owner, Owner::Nobody | Owner::Labelled(_)) => {
+                Decision::wait(Reason::Refused(UNLABELLED.into(), None))
+            }
+            // Somebody wrote another annotation in our name, and nothing proves it.
+            Some(shown) if live.is_unproven() && !want.is_release(shown.hash) => {
+                repair(view, source, want, (form, Lost::InPlace), live, now)
+            }
+            Some(_) => Decision::act(Action::Nothing),
+        },
         Some(Cover::Empty | Cover::Unequal) => Decision::act(Action::Inspect(want.clone(), form)),
         Some(Cover::Lost(lost)) => repair(view, source, want, (form, lost), live, now),
     }
@@ -381,6 +390,7 @@ fn repair(
         want: want.clone(),
         source,
         revision: revision(view, Purpose::Repair),
+        seal: None,
         // Bound to the version, it would only ever meet conflicts where somebody writes faster, and nothing would
         // show that this is a fight. What it puts back was accepted before.
         guard: guard(live, matches!(form.replicas, Replicas::Shown(_))),
@@ -434,7 +444,7 @@ fn owner(view: &View<'_>, live: &Live) -> Option<SourceId> {
 /// With our own entry on it, and our own annotation or our memory of what we put there, a label that is gone
 /// or altered is drift.
 fn was_ours(view: &View<'_>, live: &Live) -> bool {
-    live.ours.is_some() && (live.release.is_some() || view.entry.accepted.known().is_some())
+    live.ours.is_some() && (!live.is_unproven() || view.entry.accepted.known().is_some())
 }
 
 fn unwanted(view: &View<'_>, now: Instant) -> Decision {
@@ -451,6 +461,8 @@ fn unwanted(view: &View<'_>, now: Instant) -> Decision {
         return Decision::wait(Reason::Terminating);
     }
     match &view.judgement {
+        // What was judged was another view of it.
+        Some(Judgement::Delete) if live.is_unproven() => Decision::wait(Reason::Kept(UNPROVEN.into())),
         Some(Judgement::Delete) => match recent_failure(view, now) {
             Some(reason) => Decision::wait(reason),
             None => Decision::act(Action::Delete(live.uid.clone(), live.rv, Removal::Prune)),
@@ -482,6 +494,14 @@ fn immutable(view: &View<'_>, want: &Shared) -> Option<Reason> {
     let refusal = view.entry.refused.as_ref()?;
     (refusal.content == want.hash && refusal.rule == Rule::Immutable)
         .then(|| Reason::Refused(refusal.text.clone(), None))
+}
+
+/// What is not provably ours is not deleted to be made anew either.
+fn unproven_refusal(view: &View<'_>) -> Reason {
+    let text = view.entry.refused.as_ref().map_or_else(Arc::default, |refusal| refusal.text.clone());
+    let why = "it is not deleted and created again, as its annotation rhumb.dev/release has no valid seal: \
+               delete it by kubectl, and it is created again";
+    Reason::Refused(format!("{text}; {why}").into(), None)
 }
 
 /// The pause after so many repairs: short where a repair costs no pod, the whole window where each restarts some.

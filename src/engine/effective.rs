@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
-use super::{CONFIG_HASH, Desired, Overlay, Release, STARTED, Started, overlaid, with_config_hash};
+use super::{CONFIG_HASH, Desired, Overlay, ReleaseClaim, STARTED, Started, overlaid, with_config_hash};
 use crate::object::{Hash, Object, PART_OF, RELEASE};
 
 /// What becomes of `spec.replicas`.
@@ -56,8 +56,8 @@ pub fn effective(object: &Object, applyset: &str) -> Value {
 }
 
 /// Adds the release annotation to an effective content, settles `spec.replicas` and lays the overlay over it.
-pub fn stamped(mut body: Value, release: &Release, form: Form) -> Value {
-    set_metadata(&mut body, "annotations", RELEASE, &release.to_string());
+pub fn stamped(mut body: Value, claim: &ReleaseClaim, form: Form) -> Value {
+    set_metadata(&mut body, "annotations", RELEASE, &claim.to_string());
     let spec = body.get_mut("spec").and_then(Value::as_object_mut);
     match (form.replicas, spec) {
         (Replicas::Left, Some(spec)) => {

@@ -181,25 +181,6 @@ impl Entry {
             _ => Some(desired),
         }
     }
-
-    /// Takes over what must be shown now, as the release annotation tells it: the annotation is a fact of
-    /// the cluster and wins over what was remembered, unless somebody else wrote it.
-    pub(super) fn know(&mut self, live: &Live) {
-        let Some(release) = &live.release else { return };
-        if !live.is_stamped() {
-            return;
-        }
-        self.brought = Some(release.revision.clone());
-        self.ended = live.finished.then(|| Box::new(release.hash));
-        let wanted =
-            self.want().map(|(_, desired)| desired).filter(|desired| desired.is_release(release.hash));
-        match (&self.accepted, wanted) {
-            (Accepted::Known(accepted), _) if accepted.is_release(release.hash) => {}
-            (_, Some(desired)) => self.accepted = Accepted::Known(desired.clone()),
-            (Accepted::Lost(lost), _) if lost == release => {}
-            _ => self.accepted = Accepted::Named(release.clone()),
-        }
-    }
 }
 
 /// Which objects an entry speaks of when it holds others up.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::action::{Action, Decision};
+use super::claim::{UNPROVEN, unchecked};
 use super::decide::{Scaling, Sight, View, left_alone};
 use super::entry::{Entry, SourceId, Topic};
 use super::lookups;
@@ -54,6 +55,9 @@ impl Engine {
         }
         if self.foresight == Foresight::AllDone {
             return None;
+        }
+        if self.is_reading_release_key() {
+            return Some(Reason::Reading(super::restart::key_id()));
         }
         let namespace = ObjectId::new(&GroupKind::new("", "Namespace"), None, id.namespace()?);
         let managed = self.entries.get(&namespace).is_some_and(|entry| !entry.wants.is_empty());
@@ -183,7 +187,7 @@ impl Engine {
             Some(targets) => targets.contains(id),
             None => self.shown(id).is_some_and(|live| {
                 let ceded = entry.want().and_then(|(_, desired)| desired.ceded);
-                let released = live.release.as_ref().map(|release| release.hash);
+                let released = live.shown_release().map(|release| release.hash);
                 live.replicas_ceded || (ceded.is_some() && ceded == released)
             }),
         };
@@ -265,7 +269,7 @@ impl Engine {
     /// A Job that goes away by itself has ended: that it is gone afterwards is not drift.
     pub(super) fn track_end(&mut self, id: &ObjectId, live: &Live) {
         let Some(release) =
-            live.release.as_ref().filter(|release| live.finished && self.has_content(id, release.hash))
+            live.shown_release().filter(|release| live.finished && self.has_content(id, release.hash))
         else {
             return;
         };
@@ -328,7 +332,7 @@ impl Engine {
         }
         let live = self.shown(id)?;
         let newest = self.sources[source].head.as_ref();
-        let brought = live.release.as_ref().map(|release| &release.revision);
+        let brought = live.shown_release().map(|release| &release.revision);
         if newest.is_none() || brought != newest || is_healthy(live) {
             return None;
         }
@@ -395,6 +399,7 @@ impl Engine {
                 id: (*id).clone(),
                 uid: live.uid.clone(),
                 keep: live.keep.stricter(said),
+                unproven: live.is_unproven().then(|| UNPROVEN.into()),
                 unfinished: None,
                 needed_by: None,
             };
@@ -415,6 +420,14 @@ impl Engine {
         let state = &self.sources[source];
         if state.prune == Prune::Off {
             return Some(Judgement::Keep("not wanted any more; pruning is off".into()));
+        }
+        match self.no_release_key() {
+            None => {}
+            // It waits: what ends must not be taken for done as long as nobody knows what is its own.
+            Some(Reason::Sealed(why)) => return Some(Judgement::Later(unchecked(&why))),
+            Some(_) => {
+                return Some(Judgement::Later("nothing is pruned before the key of seals was read".into()));
+            }
         }
         let others = self.sources.iter().enumerate().filter(|(other, _)| *other != source);
         if let Some((_, other)) = others.clone().find(|(_, other)| other.checked < state.dropped) {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::{Asked, Keep, Shown, Started};
+use super::{Asked, Keep, ReleaseClaim, Shown, Started};
 use crate::fields::ValueDigest;
 use crate::health::Health;
 use crate::object::{Gvk, Hash, Revision};
@@ -38,10 +38,9 @@ pub struct Release {
 }
 
 impl Release {
-    /// Reads `<hash>@<revision>`.
+    /// Reads what an annotation says, whether it is proven or not: good for being shown.
     pub fn parse(text: &str) -> Option<Self> {
-        let (hash, revision) = text.split_once('@')?;
-        Some(Self { hash: Hash::parse(hash)?, revision: Revision::new(revision) })
+        ReleaseClaim::parse(text).map(|claim| claim.release)
     }
 }
 
@@ -128,8 +127,10 @@ pub struct Live {
     pub gvk: Gvk,
     /// By its marks.
     pub owner: Owner,
-    /// What we put there.
+    /// What we put there, where the seal of its annotation proves it.
     pub release: Option<Release>,
+    /// What its annotation says and nothing proves yet.
+    pub claim: Option<Box<ReleaseClaim>>,
     /// FieldsV1 of our `Apply` entry, as sent by the server; interned. None: we own nothing.
     pub ours: Option<Arc<str>>,
     /// Digest of the values at all that our entry owns. None: they were not read.
@@ -159,8 +160,9 @@ pub struct Live {
 }
 
 impl Live {
-    /// Whether it carries our release annotation, written by us.
+    /// Whether it carries a release annotation that our own entry owns.
     pub fn is_stamped(&self) -> bool {
-        self.release.is_some() && self.ours.as_deref().is_some_and(|entry| entry.contains(super::RELEASE))
+        self.shown_release().is_some()
+            && self.ours.as_deref().is_some_and(|entry| entry.contains(super::RELEASE))
     }
 }

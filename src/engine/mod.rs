@@ -20,6 +20,7 @@ mod carried;
 mod carry_out;
 mod catalog;
 mod census;
+mod claim;
 mod config_hash;
 mod counts;
 mod cycles;
@@ -91,6 +92,7 @@ pub use budget::{
 };
 pub use catalog::{Catalog, FileFacts, Held, Understood, Want};
 pub use census::Census;
+pub use claim::{ReleaseClaim, ReleaseKey, ReleaseSeal};
 pub use config_hash::{
     CONFIG_HASH, Data, Key, RESTART_ON_CHANGE, config_hash, restarts_on_change, with_config_hash,
 };

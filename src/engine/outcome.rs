@@ -81,6 +81,8 @@ impl Engine {
     }
 
     fn applied(&mut self, id: &ObjectId, apply: &Apply, answer: &Live, now: Instant) {
+        let mut proven = answer.clone();
+        self.prove(id, &mut proven);
         let nothing = apply.seen == Some(answer.rv);
         if apply.restarts == Restarts::Maybe {
             // An answer that changed nothing has nothing to come back whole from, unless another process wrote the
@@ -122,7 +124,7 @@ impl Engine {
             entry.repairs.push(now);
         }
         entry.written = Some((answer.rv, now));
-        entry.looked = Some(Looked::Found(Box::new(answer.clone())));
+        entry.looked = Some(Looked::Found(Box::new(proven)));
     }
 
     /// The user may write one object: all of its kind and namespace that he was not allowed to are tried again.

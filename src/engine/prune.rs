@@ -2,7 +2,7 @@
 //!
 //! This is the one place that decides about deletion. An object gets here only when a source that was read
 //! whole does not want it, no other source wants it, and it is in that source's inventory by its label *and*
-//! by our own managedFields entry. What is judged is always the whole pending set: half a set inside the
+//! by our own managedFields entry; and only the seal of its release annotation makes it one that may go. What is judged is always the whole pending set: half a set inside the
 //! blast radius is not safer than the set.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,10 +20,19 @@ pub struct Pending {
     pub uid: Uid,
     /// What its annotations ask for.
     pub keep: Keep,
+    /// Why it is not known to be of this source, though it looks like it.
+    pub unproven: Option<Arc<str>>,
     /// A change of the same unit that is not healthy yet, in words.
     pub unfinished: Option<Arc<str>>,
     /// Another pending object that needs it.
     pub needed_by: Option<ObjectId>,
+}
+
+impl Pending {
+    /// Whether it is not deleted, whatever else becomes of it.
+    fn stays(&self) -> bool {
+        self.keep == Keep::Asked || self.unproven.is_some()
+    }
 }
 
 /// What an object's annotations ask for when it is not wanted any more.
@@ -87,7 +96,7 @@ pub enum Judgement {
 
 /// Judges the whole pending set of one source.
 pub fn judge(pending: &[Pending], guard: &Guard<'_>) -> BTreeMap<ObjectId, Judgement> {
-    let kept = |p: &&Pending| p.keep != Keep::Asked && !guard.confirmed.contains(&p.uid);
+    let kept = |p: &&Pending| !p.stays() && !guard.confirmed.contains(&p.uid);
     let unconfirmed: Vec<&Pending> = pending.iter().filter(kept).collect();
     let group = beyond(&unconfirmed, guard);
     let bound = used_by_kept(pending, guard);
@@ -105,7 +114,7 @@ fn used_by_kept<'a>(pending: &'a [Pending], guard: &Guard<'_>) -> BTreeMap<&'a O
     if guard.life == Life::Lives {
         return bound;
     }
-    let (asked, others): (Vec<_>, Vec<_>) = pending.iter().partition(|p| p.keep == Keep::Asked);
+    let (asked, others): (Vec<_>, Vec<_>) = pending.iter().partition(|p| p.stays());
     let mut used: BTreeMap<&ObjectId, Vec<&ObjectId>> = BTreeMap::new();
     for (id, user) in others.iter().filter_map(|p| Some((&p.id, p.needed_by.as_ref()?))) {
         used.entry(user).or_default().push(id);
@@ -126,6 +135,9 @@ fn one(pending: &Pending, guard: &Guard<'_>, beyond: Option<&Arc<str>>) -> Judge
     }
     if let Some(closed) = &guard.closed {
         return closed.clone();
+    }
+    if let Some(why) = &pending.unproven {
+        return Judgement::Keep(why.clone());
     }
     if let (Some(why), false) = (beyond, guard.confirmed.contains(&pending.uid)) {
         return Judgement::Confirm(why.clone());

@@ -64,6 +64,7 @@ impl Engine {
             Good::Release(release) => Some(release.revision.clone()),
             Good::Absent | Good::Unknown => None,
         });
-        self.brought.keys().cloned().chain(heads).chain(good).collect()
+        let proven = self.proven.keys().cloned().chain(self.revisions_of_claims());
+        proven.chain(heads).chain(good).collect()
     }
 }

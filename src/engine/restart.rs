@@ -178,8 +178,9 @@ impl Engine {
     /// Whether something has to be read before it is known what restarts.
     pub fn is_reading_data(&self) -> bool {
         let reading = |id: &ObjectId| matches!(self.configs.followed.get(id), None | Some(Known::Reading));
-        self.needs_key()
-            && (matches!(self.configs.key, Known::Reading) || self.data_to_follow().iter().any(reading))
+        self.is_reading_release_key()
+            || self.needs_key()
+                && (matches!(self.configs.key, Known::Reading) || self.data_to_follow().iter().any(reading))
     }
 
     /// What the wish for an object is changed: whom it uses.

@@ -155,7 +155,7 @@ impl Engine {
     /// controller says of the old failure is not held against it: the time that it has begins now.
     fn judge_anew(&mut self, source: SourceId, id: &ObjectId) {
         let Some(live) = self.shown(id) else { return };
-        let (Some(rolling), Some(shown)) = (live.rolling, live.release.as_ref().map(|release| release.hash))
+        let (Some(rolling), Some(shown)) = (live.rolling, live.shown_release().map(|release| release.hash))
         else {
             return;
         };

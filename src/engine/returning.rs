@@ -9,7 +9,7 @@ use super::budget::Token;
 use super::entry::SourceId;
 use super::rejection::{Rejection, Substitute, Way, bounded_cause};
 use super::state::{Engine, Foresight};
-use super::{Release, Shared};
+use super::{Live, Release, Shared};
 use crate::object::ObjectId;
 
 /// What is known about the contents of one way back.
@@ -25,10 +25,8 @@ enum Known {
 impl Engine {
     /// The content that an object goes back to was read, or cannot be.
     pub(super) fn resolved_instead(&mut self, id: &ObjectId, release: &Release, content: Option<&Shared>) {
-        let is_back = self
-            .shown(id)
-            .and_then(|live| live.release.as_ref())
-            .is_some_and(|shown| shown.hash == release.hash);
+        let is_back =
+            self.shown(id).and_then(Live::shown_release).is_some_and(|shown| shown.hash == release.hash);
         let Some(entry) = self.entries.get_mut(id) else { return };
         let Some(instead) =
             entry.instead.as_mut().filter(|i| i.content == Substitute::Named(release.clone()))
@@ -110,7 +108,7 @@ impl Engine {
     fn obstacle(&self, id: &ObjectId, member: &Member, to: &Substitute) -> Option<String> {
         match to {
             Substitute::Lost(release) => {
-                let shown = self.shown(id).and_then(|live| live.release.as_ref());
+                let shown = self.shown(id).and_then(Live::shown_release);
                 // What never left it, or is back already, need not be read.
                 let is_there = shown.is_some_and(|shown| shown.hash == release.hash);
                 let revision = release.revision.short();
@@ -133,7 +131,7 @@ impl Engine {
         let accepted = self.entry(id).and_then(|entry| entry.accepted.known());
         let ours = self.source_of(live).is_some();
         // Once somebody has taken the annotation away, only this process may know what it has put there.
-        let anything = ours && live.release.is_none() && accepted.is_none();
+        let anything = ours && live.shown_release().is_none() && accepted.is_none();
         anything
             || member.is_unreadable()
             || self.shows(id, content)

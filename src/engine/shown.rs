@@ -50,7 +50,8 @@ impl Engine {
     }
 
     /// An informer shows an object.
-    pub fn seen(&mut self, id: &ObjectId, live: Live) {
+    pub fn seen(&mut self, id: &ObjectId, mut live: Live) {
+        self.prove(id, &mut live);
         let listed = self.relisting.get_mut(&id.group_kind()).map(|unseen| unseen.remove(id)).is_some();
         if self.live.get(id).is_some_and(|known| known.rv > live.rv && known.uid == live.uid) {
             if !listed {
@@ -62,6 +63,12 @@ impl Engine {
                 (entry.looked, entry.written) = (None, None);
             }
         }
+        self.show(id, live);
+    }
+
+    /// Takes over the newest view of an object.
+    pub(super) fn show(&mut self, id: &ObjectId, live: Live) {
+        let newest = self.newest_of(id);
         let entry = self.entries.entry(id.clone()).or_default();
         let is_newer = |looked: &Looked| matches!(looked, Looked::Found(found) if found.rv > live.rv);
         entry.looked = entry.looked.take().filter(is_newer);
@@ -69,7 +76,7 @@ impl Engine {
         // A view older than our own write tells nothing about what was accepted.
         let accepted = entry.accepted.known().map(|accepted| accepted.hash);
         if entry.written.is_none() {
-            entry.know(&live);
+            entry.know(&live, newest.as_ref());
         }
         let changed = accepted != entry.accepted.known().map(|accepted| accepted.hash);
         let written = self.rollouts.writing.contains(id) && entry.candidate().is_none();
@@ -108,7 +115,11 @@ impl Engine {
     }
 
     /// A look at the API server answered.
-    pub fn looked(&mut self, id: &ObjectId, looked: Looked) {
+    pub fn looked(&mut self, id: &ObjectId, mut looked: Looked) {
+        if let Looked::Found(live) = &mut looked {
+            self.prove(id, live);
+        }
+        let newest = self.newest_of(id);
         let overdue = self.entries.get(id).is_some_and(|entry| entry.written.is_some());
         match (self.live.contains_key(id), &looked) {
             // The watch owes us an event.
@@ -121,7 +132,7 @@ impl Engine {
             // The server's own answer is newer than any write of ours, whatever number it bears.
             entry.written = None;
             if let Looked::Found(live) = &looked {
-                entry.know(live);
+                entry.know(live, newest.as_ref());
             }
             entry.looked = Some(looked);
         }

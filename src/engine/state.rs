@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use super::action::{Action, Decision};
 use super::authors;
+use super::claim::ReleaseProofs;
 use super::decide::{Sight, View, decide};
 use super::entry::{Accepted, Entry, Looked, SourceId, Topic};
 use super::lookups;
@@ -74,12 +75,15 @@ pub struct Engine {
     pub(super) relisting: HashMap<GroupKind, HashSet<ObjectId>>,
     /// How many of the objects that the cluster shows each revision brought.
     pub(super) brought: HashMap<Revision, u32>,
+    /// The same of those alone whose seal proves it.
+    pub(super) proven: HashMap<Revision, u32>,
     /// Objects that the user may not write, by kind and namespace.
     pub(super) denied: HashMap<(GroupKind, Option<Arc<str>>), BTreeSet<ObjectId>>,
     pub(super) dirty: Vec<ObjectId>,
     readings: u64,
     pub(super) foresight: Foresight,
     pub(super) configs: Configs,
+    pub(super) proofs: ReleaseProofs,
 }
 
 /// Whether the server has a kind.
@@ -237,6 +241,7 @@ impl Engine {
 
     pub(super) fn rewant(&mut self, source: SourceId, id: &ObjectId) {
         let want = self.wants_of(source, id);
+        let newest = self.sources[source].head.clone();
         let entry = self.entries.entry(id.clone()).or_default();
         let named = entry.wants.iter().any(|(other, _)| *other == source);
         self.sources[source].count(id, named, want.is_some());
@@ -268,7 +273,7 @@ impl Engine {
         }
         if entry.wants != before {
             if let (Some(live), None) = (self.live.get(id), entry.written) {
-                entry.know(live);
+                entry.know(live, newest.as_ref());
             }
             self.track(id);
             self.dirty.push(id.clone());
@@ -399,6 +404,7 @@ impl Engine {
         let decision = self.foreseen(id, decision);
         let decision = self.budgeted(id, decision);
         let decision = self.fleet_decided(id, decision);
+        let decision = self.sealed(id, decision);
         self.remember(id, &decision);
         decision
     }

@@ -58,7 +58,7 @@ impl Engine {
     /// A strategy that takes down more pods than may be unavailable is narrowed as long as it rolls.
     fn narrowed(&self, id: &ObjectId, desired: &Desired, live: &Live) -> Option<Overlay> {
         let rolling = live.rolling?;
-        let there = live.release.as_ref().is_some_and(|release| desired.is_release(release.hash));
+        let there = live.shown_release().is_some_and(|release| desired.is_release(release.hash));
         let stepped = under(live).is_some_and(|overlay| overlay.step().is_some());
         let restarts = self.reconfigured(id).is_some();
         if there && !stepped && !restarts {
@@ -75,7 +75,7 @@ impl Engine {
     }
 
     pub(super) fn standing(&self, id: &ObjectId, desired: &Desired, live: &Live, now: Instant) -> Standing {
-        let release = live.release.as_ref();
+        let release = live.shown_release();
         let there = release.is_some_and(|release| desired.is_release(release.hash));
         let same = || self.entry(id).is_some_and(|entry| entry.accepted.has_template_of(desired));
         let roll = self.rollouts.rolls.get(id);

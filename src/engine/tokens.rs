@@ -13,7 +13,7 @@ use super::budget::{Ask, Bound, Priority, Scope, Shortage, Token, release};
 use super::entry::SourceId;
 use super::rolls::{After, Roll};
 use super::state::{Engine, Foresight};
-use super::{Reason, is_workload};
+use super::{Live, Reason, is_workload};
 use crate::health::Status;
 use crate::object::{Hash, ObjectId};
 
@@ -303,7 +303,7 @@ impl Engine {
 
     /// Whether the cluster shows this content.
     pub(super) fn shows(&self, id: &ObjectId, content: Hash) -> bool {
-        let release = self.shown(id).and_then(|live| live.release.as_ref());
+        let release = self.shown(id).and_then(Live::shown_release);
         let Some(release) = release else { return false };
         let entry = self.entry(id);
         let data = self.shown(id).and_then(|live| live.started).map(|started| started.data);

@@ -51,7 +51,7 @@ impl Engine {
             let changes = entry.candidate().is_some() || self.reconfigured(id).is_some();
             return wanting == source && changes && !self.is_left_alone(id);
         }
-        let of_source = |live: &Live| self.source_of(live) == Some(source);
+        let of_source = |live: &Live| self.member_of(live) == Some(source);
         entry.wants.is_empty() && self.live(id).is_some_and(of_source)
     }
 
@@ -76,7 +76,7 @@ impl Engine {
             None => Good::Unknown,
             // What somebody else put there, or nobody knows, cannot be put back.
             Some(live) if self.source_of(live) != Some(source) => Good::Unknown,
-            Some(live) => live.release.clone().map_or(Good::Unknown, Good::Release),
+            Some(live) => self.known_release(id, live).map_or(Good::Unknown, Good::Release),
         };
         Member { content, good, restarted: self.restarted_with(source, id) }
     }

@@ -5,6 +5,7 @@ use tokio::process::Command;
 
 use crate::object::Revision;
 
+use super::bounded::bounded;
 use super::child::{self, Failure, Output, Peer};
 use super::complaint::{self, Kind};
 use super::error::Error;
@@ -14,6 +15,10 @@ use super::login::Login;
 use super::reader::Reader;
 use super::settings::Transports;
 use super::store::{Room, Store};
+
+/// So many commits back an older revision is looked for in turn: most are young, and a whole history may be large.
+/// The last is what git takes for all of them.
+const DEPTHS: [u32; 3] = [64, 4_096, 0x7fff_ffff];
 
 /// One reference of one remote.
 #[derive(Debug)]
@@ -130,7 +135,7 @@ impl Remote {
 
     async fn fetched(&self, lock: &Lock, name: &str) -> Result<Revision, Error> {
         let spec = format!("+{name}:{}", self.arrival);
-        self.fetch(lock, &spec).await?;
+        self.fetch(lock, &spec, 1).await?;
         let Some(revision) = self.store.target(&self.arrival)? else {
             return Err(Error::Refused {
                 place: self.place.clone(),
@@ -148,13 +153,48 @@ impl Remote {
         Ok(revision)
     }
 
-    /// Fetches a revision by its id and pins it; false where the server does not give it.
+    /// Pins an older revision out of the history of the followed reference, of which as much is fetched as that takes;
+    /// false where the history does not hold it.
+    ///
+    /// It is never asked for by its id: servers give the commits of forks and of proposals by theirs.
     pub(super) async fn bring(&self, lock: &Lock, revision: &Revision) -> Result<bool, Error> {
-        match self.fetch(lock, &format!("+{revision}:{}", Store::pin_name(revision))).await {
-            Ok(()) => Ok(true),
-            Err(Error::NoReference { .. }) => Ok(false),
-            Err(error) => Err(error),
+        if self.has_in_history(&self.in_force, revision).await? {
+            self.store.pin(lock, revision)?;
+            return Ok(true);
         }
+        let name = match &self.wanted {
+            Wanted::Commit(commit) => commit.to_string(),
+            Wanted::Head | Wanted::Named(_) => match self.advertised(lock, None).await {
+                Ok(advertised) if self.is_whole(&advertised.commit) => return Ok(false),
+                Ok(advertised) => advertised.name,
+                Err(Error::NoReference { .. }) => return Ok(false),
+                Err(error) => return Err(error),
+            },
+        };
+        for depth in DEPTHS {
+            self.fetch(lock, &format!("+{name}:{}", self.arrival), depth).await?;
+            if self.has_in_history(&self.arrival, revision).await? {
+                self.store.pin(lock, revision)?;
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether all that leads to a commit is here.
+    fn is_whole(&self, commit: &Revision) -> bool {
+        let here = self.store.target(&self.in_force).is_ok_and(|here| here.as_ref() == Some(commit));
+        here && self.store.repository().is_ok_and(|repository| !repository.is_shallow())
+    }
+
+    /// Whether a revision is here, and is the commit that a reference of the store leads to, or an older one of it.
+    async fn has_in_history(&self, reference: &str, revision: &Revision) -> Result<bool, Error> {
+        let Some(tip) = self.store.target(reference)?.filter(|_| self.store.holds(revision)) else {
+            return Ok(false);
+        };
+        let (store, revision) = (self.store.clone(), revision.clone());
+        let walk = move || store.leads_to(&tip, &revision);
+        bounded(&self.place, self.store.settings().fetch, walk).await?
     }
 
     async fn advertised(&self, lock: &Lock, known: Option<&Revision>) -> Result<Advertised, Error> {
@@ -196,11 +236,12 @@ impl Remote {
         })
     }
 
-    async fn fetch(&self, lock: &Lock, spec: &str) -> Result<(), Error> {
+    async fn fetch(&self, lock: &Lock, spec: &str, depth: u32) -> Result<(), Error> {
         let room = self.store.room()?;
         let mut command = self.command()?;
         command.args(["fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head"]);
-        command.args(["--no-auto-maintenance", "--depth=1", "--", self.address.url.as_str(), spec]);
+        command.args(["--no-auto-maintenance", &format!("--depth={depth}")]);
+        command.args(["--", self.address.url.as_str(), spec]);
         let deadline = self.store.settings().fetch;
         let output =
             self.ended(child::run(command, lock, self.store.bounds(deadline, room)).await, deadline)?;

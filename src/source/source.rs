@@ -276,7 +276,7 @@ impl Source {
         Ok(self.lost.iter().cloned().collect())
     }
 
-    /// Fetches an older revision, where it is not here and can be had.
+    /// Fetches an older revision, where it is not here and the history of what is followed holds it.
     pub async fn bring(&mut self, revision: &Revision) -> Result<(), Error> {
         if !matches!(self.origin, Origin::Remote(_)) {
             return Ok(());

@@ -2,7 +2,7 @@
 //!
 //! A cache: when it is damaged it is moved aside and made anew. Every change to it asks for its [`Lock`].
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
@@ -224,6 +224,23 @@ impl Store {
             Err(error) if error.code() != ErrorCode::NotFound => Err(self.judged(&error)),
             _ => Ok(()),
         }
+    }
+
+    /// Whether a commit is another one, or comes after it. The history may end early, where no more was fetched. Blocks.
+    pub(super) fn leads_to(&self, tip: &Revision, revision: &Revision) -> Result<bool, Error> {
+        let repository = self.repository()?;
+        let id = |revision: &Revision| Oid::from_str(revision.as_str()).map_err(|error| self.judged(&error));
+        let (sought, mut open) = (id(revision)?, vec![id(tip)?]);
+        let mut known: HashSet<Oid> = open.iter().copied().collect();
+        while let Some(id) = open.pop() {
+            if id == sought {
+                return Ok(true);
+            }
+            if let Ok(commit) = repository.find_commit(id) {
+                open.extend(commit.parent_ids().filter(|parent| known.insert(*parent)));
+            }
+        }
+        Ok(false)
     }
 
     /// Whether every object of a revision is here; contents are not read.

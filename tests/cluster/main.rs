@@ -51,6 +51,7 @@ mod rights_deeds;
 mod rights_least;
 mod rotated;
 mod samples;
+mod seals;
 mod secrets;
 mod service;
 mod serving;

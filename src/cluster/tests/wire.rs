@@ -5,7 +5,7 @@ use serde_json::json;
 use super::double::{config_maps, kind};
 use crate::cluster::interner::Interner;
 use crate::cluster::wire::{Form, Lens, Project, ScalerLens};
-use crate::engine::{Live, Owner, Release, RollPhase, Rv};
+use crate::engine::{Live, Owner, ReleaseClaim, RollPhase, Rv};
 use crate::object::ObjectId;
 
 pub(super) fn live_of(text: &str) -> Option<(ObjectId, Live)> {
@@ -36,7 +36,8 @@ fn a_deployment_becomes_a_record() {
     assert_eq!((seen.rv, live.rv), (Rv(4711), Rv(4711)));
     assert_eq!(live.owner, Owner::Ours("applyset-x-v1".into()));
     let release = "00112233445566778899aabbccddeeff@0123456789012345678901234567890123456789";
-    assert_eq!(live.release, Release::parse(release));
+    assert_eq!(live.release, None, "nothing proves it yet");
+    assert_eq!(live.claim.as_deref(), ReleaseClaim::parse(release).as_ref());
     let ours =
         r#"{"f:metadata":{"f:labels":{"f:applyset.kubernetes.io/part-of":{}}},"f:spec":{"f:template":{}}}"#;
     assert_eq!(live.ours.as_deref(), Some(ours));

@@ -62,14 +62,11 @@ impl Configs {
 }
 
 impl Reconciler {
-    /// Reads the key where one is needed, and follows the data that are used.
+    /// Reads the key, without which nothing is sealed and nothing is pruned, and follows the data that are used.
     pub(super) fn keep_configs(&mut self) {
-        if !self.engine.needs_key() && self.configs.open.is_empty() {
-            return;
-        }
         let now = Instant::now();
         let due = self.configs.due.is_none_or(|due| due <= now);
-        if self.engine.needs_key() && self.configs.stale && self.configs.call == Call::None && due {
+        if self.configs.stale && self.configs.call == Call::None && due {
             self.configs.call = Call::Busy;
             (self.configs.stale, self.configs.due) = (false, None);
             let (cluster, namespace) = (self.hands.cluster.clone(), self.namespace.clone());
@@ -85,6 +82,7 @@ impl Reconciler {
                 self.configs.told = None;
                 let before = self.engine.seals().number();
                 if let Some(made) = key.key() {
+                    self.engine.release_key(Known::Is(made.clone()));
                     self.engine.config_key(Known::Is(made));
                 }
                 self.configs.key = Some(key);
@@ -133,16 +131,20 @@ impl Reconciler {
         });
     }
 
-    /// Nothing is restarted for data that changed until there is a key, and nothing waits for that; what is released
-    /// together with a Secret waits.
+    /// Until there is a key nothing is pruned, and nothing is restarted for data that changed. What is released together
+    /// with a Secret waits, and nothing else does.
     fn no_config_key(&mut self, why: &str) {
         if self.configs.key.is_none() {
+            self.engine.release_key(Known::Blind(why.into()));
             self.engine.config_key(Known::Blind(why.into()));
         }
         if self.configs.told.as_deref() != Some(why) {
             let name = format!("Secret {}/{KEY_SECRET}", self.namespace);
-            let then = "no workload is restarted for data that change, and none is released with a Secret";
-            tracing::warn!("{name}: {why}; {then}");
+            let then = "nothing is pruned, what is written carries no seal, no workload is restarted for data that \
+                        change, and none is released with a Secret; grant `get` and `create` on it";
+            if self.engine.needs_key() || !self.is_only_observing() {
+                tracing::warn!("{name}: {why}; {then}");
+            }
             self.configs.told = Some(why.to_owned());
             self.seals_changed();
         }

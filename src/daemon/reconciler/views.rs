@@ -11,7 +11,7 @@ use super::super::act::{Hands, blocking};
 use super::Reconciler;
 use crate::change;
 use crate::cluster::Kind;
-use crate::engine::{Form, Guard, Release, Replicas, Shared, Uid, Want};
+use crate::engine::{Form, Guard, Release, ReleaseClaim, Replicas, Shared, Uid, Want};
 use crate::object::{ObjectId, Revision, text_at};
 use crate::report::{Compared, ObjectStatus, Phase};
 
@@ -111,11 +111,12 @@ impl Glance {
         live: Option<&Value>,
     ) -> (Option<Value>, Option<String>) {
         let release = Release { hash: self.form.hash(want), revision: Revision::new("") };
+        let claim = ReleaseClaim { release, seal: None };
         let (contents, content, form, shown) =
             (self.hands.contents.clone(), want.clone(), self.form, live.cloned());
         let body = blocking(move || match shown {
-            Some(live) => contents.body_for(&content, &release, form, &live).map(|(body, _)| body),
-            None => contents.body(&content, &release, form),
+            Some(live) => contents.body_for(&content, &claim, form, &live).map(|(body, _)| body),
+            None => contents.body(&content, &claim, form),
         });
         let body = match body.await {
             Ok(body) => body,

@@ -4,6 +4,7 @@
 mod authors;
 mod budget;
 mod carried;
+mod claims;
 mod config_hash;
 mod decisions;
 mod evictions;

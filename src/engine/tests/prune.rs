@@ -6,7 +6,7 @@ use crate::object::{GroupKind, ObjectId};
 
 fn pending(id: ObjectId) -> Pending {
     let uid = Uid(format!("uid-{}", id.name()).into());
-    Pending { id, uid, keep: Keep::No, unfinished: None, needed_by: None }
+    Pending { id, uid, keep: Keep::No, unproven: None, unfinished: None, needed_by: None }
 }
 
 fn inventory(counts: &[(&str, u32)]) -> BTreeMap<GroupKind, u32> {

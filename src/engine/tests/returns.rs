@@ -91,6 +91,7 @@ fn what_the_user_may_not_write_is_tried_again_as_soon_as_he_may_write_its_like()
         want,
         source: 0,
         revision: crate::object::Revision::new("r1"),
+        seal: None,
         guard: Guard::Absent,
         seen: None,
         form: Form::PLAIN,

@@ -9,6 +9,11 @@ use crate::change::{Impact, ImpactKind};
 use crate::engine::*;
 use crate::object::{GroupKind, Gvk, Hash, ObjectId, Revision};
 
+/// The key by which releases of tests are sealed.
+pub(super) fn release_key() -> Key {
+    Key::of(&[7; 32]).unwrap()
+}
+
 /// An engine with one source over a world, driven without a loop.
 #[derive(Clone)]
 pub(super) struct Rig {
@@ -44,6 +49,17 @@ impl Rig {
 
     /// As [`Rig::fresh`], with any budget.
     pub(super) fn fresh_with(&self, budget: Budget) -> Engine {
+        let mut engine = self.started(budget);
+        engine.release_key(Known::Is(release_key()));
+        engine
+    }
+
+    /// As [`Rig::fresh`], before the key of seals was read.
+    pub(super) fn fresh_without_key(&self) -> Engine {
+        self.started(budget(3))
+    }
+
+    fn started(&self, budget: Budget) -> Engine {
         let mut engine = Engine::new(budget);
         engine.add_source(Source::new(
             "test",

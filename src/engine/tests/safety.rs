@@ -40,6 +40,7 @@ fn with(id: &ObjectId, content: u32, change: impl FnOnce(&mut Desired)) -> Share
 /// An engine that watches these kinds and shows nothing yet.
 fn engine(sets: &[&str], kinds: &[GroupKind]) -> Engine {
     let mut engine = Engine::new(super::world::budget(3));
+    engine.release_key(Known::Is(super::rig::release_key()));
     for set in sets {
         let radius = BlastRadius { count: 100, percent: 100 };
         let number = engine.add_source(Source::new(set, set, Adopt::IfUnowned, Prune::On, radius));

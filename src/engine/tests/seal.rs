@@ -210,6 +210,7 @@ fn an_inventory_that_is_locked_is_not_read() {
     let mut rig = at_rest();
     let inventory = rig.engine.source(0).inventory.clone().unwrap();
     let mut engine = Engine::new(budget(3));
+    engine.release_key(Known::Is(super::rig::release_key()));
     engine.add_source(Source::new(
         "test",
         super::world::SET,

@@ -166,6 +166,7 @@ impl World {
             gvk: gvk(id),
             owner,
             release: thing.release.clone(),
+            claim: None,
             ours: thing.release.as_ref().map(|_| {
                 let hashed = thing.started.and_then(Started::template).map_or("", |_| CONFIG_HASH);
                 format!("{} {RELEASE} {hashed}", thing.shape).into()

@@ -415,3 +415,30 @@ async fn pins_outlast_what_the_remote_forgets() {
     assert_eq!(source.pin(&set(&[&second, &nobody])).await.unwrap(), [nobody]);
     assert_eq!(source.snapshot(&second).unwrap().files.len(), 1);
 }
+
+#[tokio::test]
+async fn an_older_revision_is_taken_from_the_history_of_what_is_followed_and_from_nowhere_else() {
+    let (bed, first) = Bed::new(&[("a.yaml", "1")]);
+    // The server gives every commit by its id, those of forks too.
+    bed.repo.git(&["config", "uploadpack.allowAnySHA1InWant", "true"]);
+    bed.repo.git(&["checkout", "--quiet", "-b", "fork"]);
+    let stranger = bed.repo.commit(&[("a.yaml", "evil")]);
+    bed.repo.git(&["update-ref", "refs/pull/1/head", stranger.as_str()]);
+    bed.repo.git(&["checkout", "--quiet", "main"]);
+    bed.repo.git(&["branch", "-D", "fork"]);
+    let mut newest = first.clone();
+    for n in 2..=70 {
+        newest = bed.repo.commit(&[("a.yaml", &n.to_string())]);
+    }
+    let mut source = bed.open();
+    assert_eq!(source.observe().await.unwrap().revision, newest);
+    assert!(matches!(source.snapshot(&first), Err(Error::Unknown { .. })), "only the newest is here");
+    source.bring(&first).await.unwrap();
+    assert_eq!(source.snapshot(&first).unwrap().files.len(), 1);
+    source.bring(&stranger).await.unwrap();
+    assert!(matches!(source.snapshot(&stranger), Err(Error::Unknown { .. })));
+    assert_eq!(source.pin(&set(&[&first, &stranger])).await.unwrap(), [stranger]);
+    // What is followed goes on.
+    let next = bed.repo.commit(&[("a.yaml", "71")]);
+    assert_eq!(source.observe().await.unwrap().revision, next);
+}

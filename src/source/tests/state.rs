@@ -99,6 +99,14 @@ async fn a_damaged_store_is_fetched_again() {
     })
     .await;
     heals(|state| {
+        let store = state.join("store.git");
+        // Once an older revision was brought, all of this short history is there.
+        if store.join("shallow").exists() {
+            scramble(&store, "/shallow");
+        }
+    })
+    .await;
+    heals(|state| {
         for entry in walkdir::WalkDir::new(store(state, "refs/rhumb")).into_iter().flatten() {
             if entry.file_type().is_file() {
                 fs::write(entry.path(), "nonsense").unwrap();
@@ -110,7 +118,7 @@ async fn a_damaged_store_is_fetched_again() {
 
 #[tokio::test]
 async fn random_bytes_in_any_file_of_the_store_heal() {
-    for ending in [".pack", ".idx", "/HEAD", "/config", "/shallow"] {
+    for ending in [".pack", ".idx", "/HEAD", "/config"] {
         heals(|state| scramble(&state.join("store.git"), ending)).await;
     }
     heals(|state| {

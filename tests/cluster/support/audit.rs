@@ -24,10 +24,11 @@ impl<'a> Window<'a> {
     }
 
     /// Every POST, PUT, PATCH and DELETE but dry runs, access reviews, Leases and Events, and but the source's own
-    /// inventory with its namespace.
+    /// inventory and the key with their namespace.
     pub(crate) fn writes(&self) -> Vec<AuditEvent> {
         let parent = |event: &AuditEvent| {
-            event.namespace.ends_with("-rhumb") && event.resource == "configmaps"
+            let own = ["configmaps", "secrets"].contains(&event.resource.as_str());
+            event.namespace.ends_with("-rhumb") && own
                 || event.resource == "namespaces" && event.name.ends_with("-rhumb")
         };
         self.all_writes().into_iter().filter(|event| !parent(event)).collect()

@@ -1,0 +1,264 @@
+//! What stands in a release annotation is a claim, and a fact only by its seal.
+
+use std::collections::BTreeSet;
+
+use super::rig::{Rig, release_key};
+use super::world::{SET, World, Wrote, config, desired, id, reading, workload};
+use crate::engine::*;
+use crate::object::{Hash, ObjectId, Revision};
+
+fn release(content: &str, revision: &str) -> Release {
+    Release { hash: Hash::of_bytes(content.as_bytes()), revision: Revision::new(revision) }
+}
+
+/// What is known of the key where all is as it should be.
+fn right() -> Known<Key> {
+    Known::Is(release_key())
+}
+
+fn other_key() -> Key {
+    Key::of(&[8; 32]).unwrap()
+}
+
+/// What the cluster shows of an object whose annotation is a claim, sealed by a key or not at all.
+fn claimed(rig: &Rig, id: &ObjectId, by: Option<&Key>) -> Live {
+    let thing = &rig.world.things[id];
+    let mut live = World::live(id, thing);
+    let release = live.release.take().unwrap();
+    let seal = by.map(|key| ReleaseKey::of(key).seal(SET, id, &release));
+    Live { claim: Some(Box::new(ReleaseClaim { release, seal })), ..live }
+}
+
+/// A process that has just started and finds all objects with claims.
+fn restarted(rig: &Rig, by: Option<&Key>, key: Known<Key>) -> Engine {
+    let empty = Rig { world: World { things: [].into(), ..rig.world.clone() }, ..rig.clone() };
+    let mut engine = empty.fresh_without_key();
+    for id in rig.world.things.keys() {
+        engine.seen(id, claimed(rig, id, by));
+    }
+    engine.release_key(key);
+    engine
+}
+
+fn at_rest() -> Rig {
+    let mut rig = Rig::new(3);
+    let files = [config("a"), workload("web")].map(|id| (id.name().to_owned(), desired(&id, 1, id.name())));
+    let files: Vec<_> = files.iter().map(|(file, want)| (&**file, Some(want.clone()))).collect();
+    rig.read(reading("r1", &files));
+    rig.settle();
+    rig.world.log.clear();
+    rig
+}
+
+fn judgement(rig: &mut Rig, id: &ObjectId) -> String {
+    rig.engine.settle();
+    let found = rig.engine.judgements(0).find(|(other, _)| *other == id).map(|(_, found)| found.clone());
+    found.map_or_else(String::new, |found| format!("{found:?}"))
+}
+
+#[test]
+fn a_seal_holds_for_one_source_object_content_and_revision_under_one_key() {
+    let web = id("apps", "Deployment", "shop", "web");
+    let of =
+        |key: &Key, set: &str, id: &ObjectId, release: &Release| ReleaseKey::of(key).seal(set, id, release);
+    let seal = of(&release_key(), SET, &web, &release("a", "r1"));
+    assert_eq!(seal, of(&release_key(), SET, &web, &release("a", "r1")));
+    let others = [
+        ("source", of(&release_key(), "applyset-other-v1", &web, &release("a", "r1"))),
+        ("group", of(&release_key(), SET, &id("x", "Deployment", "shop", "web"), &release("a", "r1"))),
+        ("kind", of(&release_key(), SET, &id("apps", "DaemonSet", "shop", "web"), &release("a", "r1"))),
+        ("namespace", of(&release_key(), SET, &id("apps", "Deployment", "ops", "web"), &release("a", "r1"))),
+        ("no namespace", of(&release_key(), SET, &id("apps", "Deployment", "", "web"), &release("a", "r1"))),
+        ("name", of(&release_key(), SET, &id("apps", "Deployment", "shop", "we"), &release("a", "r1"))),
+        ("border", of(&release_key(), SET, &id("apps", "Deployment", "shopw", "eb"), &release("a", "r1"))),
+        ("hash", of(&release_key(), SET, &web, &release("b", "r1"))),
+        ("revision", of(&release_key(), SET, &web, &release("a", "r2"))),
+        ("key", of(&other_key(), SET, &web, &release("a", "r1"))),
+    ];
+    let all: BTreeSet<String> = others.iter().map(|(_, other)| other.to_string()).collect();
+    assert_eq!(all.len(), others.len());
+    for (altered, other) in others {
+        assert_ne!(seal, other, "{altered}");
+    }
+}
+
+#[test]
+fn annotations_are_read_within_bounds() {
+    let hash = "00112233445566778899aabbccddeeff";
+    let check = |text: &str, expected: Option<(&str, bool)>| {
+        let read = ReleaseClaim::parse(text);
+        let read = read.as_ref().map(|claim| (claim.release.revision.as_str(), claim.seal.is_some()));
+        assert_eq!(read, expected, "{text:.80}");
+    };
+    let long = "a".repeat(64);
+    check(&format!("{hash}@r1"), Some(("r1", false)));
+    check(&format!("{hash}@r1 {hash}"), Some(("r1", true)));
+    check(&format!("{hash}@{long}"), Some((&long, false)));
+    check(&format!("{hash}@{long}a"), None);
+    check(&format!("{hash}@{}", "a".repeat(200_000)), None);
+    check(&format!("{hash}@r1 {hash}0"), Some(("r1", false)));
+    check(&format!("{hash}@r1 {}", "f".repeat(200_000)), Some(("r1", false)));
+    check(&format!("{hash}@r\n1"), None);
+    check(&format!("{}@r1", "f".repeat(32)), None);
+    check("", None);
+    let claim = ReleaseClaim::parse(&format!("{hash}@r1 {hash}")).unwrap();
+    assert_eq!(claim.to_string(), format!("{hash}@r1 {hash}"));
+}
+
+#[test]
+fn what_is_written_is_sealed_and_its_own_seal_proves_it() {
+    let (a, mut rig) = (config("a"), Rig::new(3));
+    rig.read(reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
+    let decision = rig.decide(&a);
+    let decision = if decision.action == Action::Look {
+        rig.engine.looked(&a, Looked::Absent);
+        rig.decide(&a)
+    } else {
+        decision
+    };
+    let Action::Apply(apply) = decision.action else { panic!("{decision:?}") };
+    let release = apply.claim().release;
+    assert_eq!(apply.seal, Some(ReleaseKey::of(&release_key()).seal(SET, &a, &release)));
+}
+
+#[test]
+fn nothing_is_written_before_it_is_known_whether_there_is_a_key() {
+    let (a, mut rig) = (config("a"), Rig::new(3));
+    rig.engine = rig.fresh_without_key();
+    rig.read(reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
+    rig.settle();
+    assert_eq!(rig.world.log, []);
+    assert!(rig.engine.is_reading_data());
+    // Without a key what is written has no seal, and is never pruned.
+    rig.engine.release_key(Known::Blind("forbidden".into()));
+    rig.settle();
+    assert_eq!(rig.world.log, [Wrote::Created(a)]);
+}
+
+#[test]
+fn what_shows_the_wanted_content_is_taken_up_without_a_write_whatever_its_seal() {
+    for by in [None, Some(other_key()), Some(release_key())] {
+        for key in [right(), Known::Blind("forbidden".into()), Known::Reading] {
+            let mut rig = at_rest();
+            let commit = rig.commits.last().unwrap().1.clone();
+            rig.engine = restarted(&rig, by.as_ref(), key);
+            let files: Vec<_> = commit.iter().map(|(file, want)| (&**file, Some(want.clone()))).collect();
+            rig.read(reading("r1", &files));
+            rig.settle();
+            assert_eq!(rig.world.log, []);
+            let accepted = rig.engine.entry(&workload("web")).unwrap().accepted.known().map(|want| want.hash);
+            assert_eq!(accepted, Some(commit["web"].hash));
+        }
+    }
+}
+
+#[test]
+fn only_what_its_seal_proves_is_pruned() {
+    let check = |by: Option<&Key>, key: Known<Key>, expected: &str| {
+        let mut rig = at_rest();
+        rig.engine = restarted(&rig, by, key);
+        rig.read(reading("r2", &[]));
+        let judged = judgement(&mut rig, &config("a"));
+        assert!(judged.starts_with(expected), "{judged}");
+        rig.settle();
+        let deleted = !rig.world.things.contains_key(&config("a"));
+        assert_eq!(deleted, expected == "Delete", "{judged}");
+    };
+    check(Some(&release_key()), right(), "Delete");
+    check(None, right(), "Keep(\"not wanted any more; kept, as its annotation");
+    check(Some(&other_key()), right(), "Keep(\"not wanted any more; kept, as its annotation");
+    check(
+        Some(&release_key()),
+        Known::Is(other_key()),
+        "Keep(\"not wanted any more; kept, as its annotation",
+    );
+    check(
+        Some(&release_key()),
+        Known::Blind("forbidden".into()),
+        "Later(\"nothing is pruned, as seals cannot",
+    );
+    check(Some(&release_key()), Known::Reading, "Later(\"nothing is pruned before the key of seals");
+}
+
+#[test]
+fn a_copy_of_a_sealed_object_is_no_member() {
+    let mut rig = at_rest();
+    let (a, copy) = (config("a"), id("", "ConfigMap", "elsewhere", "a"));
+    let mut live = claimed(&rig, &a, Some(&release_key()));
+    live.uid = Uid("copy".into());
+    rig.engine.seen(&copy, live);
+    assert!(judgement(&mut rig, &copy).starts_with("Keep"));
+    assert_eq!(rig.engine.source(0).members().by_kind()[&a.group_kind()], 1, "it makes no guard laxer");
+}
+
+#[test]
+fn a_forged_release_is_neither_fetched_nor_kept_nor_gone_back_to() {
+    let mut rig = at_rest();
+    let web = workload("web");
+    let forged = release("of a fork", "f0f0f0");
+    for seal in [None, Some(ReleaseKey::of(&other_key()).seal(SET, &web, &forged))] {
+        let mut live = claimed(&rig, &web, None);
+        live.rv = Rv(live.rv.0 + 100);
+        live.claim = Some(Box::new(ReleaseClaim { release: forged.clone(), seal }));
+        let mut engine = restarted(&Rig { world: World::default(), ..rig.clone() }, None, right());
+        engine.seen(&web, live);
+        engine.read(0, reading("r2", &[("web", Some(desired(&web, 2, "web")))]));
+        engine.settle();
+        let decision = engine.decide(&web, rig.now);
+        assert!(engine.unresolved().is_empty(), "{decision:?}");
+        assert!(!engine.revisions().contains(&forged.revision));
+        assert!(!matches!(engine.member(0, &web).good, Good::Release(good) if good == forged));
+    }
+    // In a process that knows what it has put there, it is drift.
+    let mut live = claimed(&rig, &web, None);
+    live.rv = Rv(live.rv.0 + 100);
+    live.claim = Some(Box::new(ReleaseClaim { release: forged.clone(), seal: None }));
+    rig.engine.seen(&web, live);
+    let known = rig.engine.entry(&web).unwrap().accepted.known().map(|known| known.hash);
+    assert_eq!(known, Some(desired(&web, 1, "web").hash));
+    let mut decision = rig.decide(&web);
+    if let Action::Compare(want, form) = &decision.action {
+        let shape = rig.engine.shown(&web).and_then(|live| live.ours.clone());
+        let content = form.hash(want);
+        let verified = Verified { content, overlay: None, started: None, shape, cover: Cover::Whole };
+        rig.engine.verified(&web, verified);
+        decision = rig.decide(&web);
+    }
+    assert!(
+        matches!(
+            &decision.action,
+            Action::Apply(Apply { purpose: Purpose::Repair, restarts: Restarts::No, .. })
+        ),
+        "{decision:?}"
+    );
+    assert!(!rig.engine.unresolved().contains_key(&forged.revision));
+}
+
+#[test]
+fn a_key_that_comes_late_proves_what_was_listed_before() {
+    let mut rig = at_rest();
+    rig.engine = restarted(&rig, Some(&release_key()), Known::Reading);
+    assert!(rig.engine.live(&config("a")).unwrap().is_unproven());
+    rig.engine.release_key(Known::Is(release_key()));
+    assert!(!rig.engine.live(&config("a")).unwrap().is_unproven());
+    // One that is lost while this process runs is made again; what another process makes instead proves nothing more.
+    rig.engine.release_key(Known::Blind("gone".into()));
+    rig.engine.release_key(Known::Is(other_key()));
+    assert!(!rig.engine.live(&config("a")).unwrap().is_unproven());
+    rig.engine.assert_counts();
+}
+
+#[test]
+fn what_was_found_as_asked_for_can_be_gone_back_to_without_a_seal() {
+    let mut rig = at_rest();
+    let web = workload("web");
+    let commit = rig.commits.last().unwrap().1.clone();
+    rig.engine = restarted(&rig, None, Known::Is(release_key()));
+    let files: Vec<_> = commit.iter().map(|(file, want)| (&**file, Some(want.clone()))).collect();
+    rig.read(reading("r1", &files));
+    rig.settle();
+    assert!(rig.engine.revisions().contains(&Revision::new("r1")));
+    rig.read(reading("r2", &[("web", Some(desired(&web, 2, "web")))]));
+    let good = Release { hash: commit["web"].hash, revision: Revision::new("r1") };
+    assert_eq!(rig.engine.member(0, &web).good, Good::Release(good));
+}

@@ -1,0 +1,75 @@
+//! What rhumb deletes is provably its own: the seal of the release annotation holds for one object of one source.
+
+use serde_json::{Value, json};
+
+use crate::support::{Folder, Site, at, yaml};
+
+/// A ConfigMap as somebody applies it in rhumb's name, with the marks of another one.
+fn in_our_name(name: &str, namespace: &str, like: &Value, annotations: &Value) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "name": name,
+            "namespace": namespace,
+            "labels": like["metadata"]["labels"],
+            "annotations": annotations,
+        },
+        "data": like["data"],
+    })
+}
+
+#[test]
+fn copies_and_objects_without_a_seal_are_never_pruned_and_cost_no_write() {
+    let site = Site::new("seals");
+    let files = ["a", "b", "c"].map(|name| (format!("{name}.yaml"), yaml::config_map(name, "key", "one")));
+    let folder = Folder::new(&files);
+    site.apply(folder.path(), &["--prune"]).ends(0);
+    // Somebody who may write ConfigMaps of another namespace copies one there, marks and all.
+    let other = "seals-elsewhere";
+    site.api.create("/api/v1/namespaces", "somebody", &json!({"metadata": {"name": other}}));
+    let a = site.get("ConfigMap", "a").unwrap();
+    let copy = in_our_name("a", other, &a, &a["metadata"]["annotations"]);
+    site.api.apply(&at("ConfigMap", other, "a"), "rhumb", &copy);
+    // An older version left no seal.
+    let b = site.get("ConfigMap", "b").unwrap();
+    let told = b["metadata"]["annotations"]["rhumb.dev/release"].as_str().unwrap();
+    let (plain, seal) = told.split_once(' ').unwrap();
+    assert_eq!(seal.len(), 32, "{told}");
+    let old = in_our_name("b", "seals", &b, &json!({"rhumb.dev/release": plain}));
+    site.api.apply(&site.at("ConfigMap", "b"), "rhumb", &old);
+    let window = site.window();
+    site.apply(folder.path(), &["--prune"]).ends(0);
+    assert_eq!(window.to("configmaps", "a").len(), 0, "neither the object nor its copy is written");
+    assert_eq!(window.to("configmaps", "b").len(), 0, "it is as wanted");
+    // Of what no file holds any more, only that which is sealed goes.
+    folder.remove("b.yaml");
+    folder.remove("c.yaml");
+    site.apply(folder.path(), &["--prune"]).says(&["seals/b", "no valid seal"]);
+    site.await_absence("ConfigMap", "c");
+    assert!(site.has("ConfigMap", "b") && site.api.get(&at("ConfigMap", other, "a")).is_some());
+}
+
+#[test]
+fn where_the_key_is_lost_nothing_is_written_anew_and_nothing_is_pruned() {
+    let site = Site::new("seals-lost");
+    let files = ["a", "b"].map(|name| (format!("{name}.yaml"), yaml::config_map(name, "key", "one")));
+    let folder = Folder::new(&files);
+    site.apply(folder.path(), &["--prune"]).ends(0);
+    site.api.delete(&at("Secret", &site.system(), "config-key.rhumb.dev"));
+    folder.remove("b.yaml");
+    let diff = site.diff(folder.path(), &[]);
+    diff.says(&["seals cannot be checked"]);
+    let window = site.window();
+    site.apply(folder.path(), &["--prune"]).says(&["no valid seal"]);
+    assert!(site.has("ConfigMap", "b"));
+    window.assert_no_deletes();
+    assert_eq!(window.to("configmaps", "a").len(), 0);
+    // The next content carries a seal of the new key, and so can be pruned again.
+    folder.write("a.yaml", &yaml::config_map("a", "key", "two"));
+    folder.write("c.yaml", &yaml::config_map("c", "key", "one"));
+    site.apply(folder.path(), &["--prune"]).ends(0);
+    folder.remove("a.yaml");
+    site.apply(folder.path(), &["--prune"]).ends(0);
+    site.await_absence("ConfigMap", "a");
+}
