@@ -66,8 +66,10 @@ impl Facts {
 
     /// The phase, in one word.
     pub(super) fn phase(&self) -> &'static str {
-        let rolls =
-            self.book.claims.contains_key(&self.id) || self.stand.is_some_and(|stand| stand != Stand::Done);
+        let is_done = self.stand == Some(Stand::Done);
+        let claim = self.book.claims.get(&self.id);
+        let rolls = claim.is_some_and(|claim| !(claim.left && is_done))
+            || self.stand.is_some_and(|stand| stand != Stand::Done);
         match &self.rejection {
             _ if self.hold.is_some() => "Held",
             Some(rejection) if rejection.way == Way::Held => "Quarantined",
@@ -180,14 +182,23 @@ pub(super) fn queue_lines(book: &Book, applysets: &BTreeSet<String>) -> Vec<Stri
     lines
 }
 
-/// How much of it is taken.
+/// So many of those that hold something of it are named.
+const HOLDERS: usize = 3;
+
+/// How much of it is taken, and by whom.
 pub(super) fn budget_words(book: &Book) -> String {
-    let pods: u32 = book.claims.values().map(|claim| claim.pods).sum();
+    let holder = |(id, claim)| format!("{} ({})", ObjectName::of(id), book.holder_words(claim));
+    let holders: Vec<String> = book.claims.iter().take(HOLDERS).map(holder).collect();
+    let more = match book.claims.len().saturating_sub(HOLDERS) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let holders = if holders.is_empty() { String::new() } else { format!(": {}{more}", holders.join(", ")) };
     let workloads = match book.claims.len() {
         1 => "1 workload".to_owned(),
         count => format!("{count} workloads"),
     };
-    format!("rollout budget: {workloads} with at most {pods} pods away")
+    format!("rollout budget: {workloads} with at most {} pods away{holders}", book.pods_away())
 }
 
 #[cfg(test)]

@@ -350,7 +350,12 @@ pub(super) fn budget(rollout: &RolloutStatus) -> String {
     }
     let window = rollout.window;
     let now = if (1..of).contains(&window) { format!(" (now at most {window})") } else { String::new() };
-    format!("rollout budget: {workloads} of {of} workloads{now}, {pods} of {most} pods unavailable")
+    let pods = if pods > most {
+        format!("{pods} pods unavailable (at most {most})")
+    } else {
+        format!("{pods} of {most} pods unavailable")
+    };
+    format!("rollout budget: {workloads} of {of} workloads{now}, {pods}")
 }
 
 fn counted_workloads(count: u32) -> String {
@@ -405,7 +410,11 @@ fn row(named: &Named, phase: Phase, why: &str, object: Option<&ObjectStatus>, de
 /// How far a rollout is.
 pub(super) fn rolling(roll: &RollStatus) -> String {
     let step = roll.step.as_ref().map(|step| format!("; {step}")).unwrap_or_default();
-    let other = if roll.source.is_none() { "; another daemon's" } else { "" };
+    let other = match &roll.holder {
+        Some(holder) => format!("; claimed by {holder}"),
+        None if roll.source.is_none() => "; another daemon's".to_owned(),
+        None => String::new(),
+    };
     let RollStatus { replicas, updated, available, .. } = roll;
     format!("{updated} of {replicas} pods are new, {available} available{step}{other}")
 }

@@ -138,7 +138,10 @@ fn object(source: &Told, book: &Book, id: &ObjectId, live: &Live) -> ObjectStatu
 }
 
 fn is_rolling(book: &Book, id: &ObjectId, live: &Live) -> bool {
-    book.claims.contains_key(id) || live.rolling.is_some_and(|rolling| rolling.phase == RollPhase::Replacing)
+    let is_in = |phase| live.rolling.is_some_and(|rolling| rolling.phase == phase);
+    // What a process has left behind is not over before its workload is at rest, and is over then.
+    let claimed = book.claims.get(id).is_some_and(|claim| !(claim.left && is_in(RollPhase::Settled)));
+    claimed || is_in(RollPhase::Replacing)
 }
 
 fn queued<'a>(source: &Told, book: &'a Book, id: &ObjectId) -> Option<&'a Queued> {
@@ -208,6 +211,7 @@ fn rollout(told: &[Told], book: &Book, members: &[(ObjectId, Live)]) -> RolloutS
                 Owner::Ours(applyset) => name(applyset),
                 _ => None,
             },
+            holder: book.claims.get(id).map(|claim| book.holder_words(claim)),
             replicas: numbers.replicas,
             updated: numbers.updated,
             available: numbers.available,
@@ -225,7 +229,7 @@ fn rollout(told: &[Told], book: &Book, members: &[(ObjectId, Live)]) -> RolloutS
         known: true,
         unreadable: None,
         workloads: share(book.claims.len() as u32),
-        unavailable: share(book.claims.values().map(|claim| claim.pods).sum()),
+        unavailable: share(book.pods_away()),
         starts: share(0),
         window: 0,
         on_failure: String::new(),

@@ -269,6 +269,11 @@ impl Reconciler {
                 self.turn();
             }
             if let Some(ending) = self.ending(&stop) {
+                if self.until != Until::Stopped {
+                    pulse.beat(GRACE + TURN);
+                    // Without an answer they count until they have long rested.
+                    let _ = tokio::time::timeout(GRACE, self.leave_claims()).await;
+                }
                 return Ok(self.sum_up(ending));
             }
             // Once stopped, only the answers of what was begun are waited for.
@@ -387,6 +392,7 @@ impl Reconciler {
     fn turn(&mut self) {
         let now = Instant::now();
         let looked = self.on_time(now);
+        self.engine.clock(now, jiff::Timestamp::now());
         self.carry_out_orders();
         self.engine.advance(now);
         self.tell_turns(now);
@@ -459,7 +465,6 @@ impl Reconciler {
         }
         if self.timers.resync <= now {
             self.timers.resync = now + self.resync.mul_f64(0.9 + 0.2 * super::random());
-            self.engine.clock(now, jiff::Timestamp::now());
             looked = Some(self.engine.mark_all());
         }
         if self.timers.audit <= now {

@@ -12,6 +12,8 @@ use serde::{Deserialize, Serialize};
 use super::Release;
 use super::authors::{Commit, CommitText};
 use super::seal::{Sealing, Seals};
+use super::starts::{Start, StartText};
+use super::tally::{Tally, TallyText};
 use super::waiting::{Queued, QueuedText};
 use crate::object::{GroupKind, Hash, ObjectId, Revision};
 
@@ -28,6 +30,10 @@ pub struct Book {
     pub commits: Vec<Commit>,
     /// What waits to be rolled out, for people: nothing is decided by it.
     pub queue: Vec<Queued>,
+    /// What each source takes of the budget beside its claims.
+    pub tallies: Vec<Tally>,
+    /// Rollouts that have begun lately.
+    pub starts: Vec<Start>,
 }
 
 /// So many objects are remembered of units that were released: some 50 KB, in an object that is written twice for
@@ -45,6 +51,8 @@ pub struct Claim {
     pub content: Hash,
     /// The most pods that this takes down at a time.
     pub pods: u32,
+    /// The process has ended in good order: nobody of its own takes the claim back.
+    pub left: bool,
 }
 
 /// Objects that one revision changes together, and where each goes back to.
@@ -131,6 +139,10 @@ struct BookText {
     commits: Vec<CommitText>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     queue: Vec<QueuedText>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tallies: Vec<TallyText>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    starts: Vec<StartText>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -141,6 +153,8 @@ struct ClaimText {
     holder: String,
     content: String,
     pods: u32,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    left: bool,
 }
 
 /// The form of a [`Unit`] in JSON.
@@ -192,7 +206,13 @@ impl Book {
             let applyset = claim.source.as_str().into();
             Some((
                 parse_object_word(&claim.object)?,
-                Claim { applyset, holder: claim.holder.as_str().into(), content, pods: claim.pods },
+                Claim {
+                    applyset,
+                    holder: claim.holder.as_str().into(),
+                    content,
+                    pods: claim.pods,
+                    left: claim.left,
+                },
             ))
         };
         Ok(Self {
@@ -201,6 +221,8 @@ impl Book {
             past: read.past.into_iter().map(|unit| unit.read(seals)).collect(),
             commits: read.commits.into_iter().map(CommitText::read).collect(),
             queue: read.queue.into_iter().filter_map(QueuedText::read).collect(),
+            tallies: read.tallies.into_iter().map(TallyText::read).collect(),
+            starts: read.starts.into_iter().filter_map(StartText::read).collect(),
         })
     }
 
@@ -228,6 +250,7 @@ impl Book {
             holder: claim.holder.to_string(),
             content: claim.content.to_string(),
             pods: claim.pods,
+            left: claim.left,
         };
         let text = BookText {
             claims: self.claims.iter().map(claim).collect(),
@@ -235,6 +258,8 @@ impl Book {
             past: units(&self.past)?,
             commits: self.commits.iter().map(CommitText::of).collect(),
             queue: self.queue.iter().map(QueuedText::of).collect(),
+            tallies: self.tallies.iter().map(TallyText::of).collect(),
+            starts: self.starts.iter().map(StartText::of).collect(),
         };
         serde_json::to_string(&text).ok()
     }
@@ -339,7 +364,13 @@ mod tests {
         let book = Book {
             claims: [(
                 web.clone(),
-                Claim { applyset: "a-v1".into(), holder: "b".into(), content: release("new").hash, pods: 2 },
+                Claim {
+                    applyset: "a-v1".into(),
+                    holder: "b".into(),
+                    content: release("new").hash,
+                    pods: 2,
+                    left: true,
+                },
             )]
             .into(),
             units: vec![Unit {
@@ -364,6 +395,19 @@ mod tests {
                 authored: Authored::of("Ann", "Bake a cake"),
             }],
             queue: [Some((3, 17)), None].map(queued).into(),
+            tallies: vec![Tally {
+                applyset: "a-v1".into(),
+                name: "shop".into(),
+                pods: 7,
+                pods_in: [(Arc::from("shop"), 7)].into(),
+                away: [(role.clone(), 2)].into(),
+                rest: 1,
+            }],
+            starts: vec![Start {
+                id: role.clone(),
+                applyset: "a-v1".into(),
+                at: jiff::Timestamp::from_millisecond(1_700_000_000_123).unwrap(),
+            }],
         };
         let seals = Seals::default();
         assert_eq!(Book::parse(&book.text(&seals).unwrap(), &seals).unwrap(), book);

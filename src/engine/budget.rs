@@ -248,6 +248,8 @@ pub struct Bound {
     pub workloads: u32,
     /// Pods unavailable.
     pub away: u32,
+    /// Pods that count beside those of all loads.
+    pub unnamed: u32,
     /// Starts that are left in this minute, and how many a minute has.
     pub starts: (u32, u32),
 }
@@ -269,12 +271,27 @@ pub enum Shortage {
     Behind(ObjectId),
     /// This is short, and whether the workload of a claim still rolls may not be looked at.
     Hidden(Box<Shortage>, ObjectId, Arc<str>),
+    /// This is short, and others who share the budget hold that.
+    Shared(Box<Shortage>, Arc<str>),
 }
 
 impl Shortage {
     /// Whether it may be short because of what others have claimed.
     pub(super) fn is_of_claims(&self) -> bool {
-        matches!(self, Self::Workloads(..) | Self::SlowStart(..) | Self::Pods(..))
+        match self {
+            Self::Workloads(..) | Self::SlowStart(..) | Self::Pods(..) => true,
+            Self::Hidden(short, ..) => short.is_of_claims(),
+            _ => false,
+        }
+    }
+
+    /// Says if it passes by itself, be it because others end what they have begun.
+    pub fn passes(&self) -> bool {
+        match self {
+            Self::TooMany(..) => false,
+            Self::Hidden(short, ..) | Self::Shared(short, _) => short.passes(),
+            _ => true,
+        }
     }
 }
 
@@ -288,6 +305,9 @@ impl fmt::Display for Shortage {
             Self::SlowStart(most, rolling) => {
                 write!(f, "a rollout begins slowly, with {most} at a time until they succeed: ")?;
                 named(f, rolling)
+            }
+            Self::Pods(scope, cost, away, most) if away > most => {
+                write!(f, "{away} pods{scope} are unavailable, {most} may be, and it takes down {cost} more")
             }
             Self::Pods(scope, cost, away, most) => write!(
                 f,
@@ -304,6 +324,7 @@ impl fmt::Display for Shortage {
             Self::Hidden(short, claimed, why) => {
                 write!(f, "{short}; whether {claimed} still rolls is not known: {why}")
             }
+            Self::Shared(short, whose) => write!(f, "{short}; {whose}"),
         }
     }
 }
@@ -345,7 +366,8 @@ impl<'a> Accounts<'a> {
         let used = |bound: &Bound| {
             let here = || loads.iter().filter(|load| bound.scope.holds_for(&load.id, load.source));
             let tokens = here().filter(|load| load.token == Token::Held).count() as u32;
-            (tokens, here().map(|load| load.away).sum(), 0, None)
+            let away = here().map(|load| load.away).fold(bound.unnamed, u32::saturating_add);
+            (tokens, away, 0, None)
         };
         let rolling = loads.iter().filter(|load| load.token == Token::Held).map(|load| load.id.clone());
         Self {

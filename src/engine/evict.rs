@@ -387,7 +387,7 @@ impl Engine {
         for bound in self.bounds().into_iter().filter(|bound| bound.scope.holds_for(id, source)) {
             let others =
                 loads.iter().filter(|load| load.id != *id && bound.scope.holds_for(&load.id, load.source));
-            let elsewhere: u32 = others.map(|load| load.away).sum();
+            let elsewhere = others.map(|load| load.away).fold(bound.unnamed, u32::saturating_add);
             let left = bound.away.saturating_sub(elsewhere);
             if left < room.0 {
                 room = (left, Some(Shortage::Pods(bound.scope, 1, elsewhere, bound.away)));

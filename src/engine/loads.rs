@@ -12,26 +12,30 @@ use crate::object::ObjectId;
 impl Rollouts {
     /// Pods of a workload that are unavailable. Those that never were available do not count; pods that a step holds
     /// never count as available, so those that are Ready are taken.
-    fn unavailable(rolling: Rolling, shown: Shown) -> u32 {
-        let serves = match shown {
-            Shown::Under(Overlay::Surge { .. } | Overlay::InPlace { .. }) => rolling.ready,
-            _ => rolling.available,
-        };
+    pub(super) fn unavailable(rolling: Rolling, shown: Shown) -> u32 {
         match rolling.phase {
             RollPhase::FirstStart => 0,
-            _ => rolling.replicas.saturating_sub(serves),
+            _ => rolling.replicas.saturating_sub(serving(rolling, shown)),
         }
+    }
+}
+
+/// Pods that serve. Those that a step holds never count as available.
+fn serving(rolling: Rolling, shown: Shown) -> u32 {
+    match shown {
+        Shown::Under(Overlay::Surge { .. } | Overlay::InPlace { .. }) => rolling.ready,
+        _ => rolling.available,
     }
 }
 
 /// Of so many pods that were on their way: those that still are, as far as the numbers tell. A pod that comes back
 /// cannot be told from one that comes, so rather too few are left than too many.
-fn still_coming(coming: u32, was: Rolling, is: Rolling) -> u32 {
+fn still_coming(coming: u32, (was, served): (Rolling, u32), (is, serves): (Rolling, u32)) -> u32 {
     let more = coming.saturating_add(is.replicas.saturating_sub(was.replicas));
     // What becomes fewer takes away those first that are not available.
     let fewer = more.saturating_sub(was.replicas.saturating_sub(is.replicas));
-    let came = fewer.saturating_sub(is.available.saturating_sub(was.available));
-    came.min(is.replicas.saturating_sub(is.available))
+    let came = fewer.saturating_sub(serves.saturating_sub(served));
+    came.min(is.replicas.saturating_sub(serves))
 }
 
 impl Engine {
@@ -40,15 +44,24 @@ impl Engine {
         self.loads().into_iter().filter(|load| load.token == Token::Held).map(|load| load.id).collect()
     }
 
-    /// What takes of the budget now.
+    /// What takes of the budget now, whoever serves it.
     pub(super) fn loads(&self) -> Vec<Load> {
+        self.with_told(self.shown_loads())
+    }
+
+    /// What takes of the budget as this process sees it, and what is claimed.
+    pub(super) fn shown_loads(&self) -> Vec<Load> {
         let rollouts = &self.rollouts;
         let away = |id: &ObjectId| rollouts.away.get(id).map_or(0, |(_, away)| *away);
+        let claimed = |id: &ObjectId| {
+            let claims = rollouts.book.as_ref().filter(|_| rollouts.entitled.contains(id))?;
+            claims.claims.get(id).map(|claim| claim.pods)
+        };
         let rolls = rollouts.rolls.iter().map(|(id, roll)| Load {
             id: id.clone(),
             source: self.live(id).and_then(|live| self.source_of(live)).or_else(|| self.wanting(id)),
-            token: roll.token,
-            away: away(id).max(roll.reserved),
+            token: if rollouts.entitled.contains(id) { Token::Held } else { roll.token },
+            away: away(id).max(roll.reserved).max(claimed(id).unwrap_or(0)),
         });
         // A claim counts from the moment that it is written until it is taken back: whether anything came of it may be
         // known to another process only.
@@ -56,7 +69,8 @@ impl Engine {
             .book
             .iter()
             .flat_map(|book| &book.claims)
-            .filter(|(id, _)| !rollouts.rolls.contains_key(*id) && !rollouts.over.contains(*id))
+            .filter(|(id, _)| !rollouts.rolls.contains_key(*id))
+            .filter(|(id, _)| !rollouts.over.contains(*id) || rollouts.entitled.contains(*id))
             .filter(|(id, claim)| self.counts(id, claim))
             .map(|(id, claim)| Load {
                 id: id.clone(),
@@ -97,12 +111,12 @@ impl Engine {
         if let Some((source, rolling, _)) = is {
             self.count_pods(id, source, 0, rolling.replicas);
         }
-        self.track_coming(id, was.map(|(_, rolling, _)| rolling), is.map(|(_, rolling, _)| rolling));
+        let numbers = |(_, rolling, shown)| (rolling, serving(rolling, shown));
+        self.track_coming(id, was.map(numbers), is.map(numbers));
         let coming = self.rollouts.coming.get(id).copied().unwrap_or(0);
         let away = |rolling: Rolling, shown| {
-            let away = Rollouts::unavailable(rolling, shown);
-            // While its pods are replaced nobody knows which of them are missing.
-            if rolling.phase == RollPhase::Recovering { away.saturating_sub(coming) } else { away }
+            // A pod that a larger count asks for was never there to be lost, also while others are replaced.
+            Rollouts::unavailable(rolling, shown).saturating_sub(coming)
         };
         match is.map(|(source, rolling, shown)| (source, away(rolling, shown))) {
             Some((source, away)) if away > 0 => drop(self.rollouts.away.insert(id.clone(), (source, away))),
@@ -113,7 +127,7 @@ impl Engine {
     }
 
     /// A workload that was shown with these numbers is shown with those.
-    fn track_coming(&mut self, id: &ObjectId, was: Option<Rolling>, is: Option<Rolling>) {
+    fn track_coming(&mut self, id: &ObjectId, was: Option<(Rolling, u32)>, is: Option<(Rolling, u32)>) {
         let coming = self.rollouts.coming.get(id).copied().unwrap_or(0);
         let coming = was.zip(is).map_or(0, |(was, is)| still_coming(coming, was, is));
         if coming > 0 {
@@ -127,9 +141,10 @@ impl Engine {
         let recount = |count: &mut u32| *count = count.saturating_sub(before).saturating_add(now);
         recount(self.rollouts.pods.entry(source).or_default());
         if let Some(namespace) = id.namespace() {
-            match self.rollouts.pods_in.get_mut(namespace) {
+            let spaces = self.rollouts.pods_in.entry(source).or_default();
+            match spaces.get_mut(namespace) {
                 Some(count) => recount(count),
-                None => drop(self.rollouts.pods_in.insert(namespace.into(), now)),
+                None => drop(spaces.insert(namespace.into(), now)),
             }
         }
     }
@@ -162,7 +177,8 @@ mod tests {
     #[test]
     fn pods_that_a_larger_count_asks_for_are_on_their_way_until_they_are_available() {
         let check = |states: &[(u32, u32)], expected: &[u32]| {
-            let numbers = |(replicas, available)| Rolling { replicas, available, ..Rolling::default() };
+            let numbers =
+                |(replicas, available)| (Rolling { replicas, available, ..Rolling::default() }, available);
             let mut coming = 0;
             let found = states.windows(2).map(|pair| {
                 coming = still_coming(coming, numbers(pair[0]), numbers(pair[1]));

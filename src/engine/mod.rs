@@ -64,12 +64,14 @@ mod shares;
 mod shown;
 mod sources;
 mod started;
+mod starts;
 mod state;
 mod step_words;
 mod stepping;
 mod steps;
 mod strategy;
 mod switch;
+mod tally;
 mod tokens;
 mod turns;
 mod undo;
@@ -137,11 +139,13 @@ pub use selector::LabelSelector;
 pub use shares::{BEAT, LASTS, Mark, Moves, Shares, TERM};
 pub use sources::{Inventory, Reading, Source, Writes};
 pub use started::{NotStarted, Pinned, STARTED, Started};
+pub use starts::Start;
 pub use state::{Engine, KindState, Served};
 pub use steps::{
     Lack, Move, Promote, Promotion, Shown, Size, Standing, StepWait, Steps, misused_steps, next,
 };
 pub use strategy::Strategy;
+pub use tally::Tally;
 pub use turns::{Course, Turn};
 pub use undo::{Past, Undo};
 pub use unlisted::GROUP_DOWN;

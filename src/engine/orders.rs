@@ -58,6 +58,7 @@ impl Engine {
     /// Tells the time of day, for holds that end by themselves.
     pub fn clock(&mut self, now: Instant, wall: Timestamp) {
         self.orders.clock = Some((now, wall));
+        self.rollouts.starts.set_clock(now, wall);
     }
 
     pub(super) fn track_asked(&mut self, id: &ObjectId) {

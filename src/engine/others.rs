@@ -51,7 +51,12 @@ impl Engine {
         let open = self.foreign_claims().filter(|(id, claim)| {
             matters(claim) && !self.rollouts.rolls.contains_key(*id) && !self.rollouts.over.contains(*id)
         });
-        open.map(|(id, _)| id.clone()).collect()
+        let mut ids: Vec<ObjectId> = open.map(|(id, _)| id.clone()).collect();
+        if !self.rollouts.asks.is_empty() {
+            let away = self.told_away().filter(|id| !ids.contains(id)).cloned();
+            ids.extend(away.collect::<Vec<_>>());
+        }
+        ids
     }
 
     /// The claims of other processes: of those that serve other sources, and of those that serve the same ones, or
@@ -71,6 +76,7 @@ impl Engine {
 
     /// The workload of another daemon's claim, as a look shows it; none where there is no such object.
     pub fn other_seen(&mut self, id: &ObjectId, live: Option<&Live>, now: Instant) {
+        self.glimpse(id, live, now);
         let Some(claim) =
             self.foreign_claims().find(|(other, _)| *other == id).map(|(_, claim)| claim.clone())
         else {
@@ -84,7 +90,9 @@ impl Engine {
         let still = same.map_or(now, |(_, since)| since);
         // As for our own: what comes no farther has failed, and takes nothing of the budget but its pods.
         let failed = now.duration_since(still) >= self.rollouts.budget.deadline.max(SPENT);
-        let is_spent = failed || rests.is_some_and(|since| now.duration_since(since) >= SPENT);
+        // Nobody of a process that has ended in good order watches what it left: its soak is all that is waited for.
+        let rest = if claim.left { self.rollouts.budget.soak.min(SPENT) } else { SPENT };
+        let is_spent = failed || rests.is_some_and(|since| now.duration_since(since) >= rest);
         let still = Some((rolling, still));
         self.rollouts.others.insert(id.clone(), Other { claim, rests, still, hidden: None, is_spent });
         self.rollouts.stale = true;

@@ -4,7 +4,7 @@
 //! write goes out, or when the cluster or the budget object shows it, and ends when the workload has been whole for
 //! the time of the soak. Nothing of it has to survive: a new process makes it again from what the cluster shows.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -16,6 +16,7 @@ use super::evict::Fleet;
 use super::nodes::Nodes;
 use super::others::Other;
 use super::pods::{WorkloadPods, failing, ripens};
+use super::starts::Starts;
 use super::state::Engine;
 use super::stepping::{Step, under};
 use super::turns::{Course, Turn};
@@ -37,7 +38,7 @@ pub(super) struct Rollouts {
     pub(super) coming: BTreeMap<ObjectId, u32>,
     /// How many pods the managed workloads of each source, and of each namespace, ask for.
     pub(super) pods: HashMap<SourceId, u32>,
-    pub(super) pods_in: HashMap<Arc<str>, u32>,
+    pub(super) pods_in: HashMap<SourceId, HashMap<Arc<str>, u32>>,
     pub(super) asks: BTreeSet<Ask>,
     pub(super) asked: HashMap<ObjectId, (Ask, Claim)>,
     /// What the budget says of each ask; void when `stale`.
@@ -46,7 +47,7 @@ pub(super) struct Rollouts {
     /// Workloads at a time while a rollout begins: it grows by each success, so that it doubles with each round.
     pub(super) window: u32,
     /// What began in the last minute.
-    pub(super) starts: VecDeque<(Instant, ObjectId, SourceId)>,
+    pub(super) starts: Starts,
     /// As last read or written; none before that.
     pub(super) book: Option<Book>,
     /// Why the budget object cannot be read before a person mends it.
@@ -55,8 +56,13 @@ pub(super) struct Rollouts {
     pub(super) saving: bool,
     /// Workloads whose rollout is over, and whose claim has not been taken back yet.
     pub(super) over: BTreeSet<ObjectId>,
+    /// Workloads whose claim was written together with a start, and that have not been written since: they hold a
+    /// token, whatever became of what rolled before.
+    pub(super) entitled: BTreeSet<ObjectId>,
     /// Workloads of other daemons' claims.
     pub(super) others: BTreeMap<ObjectId, Other>,
+    /// Pods that were unavailable when a workload of others was last looked at, and when that was.
+    pub(super) glimpses: BTreeMap<ObjectId, (Instant, u32)>,
     /// Workloads whose rollout has failed, and has not been told.
     pub(super) to_tell: BTreeMap<ObjectId, Vec<Uid>>,
     /// Objects whose unit is to be recorded, though nothing of it takes a token.
@@ -162,9 +168,6 @@ enum Stand {
     /// It failed, and whose Events tell more.
     Failed(Arc<str>, Vec<Uid>),
 }
-
-/// For so long what begins counts as begun in this minute.
-const MINUTE: Duration = Duration::from_mins(1);
 
 /// The pods of so many workloads are watched at once; each takes two or three watches.
 const FOLLOWED: usize = 64;
@@ -274,7 +277,7 @@ impl Engine {
     /// A claim of this process.
     pub(super) fn claim(&self, source: SourceId, content: Hash, pods: u32) -> Claim {
         let (applyset, holder) = (self.applysets[source].clone(), self.rollouts.holder.clone());
-        Claim { applyset, holder, content, pods }
+        Claim { applyset, holder, content, pods, left: false }
     }
 
     /// What the budget object says of one workload of ours.
@@ -312,11 +315,7 @@ impl Engine {
         for (id, why, tellers) in failed {
             self.rollout_failed(&id, &why, tellers);
         }
-        let over = |(at, ..): &(Instant, ObjectId, SourceId)| now.duration_since(*at) >= MINUTE;
-        while self.rollouts.starts.front().is_some_and(over) {
-            self.rollouts.starts.pop_front();
-            self.rollouts.stale = true;
-        }
+        self.rollouts.stale |= self.rollouts.starts.advance(now);
     }
 
     /// A step that is held and healthy counts as a success and gives its token back; one that is over goes on.
@@ -352,7 +351,7 @@ impl Engine {
                 Stand::Done | Stand::Failed(..) => Some(now),
             }
         });
-        let starts = self.rollouts.starts.front().map(|(at, ..)| *at + MINUTE);
+        let starts = self.rollouts.starts.due();
         stands.chain(starts.filter(|_| !self.rollouts.asks.is_empty())).chain(self.fleets_due()).min()
     }
 

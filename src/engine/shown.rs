@@ -33,6 +33,8 @@ impl Engine {
     pub fn informer(&mut self, kind: &GroupKind, state: KindState) {
         if self.informers.get(kind) != Some(&state) {
             self.informers.insert(kind.clone(), state);
+            // What is told of workloads by others counts as long as they are not shown.
+            self.rollouts.stale = true;
             self.restarting.clear();
             self.touch(&Topic::Kinds);
             self.judge_again();

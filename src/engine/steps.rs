@@ -206,6 +206,8 @@ pub struct StepWait {
     pub of: u32,
     /// What is missing.
     pub lacks: Lack,
+    /// So many pods beyond those of the step have the new template.
+    pub surplus: u32,
 }
 
 /// What a step lacks.
@@ -234,6 +236,13 @@ impl fmt::Display for StepWait {
             Lack::Pods { ready, target } => write!(f, "{ready} of {target} new pods are ready"),
             Lack::Soak(left) => write!(f, "soaks {} more", duration_text(whole_seconds(left))),
             Lack::Promotion => write!(f, "waits for `rhumb rollout promote`"),
+        }?;
+        match self.surplus {
+            0 => Ok(()),
+            more => write!(
+                f,
+                "; it was scaled meanwhile, and its controller gave the new template {more} pods more than the step has"
+            ),
         }
     }
 }
@@ -256,8 +265,14 @@ pub fn next(steps: &Steps, standing: &Standing) -> Move {
         Shown::Under(overlay) => overlay,
     };
     let step = steps.step_of(overlay);
-    let stay = |lacks| Move::Stay(StepWait { step, of: steps.count(), lacks });
     let target = steps.target(step, replicas);
+    let surplus = match overlay {
+        Overlay::Surge { pods, .. } | Overlay::InPlace { pods, .. } => {
+            standing.made.saturating_sub(pods.max(target))
+        }
+        _ => 0,
+    };
+    let stay = |lacks| Move::Stay(StepWait { step, of: steps.count(), lacks, surplus });
     let wanted = steps.overlay_of(step, replicas);
     if wanted != Some(overlay) && !is_enough(overlay, wanted, standing.made >= target) {
         return enter(step);

@@ -3,17 +3,16 @@
 //! A workload that is to restart pods first asks. Once [`release`] lets it start, its claim is written into the
 //! budget object by compare-and-swap; only when that has come back the write goes out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Instant;
 
 use super::action::{Action, Apply, Decision, Purpose, Removal, Restarts};
 use super::book::{Book, Claim, Unit};
 use super::budget::{Ask, Bound, Priority, Scope, Shortage, Token, release};
-use super::entry::SourceId;
 use super::rolls::{After, Roll};
+use super::starts::Start;
 use super::state::{Engine, Foresight};
-use super::{Live, Reason, is_workload};
+use super::{Live, Reason, RollPhase, is_workload};
 use crate::health::Status;
 use crate::object::{Hash, ObjectId};
 
@@ -41,7 +40,13 @@ impl Engine {
         // A step that is held has given its token back, and asks for the next one anew.
         let gave_back = self.rollouts.rolls.get(id).is_some_and(|roll| roll.token == Token::None);
         self.ask(ask, claim);
-        if granted && !gave_back && !self.rollouts.claiming.contains(id) && self.may_use_claim(id) {
+        // One that a rollout has left behind counts as taken back: it is claimed, and begun, anew.
+        let entitled = self.rollouts.entitled.contains(id);
+        if granted && entitled {
+            self.rollouts.over.remove(id);
+        }
+        let holds = granted && (entitled || (!gave_back && !self.rollouts.over.contains(id)));
+        if holds && !self.rollouts.claiming.contains(id) {
             return decision;
         }
         if let Some(why) = self.rollouts.unreadable.clone() {
@@ -52,7 +57,7 @@ impl Engine {
             self.rollouts.claiming.remove(id);
             return Decision::wait(Reason::Budget(shortage));
         }
-        if granted {
+        if holds {
             self.rollouts.claiming.remove(id);
             return decision;
         }
@@ -125,26 +130,12 @@ impl Engine {
         }
     }
 
-    /// Whether a claim is not one that a rollout has left behind: that one counts as taken back, and is used again only
-    /// where the budget allows it.
-    fn may_use_claim(&mut self, id: &ObjectId) -> bool {
-        if !self.rollouts.over.contains(id) {
-            return true;
-        }
-        self.settle_budget();
-        let allowed = matches!(self.rollouts.permits.get(id), Some(None));
-        if allowed {
-            self.rollouts.over.remove(id);
-            self.rollouts.stale = true;
-        }
-        allowed
-    }
-
     /// Whether a workload that asks has its claim, and has not been written yet.
     pub(super) fn is_claimed(&self, id: &ObjectId) -> bool {
         let asked = self.rollouts.asked.get(id).map(|(_, asked)| asked.content);
         let granted = self.own_claim(id).map(|claim| claim.content);
-        asked.is_some() && asked == granted && !self.rollouts.over.contains(id)
+        let counts = !self.rollouts.over.contains(id) || self.rollouts.entitled.contains(id);
+        asked.is_some() && asked == granted && counts
     }
 
     /// What the budget lacks for an ask.
@@ -159,6 +150,7 @@ impl Engine {
         if let Some((ask, _)) = self.rollouts.asked.remove(id) {
             self.rollouts.asks.remove(&ask);
             self.rollouts.claiming.remove(id);
+            self.rollouts.entitled.remove(id);
             self.rollouts.permits.remove(id);
             self.rollouts.stale = true;
         }
@@ -171,48 +163,53 @@ impl Engine {
         }
         let mut permits = release(&self.rollouts.asks, &self.loads(), &self.bounds(), self.rollouts.window);
         self.told_hidden(&mut permits);
+        self.told_holders(&mut permits);
         permits
     }
 
     /// The bounds in numbers of now.
     pub(super) fn bounds(&self) -> Vec<Bound> {
         let (rollouts, budget) = (&self.rollouts, &self.rollouts.budget);
-        let starts = |most: u32, counts: &dyn Fn(&ObjectId, SourceId) -> bool| {
-            let begun = rollouts.starts.iter().filter(|(_, id, source)| counts(id, *source)).count();
-            (most.saturating_sub(begun as u32), most)
+        let starts = |most: u32, counts: &dyn Fn(&Start) -> bool| {
+            (most.saturating_sub(rollouts.starts.count(counts)), most)
         };
         let mut bounds = vec![Bound {
             scope: Scope::Cluster,
             workloads: budget.max_workloads,
-            away: budget.max_unavailable.of(rollouts.pods.values().sum()),
-            starts: starts(budget.starts_per_minute, &|_, _| true),
+            away: budget.max_unavailable.of(self.pods_of_all()),
+            unnamed: self.unnamed(&Scope::Cluster),
+            starts: starts(budget.starts_per_minute, &|_| true),
         }];
         for (number, source) in self.sources.iter().enumerate() {
             let narrowing = &source.budget;
             let pods = rollouts.pods.get(&number).copied().unwrap_or(0);
+            let scope = Scope::Source(number, source.name.clone());
+            let of_it = |start: &Start| start.applyset == source.applyset;
             bounds.push(Bound {
-                scope: Scope::Source(number, source.name.clone()),
+                unnamed: self.unnamed(&scope),
+                scope,
                 workloads: narrowing.max_workloads.unwrap_or(u32::MAX),
                 away: narrowing.max_unavailable.map_or(u32::MAX, |amount| amount.of(pods)),
-                starts: starts(narrowing.starts_per_minute.unwrap_or(u32::MAX), &|_, other| other == number),
+                starts: starts(narrowing.starts_per_minute.unwrap_or(u32::MAX), &of_it),
             });
         }
         for (name, narrowing) in &budget.namespaces {
-            let pods = rollouts.pods_in.get(name).copied().unwrap_or(0);
+            let pods = self.pods_of_all_in(name);
+            let scope = Scope::Namespace(name.clone());
+            let in_it = |start: &Start| start.id.namespace() == Some(name);
             bounds.push(Bound {
-                scope: Scope::Namespace(name.clone()),
+                unnamed: self.unnamed(&scope),
+                scope,
                 workloads: narrowing.max_workloads.unwrap_or(u32::MAX),
                 away: narrowing.max_unavailable.map_or(u32::MAX, |amount| amount.of(pods)),
-                starts: starts(narrowing.starts_per_minute.unwrap_or(u32::MAX), &|id, _| {
-                    id.namespace() == Some(name)
-                }),
+                starts: starts(narrowing.starts_per_minute.unwrap_or(u32::MAX), &in_it),
             });
         }
         bounds
     }
 
     /// A write is on its way: it holds its token from now on.
-    pub fn dispatched(&mut self, id: &ObjectId, action: &Action, now: Instant) {
+    pub fn dispatched(&mut self, id: &ObjectId, action: &Action) {
         self.rollouts.writing.insert(id.clone());
         let takes = match action {
             Action::Apply(apply) => apply.restarts == Restarts::Maybe,
@@ -225,14 +222,10 @@ impl Engine {
         let asked = self.rollouts.asked.get(id).cloned();
         self.withdraw(id);
         self.rollouts.over.remove(id);
-        let (cost, claim, source) = match asked {
-            Some((ask, claim)) => (ask.cost, Some(claim), ask.source),
-            None => (0, self.own_claim(id).cloned(), 0),
+        let (cost, claim) = match asked {
+            Some((ask, claim)) => (ask.cost, Some(claim)),
+            None => (0, self.own_claim(id).cloned()),
         };
-        let flying = self.rollouts.rolls.get(id).is_some_and(|roll| roll.token == Token::Held);
-        if !flying {
-            self.rollouts.starts.push_back((now, id.clone(), source));
-        }
         let health = self.shown(id).map(|live| &live.health);
         let blamed =
             health.filter(|health| health.status == Status::Failed).map(|health| health.message.clone());
@@ -252,6 +245,7 @@ impl Engine {
     pub fn book(&mut self, book: Book) {
         let ours = |applyset: &Arc<str>| self.applysets.contains(applyset);
         self.rollouts.over.retain(|id| book.claims.contains_key(id));
+        self.rollouts.entitled.retain(|id| book.claims.contains_key(id));
         let known = self.rollouts.book.as_ref().map(|known| &known.units[..]).unwrap_or_default();
         let opened = book.units.iter().filter(|unit| ours(&unit.applyset) && !known.contains(unit));
         let opened: Vec<ObjectId> = opened.flat_map(|unit| unit.members.keys().cloned()).collect();
@@ -259,6 +253,8 @@ impl Engine {
         let claims: Vec<(ObjectId, Claim)> = claims.map(|(id, claim)| (id.clone(), claim.clone())).collect();
         self.rollouts.recording.clear();
         self.rollouts.saving = false;
+        self.rollouts.starts.read(&book);
+        self.rollouts.glimpses.retain(|id, _| book.tallies.iter().any(|tally| tally.away.contains_key(id)));
         self.rollouts.book = Some(book);
         self.mend_book(None);
         self.book_opened();
@@ -272,6 +268,7 @@ impl Engine {
             let asked = self.rollouts.asked.get(id).is_some_and(|(_, asked)| asked.content == claim.content);
             if asked {
                 self.rollouts.claiming.remove(id);
+                self.take_start(id);
                 self.mark(id);
             }
         }
@@ -292,6 +289,15 @@ impl Engine {
         if self.rollouts.unreadable != unreadable {
             self.rollouts.unreadable = unreadable;
             self.dirty.extend(self.rollouts.asked.keys().cloned());
+        }
+    }
+
+    /// A claim that was written together with a start gives a token at once, be it the second one of a rollout.
+    fn take_start(&mut self, id: &ObjectId) {
+        let Some(book) = &self.rollouts.book else { return };
+        if self.rollouts.starts.take_newest(book, id) {
+            self.rollouts.entitled.insert(id.clone());
+            self.rollouts.stale = true;
         }
     }
 
@@ -357,6 +363,8 @@ impl Engine {
         }
         let permits = if self.rollouts.claiming.is_empty() { BTreeMap::new() } else { self.permits() };
         let allowed = |id: &&ObjectId| matches!(permits.get(*id), Some(None));
+        let held = if self.rollouts.claiming.is_empty() { BTreeSet::new() } else { self.in_flight() };
+        let mut begun = Vec::new();
         for id in self.rollouts.claiming.iter().filter(allowed) {
             let Some((ask, claim)) = self.rollouts.asked.get(id) else { continue };
             if ask.priority == Priority::Candidate {
@@ -367,12 +375,43 @@ impl Engine {
                 record(&mut next.units, unit);
             }
             next.claims.insert(id.clone(), claim.clone());
+            if !held.contains(id) {
+                begun.push((id.clone(), claim.applyset.clone()));
+            }
+        }
+        if next == *book && begun.is_empty() {
+            return None;
+        }
+        self.rollouts.starts.write(&mut next, begun);
+        self.tell_authors(&mut next);
+        let tallies = self.tallies(&next);
+        Some(self.with_tallies(next, tallies))
+    }
+}
+
+/// The end of a process.
+impl Engine {
+    /// Returns what the budget object should say once this process has ended; none where it says so.
+    pub fn last_book(&self) -> Option<Book> {
+        let book = self.rollouts.book.as_ref()?;
+        let mut next = book.clone();
+        let holder = &self.rollouts.holder;
+        let is_done = |id: &ObjectId| {
+            let rolling = self.live(id).and_then(|live| live.rolling);
+            let awaits = self.rollouts.rolls.get(id).and_then(|roll| roll.written);
+            let is_seen = awaits.is_none_or(|rv| self.live(id).is_some_and(|live| live.rv >= rv));
+            let at_rest = rolling.is_none_or(|rolling| rolling.phase == RollPhase::Settled);
+            is_seen && at_rest && self.is_synced(&id.group_kind()) && !self.rollouts.writing.contains(id)
+        };
+        next.claims.retain(|id, claim| claim.holder != *holder || !is_done(id));
+        for claim in next.claims.values_mut().filter(|claim| claim.holder == *holder) {
+            claim.left = true;
         }
         if next == *book {
             return None;
         }
-        self.tell_authors(&mut next);
-        Some(next)
+        let tallies = self.tallies(&next);
+        Some(self.with_tallies(next, tallies))
     }
 }
 

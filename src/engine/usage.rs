@@ -31,7 +31,10 @@ impl Engine {
         Usage {
             workloads: (in_flight as u32, workloads),
             window: rollouts.window,
-            unavailable: (loads.iter().map(|load| load.away).sum(), away),
+            unavailable: (
+                loads.iter().map(|load| load.away).fold(self.unnamed(&Scope::Cluster), u32::saturating_add),
+                away,
+            ),
             starts: (starts.1.saturating_sub(starts.0), starts.1),
             on_failure: rollouts.budget.on_failure,
             known: rollouts.book.is_some(),

@@ -15,6 +15,7 @@ use super::budget::Token;
 use super::state::Engine;
 use super::stepping::under;
 use super::steps::{Move, next};
+use super::tally::{Tally, are_news};
 use super::{Book, Reason, object_word, parse_object_word};
 use crate::object::ObjectId;
 
@@ -97,7 +98,7 @@ impl QueuedText {
 #[derive(Debug, Default)]
 pub struct Telling {
     /// None where nobody knows what the budget object says of it.
-    told: Option<Vec<Queued>>,
+    told: Option<(Vec<Queued>, Vec<Tally>)>,
     /// When the queue was last looked at.
     looked: Option<Instant>,
     /// When it is to be looked at again.
@@ -119,10 +120,13 @@ impl Telling {
         }
         self.due = None;
         let book = engine.rollouts.book.as_ref()?.clone();
-        let queue = engine.queue();
+        let (queue, tallies) = (engine.queue(), engine.tallies(&book));
         (self.looked, engine.rollouts.untold) = (Some(now), false);
-        let told = self.told.clone().unwrap_or_else(|| engine.own_part(&book));
-        (queue != told).then(|| self.put(engine, book, queue))
+        let told = self.told.clone().unwrap_or_else(|| (engine.own_part(&book), engine.own_tallies(&book)));
+        // How many pods there are is no reason to make the object: without it shares are of fewer pods.
+        let is_made = book != Book::default() || tallies.iter().any(Tally::has_away);
+        let news = queue != told.0 || (is_made && are_news(&tallies, &told.1));
+        news.then(|| self.put(engine, engine.with_tallies(book, tallies), queue))
     }
 
     /// Puts the queue into what is about to be written. Where it has been told a moment ago only what is claimed goes
@@ -132,7 +136,7 @@ impl Telling {
             let before = engine.rollouts.book.as_ref();
             let known = |id: &ObjectId| before.is_some_and(|before| before.claims.contains_key(id));
             book.queue.retain(|queued| !book.claims.contains_key(&queued.id) || known(&queued.id));
-            self.told = Some(engine.own_part(&book));
+            self.told = Some((engine.own_part(&book), engine.own_tallies(&book)));
             engine.rollouts.untold = true;
             return book;
         }
@@ -148,7 +152,7 @@ impl Telling {
 
     fn put(&mut self, engine: &Engine, book: Book, queue: Vec<Queued>) -> Book {
         let book = engine.with_queue(book, &queue);
-        self.told = Some(queue);
+        self.told = Some((queue, engine.own_tallies(&book)));
         book
     }
 }

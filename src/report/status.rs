@@ -177,6 +177,9 @@ pub struct RollStatus {
     /// Its source; none where another daemon has claimed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
+    /// Who has claimed it, where that is another process: `source shop, process 12 on host`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holder: Option<String>,
     /// Pods that it asks for.
     pub replicas: u32,
     /// Pods of the newest template.
@@ -398,6 +401,7 @@ fn rollout(engine: &Engine, beside: &Beside<'_>) -> RolloutStatus {
         RollStatus {
             object: Named::of(&load.id),
             source: load.source.map(|source| engine.source(source).name.to_string()),
+            holder: engine.other_holder(&load.id),
             replicas: numbers.replicas,
             // Right after it was scaled down, more than are asked for have the newest template.
             updated: numbers.updated.min(numbers.replicas),

@@ -179,6 +179,7 @@ fn the_forms_have_what_is_told_and_nothing_else() {
     let rolling = RollStatus {
         object: named(),
         source: some(),
+        holder: some(),
         replicas: 0,
         updated: 0,
         available: 0,

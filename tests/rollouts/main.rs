@@ -24,6 +24,7 @@ mod restarts;
 mod rollbacks;
 mod seals;
 mod sets;
+mod shared;
 mod strategies;
 #[path = "../cluster/support/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "the other tests of the program use the rest")]

@@ -57,6 +57,7 @@ fn troubled() -> View {
     let rolling = RollStatus {
         object: named("Deployment", "web"),
         source: Some("shop".to_owned()),
+        holder: None,
         replicas: 5,
         updated: 2,
         available: 4,

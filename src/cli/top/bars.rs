@@ -136,7 +136,8 @@ fn gauge_line(gauges: &[(&str, Share, &str)], cells: u32, palette: Palette) -> L
             let text = if *of == 0 { bar(0, 1, cells) } else { bar(*used, *of, cells) };
             spans.push(span(palette, Some(style), format!("{text} ")));
         }
-        spans.push(span(palette, None, format!("{used} of {of}{more}")));
+        let words = if used > of { format!("{used} (at most {of})") } else { format!("{used} of {of}") };
+        spans.push(span(palette, None, format!("{words}{more}")));
     }
     Line::from(spans)
 }

@@ -144,7 +144,8 @@ fn roll(roll: &RollStatus) -> Item {
     let RollStatus { replicas, updated, available, .. } = *roll;
     let whole = if available < replicas { Style::Warning } else { Style::Added };
     let mut more = vec![roll.step.clone().unwrap_or_default()];
-    more.extend(roll.source.is_none().then(|| "another daemon's".to_owned()));
+    let other = || roll.source.is_none().then(|| "another daemon's".to_owned());
+    more.extend(roll.holder.as_ref().map(|holder| format!("claimed by {holder}")).or_else(other));
     more.retain(|text| !text.is_empty());
     Item {
         subject: Subject::Object(roll.object.clone()),

@@ -15,8 +15,12 @@ use crate::report::Happening;
 const AGAIN: Duration = Duration::from_millis(500);
 /// The same where a person has to change something first.
 const PERSON: Duration = Duration::from_secs(15);
-/// While claims of others are in the way, it is read again at this interval: nothing else tells that they end.
+/// While others are in the way, it is read again at this interval: nothing else tells that they end.
 const OTHERS: Duration = Duration::from_secs(3);
+/// Where others share it, it is read again at this interval, so that the status tells of them.
+const SHARED: Duration = Duration::from_secs(15);
+/// A process that ends tries so many times to leave its claims in order.
+const LEAVES: u32 = 5;
 
 /// What is known of the budget object.
 #[derive(Debug)]
@@ -25,6 +29,8 @@ pub(super) struct Keeper {
     call: Call,
     /// Before this it is not asked for, or written, again.
     pub(super) due: Option<Instant>,
+    /// When it is read again, as others share it. What is to be written waits for that never.
+    reread: Option<Instant>,
     /// Whether it is to be read before anything is written.
     stale: bool,
     /// What was told of the queue.
@@ -45,6 +51,7 @@ impl Default for Keeper {
             object: None,
             call: Call::None,
             due: None,
+            reread: None,
             stale: true,
             telling: Telling::default(),
             sealing: Sealing::Fine,
@@ -63,7 +70,8 @@ impl Keeper {
 
     /// When the loop is to come back to it.
     pub(super) fn wakes(&self) -> Option<Instant> {
-        self.due.or(self.telling.due.filter(|_| self.is_quiet()))
+        let all = [self.telling.due, self.reread].into_iter().flatten();
+        self.due.or_else(|| all.min().filter(|_| self.is_quiet()))
     }
 
     /// Another key is known: it is read again, and written with that.
@@ -80,10 +88,11 @@ pub(super) fn engine(budget: Budget) -> Engine {
     engine
 }
 
-/// A name for this process that no other one has, on this host or another.
+/// A name for this process that no other one has, on this host or another. [`Book::holder_words`] reads it.
 fn holder() -> String {
     let (process, began) = (std::process::id(), jiff::Timestamp::now().as_nanosecond());
-    format!("{process:x}-{began:x}-{:x}", super::super::random().to_bits() >> 16)
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    format!("{process}-{began:x}-{:x}@{host}", super::super::random().to_bits() >> 16)
 }
 
 impl Reconciler {
@@ -93,7 +102,8 @@ impl Reconciler {
         if self.keeper.call == Call::Busy || self.keeper.due.is_some_and(|due| due > now) {
             return;
         }
-        let waited = self.keeper.due.take().is_some();
+        let waited =
+            self.keeper.due.take().is_some() || self.keeper.reread.take_if(|reread| *reread <= now).is_some();
         let (cluster, namespace) = (self.hands.cluster.clone(), self.namespace.clone());
         if self.keeper.stale || waited {
             self.keeper.call = Call::Busy;
@@ -118,7 +128,21 @@ impl Reconciler {
         } else {
             // Whoever only observes asks for nothing, and takes nothing back.
             let others = if self.is_only_observing() { Vec::new() } else { self.engine.others() };
-            self.keeper.due = (!others.is_empty()).then(|| now + OTHERS);
+            self.reread_for(others, now);
+        }
+    }
+
+    /// Reads it again in a while where others share it, and looks at what they have claimed now.
+    fn reread_for(&mut self, others: Vec<ObjectId>, now: Instant) {
+        let waits = !others.is_empty() || self.engine.waits_for_others();
+        let shared = self.until == Until::Stopped && self.engine.shares_budget();
+        let wait = match (waits, shared) {
+            (true, _) => OTHERS,
+            (false, true) => SHARED,
+            (false, false) => return self.keeper.reread = None,
+        };
+        if self.keeper.reread.is_none_or(|reread| reread > now + wait) {
+            self.keeper.reread = Some(now + wait);
             self.look_at_others(others);
         }
     }
@@ -230,6 +254,32 @@ impl Reconciler {
                 }
             }
             Err(error) => tracing::debug!(object = %id, "another daemon's claim: {error}"),
+        }
+    }
+
+    /// Takes the claims of what has come to rest back, and leaves the others to whoever looks at them next: this
+    /// process ends, and nobody of its own watches them any more.
+    pub(super) async fn leave_claims(&mut self) {
+        if self.is_only_observing() {
+            return;
+        }
+        let (cluster, namespace) = (self.hands.cluster.clone(), self.namespace.clone());
+        for _ in 0..LEAVES {
+            let Some(next) = self.engine.last_book() else { return };
+            let Some(text) = next.text(self.engine.seals()) else { return };
+            let saved = cluster.save_budget(&namespace, self.keeper.object.as_ref(), &text).await;
+            let told = match saved {
+                Ok(_) => return,
+                Err(error) if *error.fault() == Fault::Stale => cluster.budget(&namespace).await,
+                Err(error) => Err(error),
+            };
+            if let Err(error) = &told {
+                tracing::warn!(
+                    "the budget object: {error}; what was claimed counts until it has long rested"
+                );
+                return;
+            }
+            self.budget_answered(told);
         }
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use super::super::pass::{Ending, Pass};
-use super::Reconciler;
+use super::{Reconciler, Until};
 use crate::engine::{Judgement, Reason, Reconcile, Source, Want};
 use crate::health::Status;
 use crate::object::{Class, Gvk, ObjectId, Origin};
@@ -29,6 +29,8 @@ impl Reconciler {
             | Reason::Terminating => true,
             Reason::Retrying(..) => self.queue.failures(id) <= PATIENCE,
             Reason::Needs(need, _) | Reason::Wave(_, need) => works(need),
+            // Whoever waits until all is healthy waits in the queue too.
+            Reason::Budget(short) if matches!(self.until, Until::Healthy(_)) => short.passes(),
             Reason::Budget(_) => self.engine.is_any_under_way() || self.engine.due(Instant::now()).is_some(),
             Reason::Step(_) => self.engine.is_stepping(id, Instant::now()),
             Reason::Unit(id) => works(id),

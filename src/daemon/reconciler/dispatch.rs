@@ -147,12 +147,12 @@ impl Reconciler {
             }
             (Action::Apply(apply), Some(kind)) => {
                 let kind = self.watched.exactly(&apply.want.gvk).unwrap_or(kind);
-                self.engine.dispatched(&id, &Action::Apply(apply.clone()), now);
+                self.engine.dispatched(&id, &Action::Apply(apply.clone()));
                 self.writes += 1;
                 self.spawn(self.hands.clone().apply(kind, id, apply));
             }
             (action @ Action::Delete(..), Some(kind)) => {
-                self.engine.dispatched(&id, &action, now);
+                self.engine.dispatched(&id, &action);
                 self.writes += 1;
                 self.spawn(self.hands.clone().delete(kind, id, action));
             }

@@ -16,7 +16,7 @@ fn load(name: &str, token: Token, away: u32) -> Load {
 }
 
 fn cluster(workloads: u32, away: u32) -> Bound {
-    Bound { scope: Scope::Cluster, workloads, away, starts: (100, 100) }
+    Bound { scope: Scope::Cluster, workloads, away, unnamed: 0, starts: (100, 100) }
 }
 
 /// What may start, in the words of the reason for what may not.

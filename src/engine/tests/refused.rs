@@ -52,7 +52,7 @@ fn going_back() -> (Rig, Action) {
 fn refuse(rig: &mut Rig, mut action: Action, refusal: &Failure) -> u32 {
     let web = workload("web");
     for count in 1..20 {
-        rig.engine.dispatched(&web, &action, rig.now);
+        rig.engine.dispatched(&web, &action);
         rig.engine.outcome(&web, &action, Outcome::Failed(refusal.clone()), rig.now);
         rig.keep_book();
         rig.pass_time(Duration::from_secs(2));

@@ -20,6 +20,8 @@ pub(super) struct Rig {
     pub(super) engine: Engine,
     pub(super) world: World,
     pub(super) now: Instant,
+    /// When the time of day was 1970.
+    pub(super) epoch: Instant,
     /// What the budget object will say, as long as its write is not answered.
     pub(super) in_flight: Option<Book>,
     /// Contents that older revisions can still give.
@@ -34,6 +36,7 @@ impl Rig {
             engine: Engine::new(budget(most)),
             world: World::default(),
             now: Instant::now(),
+            epoch: Instant::now(),
             in_flight: None,
             history: BTreeMap::new(),
             commits: Vec::new(),
@@ -79,7 +82,7 @@ impl Rig {
         };
         engine.inventory(0, inventory);
         engine.take_orders(0, self.world.orders.clone());
-        engine.clock(self.now, jiff::Timestamp::UNIX_EPOCH);
+        engine.clock(self.now, jiff::Timestamp::UNIX_EPOCH + self.now.duration_since(self.epoch));
         for kind in &kinds {
             engine.served(Gvk::new(&kind.group, "v1", &kind.kind), Served::Yes);
             engine.list_started(kind);
@@ -281,7 +284,7 @@ impl Rig {
                 None
             }
             action @ (Action::Apply(_) | Action::Delete(..)) => {
-                self.engine.dispatched(id, &action, self.now);
+                self.engine.dispatched(id, &action);
                 let outcome = self.world.perform(id, &action);
                 self.engine.outcome(id, &action, outcome, self.now);
                 Some(action)

@@ -256,8 +256,13 @@ fn a_rollout_and_a_rollback_survive_the_end_of_the_process_at_every_point() {
 fn claimed_elsewhere() -> (Rig, ObjectId) {
     let mut rig = at_rest(1);
     let other = super::world::id("apps", "Deployment", "elsewhere", "api");
-    let claim =
-        Claim { applyset: "applyset-theirs-v1".into(), holder: "b".into(), content: web(9).hash, pods: 1 };
+    let claim = Claim {
+        applyset: "applyset-theirs-v1".into(),
+        holder: "b".into(),
+        content: web(9).hash,
+        pods: 1,
+        left: false,
+    };
     rig.world.book.claims.insert(other.clone(), claim);
     rig.engine.book(rig.world.book.clone());
     rig.read(reading("r2", &both(2)));
@@ -269,7 +274,9 @@ fn claimed_elsewhere() -> (Rig, ObjectId) {
 fn claims_of_another_daemon_count_until_their_workload_has_rested() {
     let (mut rig, other) = claimed_elsewhere();
     assert!(rig.world.log.is_empty(), "{:?}", rig.world.log);
-    assert_eq!(reason(&mut rig, &workload("web")), "1 of 1 workloads are rolling: Deployment elsewhere/api");
+    let told = "1 of 1 workloads are rolling: Deployment elsewhere/api; Deployment elsewhere/api is claimed by another \
+                source";
+    assert_eq!(reason(&mut rig, &workload("web")), told);
     assert_eq!(rig.engine.others(), std::slice::from_ref(&other));
     for rest in [0, SPENT.as_secs() - 1, SPENT.as_secs()] {
         assert!(rig.world.log.is_empty(), "it rests for less than {rest} s");
@@ -311,7 +318,7 @@ fn what_another_daemon_has_claimed_and_may_not_be_looked_at_counts_and_is_told()
     assert!(!rig.engine.other_hidden(&other, "you cannot list it".into()), "it is told once");
     rig.settle();
     let told = "1 of 1 workloads are rolling: Deployment elsewhere/api; whether Deployment elsewhere/api still rolls is \
-                not known: you cannot list it";
+                not known: you cannot list it; Deployment elsewhere/api is claimed by another source";
     assert_eq!(reason(&mut rig, &workload("web")), told);
     for rest in [0, SPENT.as_secs()] {
         assert!(rig.world.log.is_empty(), "it rests for less than {rest} s");
@@ -377,6 +384,7 @@ fn claims_of_a_source_that_is_gone_are_taken_back_when_their_workload_has_rested
         holder: "b".into(),
         content: web(9).hash,
         pods: 1,
+        left: false,
     };
     rig.world.book.claims.insert(gone.clone(), claim("gone-v1"));
     rig.world.book.claims.insert(workload("other"), claim("applyset-theirs-v1"));
@@ -404,8 +412,13 @@ fn a_claim_of_a_twin_counts_and_is_not_taken_back_for_it() {
     rig.settle();
     rig.world.log.clear();
     rig.engine.claim_as("one");
-    let claim =
-        Claim { applyset: super::world::SET.into(), holder: "two".into(), content: web(2).hash, pods: 0 };
+    let claim = Claim {
+        applyset: super::world::SET.into(),
+        holder: "two".into(),
+        content: web(2).hash,
+        pods: 0,
+        left: false,
+    };
     rig.world.book.claims.insert(workload("web"), claim);
     rig.engine.book(rig.world.book.clone());
     rig.read(reading("r2", &[("a", Some(other(2)))]));

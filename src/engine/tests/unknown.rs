@@ -132,7 +132,7 @@ fn what_is_being_written_is_waited_for() {
         } else {
             match rig.decide(&zone) {
                 Decision { action: action @ Action::Apply(_), .. } => {
-                    rig.engine.dispatched(&zone, &action, rig.now);
+                    rig.engine.dispatched(&zone, &action);
                     sent = Some(action);
                 }
                 other => drop(rig.act(&zone, other)),

@@ -45,7 +45,7 @@ fn unhealthy(id: &ObjectId, thing: &super::world::Thing) -> Live {
 fn apply_unhealthily(rig: &mut Rig, id: &ObjectId) {
     let action = rig.decide(id).action;
     assert!(matches!(action, Action::Apply(_)), "{action:?}");
-    rig.engine.dispatched(id, &action, rig.now);
+    rig.engine.dispatched(id, &action);
     assert!(matches!(rig.world.perform(id, &action), Outcome::Applied(_)));
     let live = unhealthy(id, &rig.world.things[id]);
     rig.engine.outcome(id, &action, Outcome::Applied(Written { live }), rig.now);
@@ -185,7 +185,7 @@ fn a_restart_whose_answer_was_lost_keeps_its_token_until_the_cluster_tells() {
     rig.world.log.clear();
     rig.read(reading("r2", &files(2)));
     let action = rig.decide(&a).action;
-    rig.engine.dispatched(&a, &action, rig.now);
+    rig.engine.dispatched(&a, &action);
     rig.world.perform(&a, &action);
     let lost = Failure::Unknown("no answer".into(), Duration::from_secs(1));
     rig.engine.outcome(&a, &action, Outcome::Failed(lost), rig.now);
@@ -207,7 +207,7 @@ fn a_restart_that_was_never_carried_out_holds_no_token_for_ever() {
     rig.world.log.clear();
     rig.read(reading("r2", &files(2)));
     let action = rig.decide(&a).action;
-    rig.engine.dispatched(&a, &action, rig.now);
+    rig.engine.dispatched(&a, &action);
     let lost = Failure::Unknown("no answer".into(), Duration::from_secs(1));
     rig.engine.outcome(&a, &action, Outcome::Failed(lost), rig.now);
     rig.pass_time(Duration::from_secs(1));

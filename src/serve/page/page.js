@@ -140,7 +140,7 @@ function sourceCard(source, at) {
 function gauge(title, used, of, note) {
   const full = used >= of;
   return el('div', { class: 'gauge' }, el('dt', {}, title),
-    el('dd', {}, String(used), el('small', {}, note || ` of ${of}`)),
+    el('dd', {}, String(used), el('small', {}, note || (used > of ? `, at most ${of}` : ` of ${of}`))),
     bar([[full ? 'wait' : 'move', Math.min(used, of)], ['', Math.max(of - used, used ? 0 : 1)]]));
 }
 
@@ -152,7 +152,7 @@ function rolling(roll) {
       bar([['good', fresh], ['move', behind], ['', Math.max(0, roll.replicas - roll.updated)]]),
       el('span', {}, `${roll.updated} of ${roll.replicas} new, ${roll.available} available`)),
     roll.step ? el('p', { class: 'why' }, roll.step) : null,
-    roll.source ? null : el('p', { class: 'why' }, 'claimed by another daemon'));
+    roll.holder || !roll.source ? el('p', { class: 'why' }, `claimed by ${roll.holder || 'another daemon'}`) : null);
 }
 
 function rollout(rollout) {

@@ -1,0 +1,176 @@
+//! Which rollouts began in the last minute, over all processes that share the budget.
+//!
+//! A start is written into the budget object together with its claim. So a process that ends, reads its
+//! configuration anew or hands a source over forgets none.
+//!
+//! **Hazard:** hosts' clocks differ. A start from the future counts as one of now. One that has appeared since the
+//! object was last read is no older than that reading. What began before counts as much longer or shorter as the
+//! clocks differ.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::book::{Book, object_word, parse_object_word};
+use crate::object::ObjectId;
+
+/// For so long what begins counts as begun in this minute.
+const MINUTE: Duration = Duration::from_mins(1);
+
+/// Starts are kept for so long in the budget object: another host's clock may be late by the rest of it.
+const KEPT: Duration = Duration::from_mins(2);
+
+/// At most so many starts are kept: some 100 KB of the 1 MiB that the object holds.
+const MOST: usize = 600;
+
+/// The beginning of one rollout.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Start {
+    /// The workload.
+    pub id: ObjectId,
+    /// The inventory that it is in.
+    pub applyset: Arc<str>,
+    /// When, by the clock of whoever began it.
+    pub at: Timestamp,
+}
+
+/// The form of a [`Start`] in JSON.
+#[derive(Serialize, Deserialize)]
+pub(super) struct StartText {
+    object: String,
+    source: String,
+    at: Timestamp,
+}
+
+impl StartText {
+    /// Returns the text of one.
+    pub(super) fn of(start: &Start) -> Self {
+        Self { object: object_word(&start.id), source: start.applyset.to_string(), at: start.at }
+    }
+
+    /// Reads it; none where it names no object.
+    pub(super) fn read(self) -> Option<Start> {
+        let id = parse_object_word(&self.object)?;
+        Some(Start { id, applyset: self.source.into(), at: self.at })
+    }
+}
+
+/// What this process knows of starts.
+#[derive(Debug, Default)]
+#[cfg_attr(test, derive(Clone))]
+pub(super) struct Starts {
+    /// This moment, by both clocks.
+    clock: Option<(Instant, Timestamp)>,
+    /// Those of the last minute, each with the moment from which it counts, the oldest first.
+    counted: Vec<(Instant, Start)>,
+    /// All that the budget object said when it was last read, those that no longer count too.
+    told: Vec<Start>,
+    /// The newest start of each workload that was taken for a token.
+    taken: BTreeMap<ObjectId, Timestamp>,
+    /// When the budget object was last read.
+    read: Option<Instant>,
+}
+
+impl Starts {
+    /// Takes over what time it is.
+    pub(super) fn set_clock(&mut self, now: Instant, wall: Timestamp) {
+        self.clock = Some((now, wall));
+    }
+
+    /// Returns this moment; none where nobody has told the time.
+    pub(super) fn now(&self) -> Option<Instant> {
+        self.clock.map(|(now, _)| now)
+    }
+
+    /// Lets time pass, and says if any start has become older than a minute by it.
+    pub(super) fn advance(&mut self, now: Instant) -> bool {
+        if let Some((before, wall)) = &mut self.clock {
+            *wall += now.saturating_duration_since(*before);
+            *before = now.max(*before);
+        }
+        let known = self.counted.len();
+        self.counted.retain(|(since, _)| now.saturating_duration_since(*since) < MINUTE);
+        self.counted.len() < known
+    }
+
+    /// Returns when the oldest one stops to count.
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.counted.first().map(|(since, _)| *since + MINUTE)
+    }
+
+    /// Returns how many of the last minute a predicate holds for.
+    pub(super) fn count(&self, counts: impl Fn(&Start) -> bool) -> u32 {
+        let counted = self.counted.iter().filter(|(_, start)| counts(start)).count();
+        u32::try_from(counted).unwrap_or(u32::MAX)
+    }
+
+    /// Takes over what the budget object says.
+    pub(super) fn read(&mut self, book: &Book) {
+        let Some((now, wall)) = self.clock else { return };
+        let known = std::mem::take(&mut self.counted);
+        let since_read = self.read.map(|read| now.saturating_duration_since(read));
+        for start in &book.starts {
+            let since = known.iter().find(|(_, other)| other == start).map(|(since, _)| *since);
+            let is_over = since.is_none() && self.told.contains(start);
+            let since = since.or_else(|| now.checked_sub(age(start, wall, since_read)?)).filter(|_| !is_over);
+            if let Some(since) = since.filter(|since| now.saturating_duration_since(*since) < MINUTE) {
+                self.counted.push((since, start.clone()));
+            }
+        }
+        self.counted.sort_by_key(|(since, _)| *since);
+        if self.read.is_none() {
+            // What began before this process is not to be begun by it once more.
+            for start in &book.starts {
+                self.take(start);
+            }
+        }
+        let there = |id: &ObjectId| book.starts.iter().any(|start| start.id == *id);
+        self.taken.retain(|id, _| there(id));
+        self.told.clone_from(&book.starts);
+        self.read = Some(now);
+    }
+
+    /// Takes the newest start of a workload that was not taken before, and says if there was one.
+    pub(super) fn take_newest(&mut self, book: &Book, id: &ObjectId) -> bool {
+        let newest = book.starts.iter().filter(|start| start.id == *id).max_by_key(|start| start.at);
+        newest.is_some_and(|start| self.take(start))
+    }
+
+    fn take(&mut self, start: &Start) -> bool {
+        let is_new = self.taken.get(&start.id).is_none_or(|taken| *taken < start.at);
+        if is_new {
+            self.taken.insert(start.id.clone(), start.at);
+        }
+        is_new
+    }
+
+    /// Writes starts of now into a book, and takes out of it what no longer counts anywhere.
+    pub(super) fn write(&self, book: &mut Book, begun: Vec<(ObjectId, Arc<str>)>) {
+        let Some((_, wall)) = self.clock else { return };
+        for (id, applyset) in begun {
+            // Later than the one before, whatever the clocks say: it is known by its time.
+            let before = book.starts.iter().filter(|start| start.id == id).map(|start| start.at).max();
+            let tick = Duration::from_millis(1);
+            let at = before.map_or(wall, |before| wall.max(before.saturating_add(tick).unwrap_or(before)));
+            let at = Timestamp::from_millisecond(at.as_millisecond()).unwrap_or(at);
+            book.starts.push(Start { id, applyset, at });
+        }
+        let is_kept = |start: &Start| {
+            start.at.duration_until(wall) < jiff::SignedDuration::try_from(KEPT).unwrap_or_default()
+        };
+        book.starts.retain(is_kept);
+        book.starts.sort_by_key(|start| start.at);
+        let surplus = book.starts.len().saturating_sub(MOST);
+        book.starts.drain(..surplus);
+    }
+}
+
+/// Returns how old a start is; none where it no longer counts.
+fn age(start: &Start, wall: Timestamp, since_read: Option<Duration>) -> Option<Duration> {
+    let told = Duration::try_from(start.at.duration_until(wall)).unwrap_or_default();
+    let age = since_read.map_or(told, |since| told.min(since));
+    (age < MINUTE).then_some(age)
+}

@@ -1,0 +1,306 @@
+//! One budget over several processes, and over those that have ended.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::rig::Rig;
+use super::world::{SET, desired, id, reading, workload};
+use crate::engine::*;
+use crate::object::{GroupKind, ObjectId};
+
+const THEIRS: &str = "applyset-theirs-v1";
+
+/// A workload that takes one pod down at a time.
+fn one(name: &str, content: u32) -> Shared {
+    let strategy = json!({"spec": {"strategy": {"rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0}}}});
+    let mut one = (*desired(&workload(name), content, name)).clone();
+    one.strategy = Strategy::of(&GroupKind::new("apps", "Deployment"), &strategy);
+    Arc::new(one)
+}
+
+fn files<'a>(names: &[&'a str], content: u32) -> Vec<(&'a str, Option<Shared>)> {
+    names.iter().map(|name| (*name, Some(one(name, content)))).collect()
+}
+
+fn budget(unavailable: &str, starts_per_minute: u32) -> Budget {
+    Budget { max_unavailable: unavailable.parse().unwrap(), starts_per_minute, ..super::world::budget(9) }
+}
+
+/// Workloads of three pods each at rest in revision r1, by a process that has just started.
+fn at_rest(names: &[&str], budget: &Budget) -> Rig {
+    let mut rig = Rig::new(9);
+    rig.read(reading("r1", &files(names, 1)));
+    rig.settle();
+    rig.pass_time(Duration::from_hours(1));
+    rig.engine = rig.fresh_with(budget.clone());
+    rig.read(reading("r1", &files(names, 1)));
+    rig.settle();
+    rig.world.log.clear();
+    rig
+}
+
+fn elsewhere(name: &str) -> ObjectId {
+    id("apps", "Deployment", "elsewhere", name)
+}
+
+fn tally(pods: u32, away: &[(&str, u32)], rest: u32) -> Tally {
+    Tally {
+        applyset: THEIRS.into(),
+        name: "theirs".into(),
+        pods,
+        away: away.iter().map(|(name, pods)| (elsewhere(name), *pods)).collect(),
+        rest,
+        ..Tally::default()
+    }
+}
+
+/// Another process writes what its source takes.
+fn tell(rig: &mut Rig, tally: Tally) {
+    rig.world.book.tallies.retain(|known| known.applyset != tally.applyset);
+    rig.world.book.tallies.push(tally);
+    rig.engine.book(rig.world.book.clone());
+}
+
+fn reason(rig: &mut Rig, name: &str) -> String {
+    rig.decide(&workload(name)).reason.map(|reason| reason.to_string()).unwrap_or_default()
+}
+
+#[test]
+fn pods_that_are_unavailable_count_whoever_serves_them() {
+    // What others have told, what may be unavailable, and why a workload that takes one pod down waits.
+    let check = |told: Tally, most: &str, expected: &str| {
+        let mut rig = at_rest(&["web"], &budget(most, 100));
+        tell(&mut rig, told);
+        rig.read(reading("r2", &files(&["web"], 2)));
+        rig.settle();
+        assert_eq!(rig.world.log.is_empty(), !expected.is_empty(), "{expected}");
+        if !expected.is_empty() {
+            assert_eq!(reason(&mut rig, "web"), expected);
+        }
+        // What others tell changes, and with it what may start.
+        tell(&mut rig, tally(0, &[], 0));
+        rig.settle();
+        assert!(!rig.world.log.is_empty(), "it waits for nobody");
+    };
+    let short = |away: u32, most: u32| {
+        format!("{away} of {most} pods that may be unavailable are, and it takes down 1 more")
+    };
+    let sick =
+        |pods: u32| format!("{pods} pods of Deployment elsewhere/api of source theirs are unavailable");
+    check(tally(3, &[("api", 2)], 0), "2", &format!("{}; {}", short(2, 2), sick(2)));
+    check(tally(3, &[("api", 1)], 0), "2", "");
+    check(tally(3, &[], 2), "2", &short(2, 2));
+    // A tenth of all pods of the cluster: three here, and so many there.
+    check(tally(97, &[("api", 9)], 0), "10%", "");
+    check(tally(97, &[("api", 10)], 0), "10%", &format!("{}; {}", short(10, 10), sick(10)));
+    check(tally(17, &[("api", 2)], 0), "10%", &format!("{}; {}", short(2, 2), sick(2)));
+}
+
+#[test]
+fn what_a_claim_stands_for_is_not_counted_twice() {
+    let mut rig = at_rest(&["web"], &budget("2", 100));
+    let claim = Claim {
+        applyset: THEIRS.into(),
+        holder: "12-a-b@host".into(),
+        content: one("api", 1).hash,
+        pods: 1,
+        left: false,
+    };
+    rig.world.book.claims.insert(elsewhere("api"), claim);
+    tell(&mut rig, tally(3, &[("api", 1)], 0));
+    assert_eq!(rig.engine.usage().unavailable, (1, 2));
+    assert_eq!(rig.world.book.pods_away(), 1);
+    let words = rig.world.book.holder_words(&rig.world.book.claims[&elsewhere("api")]);
+    assert_eq!(words, "source theirs, process 12 on host");
+}
+
+#[test]
+fn what_a_process_sees_is_told_with_each_claim_and_when_it_changes() {
+    let mut rig = at_rest(&["web", "api"], &budget("100%", 100));
+    rig.world.book = Book::default();
+    rig.engine.book(Book::default());
+    let mut telling = Telling::default();
+    let told = |book: &Book| {
+        let ours = book.tallies.iter().find(|tally| &*tally.applyset == SET).cloned().unwrap_or_default();
+        (ours.pods, ours.away.into_iter().map(|(id, pods)| (id.name().to_owned(), pods)).collect::<Vec<_>>())
+    };
+    assert_eq!(telling.book(&mut rig.engine, rig.now), None);
+    rig.pass_time(EVERY);
+    assert_eq!(
+        telling.book(&mut rig.engine, rig.now),
+        None,
+        "how many there are is no reason for a first write"
+    );
+    let sick = |rig: &mut Rig, available: u32| {
+        let rv = rig.world.tick();
+        let thing = rig.world.things.get_mut(&workload("api")).unwrap();
+        (thing.rv, thing.phase) = (rv, RollPhase::Recovering);
+        thing.numbers =
+            Some(Rolling { replicas: 3, updated: 3, ready: available, available, ..Rolling::default() });
+        rig.world.announce(&workload("api"));
+        rig.deliver(usize::MAX);
+        rig.engine.settle();
+    };
+    sick(&mut rig, 1);
+    rig.pass_time(EVERY);
+    let book = telling.book(&mut rig.engine, rig.now).expect("what is unavailable is told");
+    assert_eq!(told(&book), (6, vec![("api".to_owned(), 2)]));
+    rig.world.book = book.clone();
+    rig.engine.book(book);
+    rig.engine.settle();
+    rig.pass_time(EVERY);
+    assert_eq!(telling.book(&mut rig.engine, rig.now), None, "it is told already");
+    // The claim and these numbers are one write.
+    sick(&mut rig, 2);
+    rig.read(reading("r2", &files(&["web", "api"], 2)));
+    rig.deliver(usize::MAX);
+    rig.decide(&workload("web"));
+    assert!(rig.world.book.claims.contains_key(&workload("web")));
+    assert_eq!(told(&rig.world.book), (6, vec![("api".to_owned(), 1)]));
+}
+
+#[test]
+fn what_was_told_of_a_source_counts_until_its_workloads_are_seen() {
+    let mut rig = at_rest(&["web"], &budget("2", 100));
+    let told = Tally {
+        applyset: SET.into(),
+        name: "test".into(),
+        pods: 9,
+        away: [(workload("gone"), 2)].into(),
+        ..Tally::default()
+    };
+    rig.world.book.tallies = vec![told];
+    for kind in ["DaemonSet.apps", "Deployment.apps"].map(GroupKind::parse) {
+        rig.engine.informer(&kind, KindState::Syncing);
+    }
+    rig.engine.book(rig.world.book.clone());
+    assert_eq!(rig.engine.usage().unavailable, (2, 2));
+    for kind in ["DaemonSet.apps", "Deployment.apps"].map(GroupKind::parse) {
+        rig.engine.informer(&kind, KindState::Synced);
+    }
+    assert_eq!(rig.engine.usage().unavailable, (0, 2), "they are seen now, and this one is gone");
+}
+
+/// Whoever has told it may have ended, and its pods be well by now.
+#[test]
+fn a_look_can_only_lower_what_others_have_told_and_soon_counts_no_more() {
+    let mut rig = at_rest(&["web"], &budget("2", 100));
+    tell(&mut rig, tally(3, &[("api", 2)], 0));
+    assert!(rig.engine.others().is_empty(), "nothing waits for it");
+    rig.read(reading("r2", &files(&["web"], 2)));
+    rig.settle();
+    assert_eq!(rig.engine.others(), [elsewhere("api")]);
+    assert!(rig.engine.waits_for_others());
+    let mut live = rig.engine.shown(&workload("web")).cloned().unwrap();
+    let mut seen = |rig: &mut Rig, available: u32, expected: u32| {
+        live.rolling =
+            Some(Rolling { replicas: 9, available, phase: RollPhase::Recovering, ..Rolling::default() });
+        rig.engine.other_seen(&elsewhere("api"), Some(&live), rig.now);
+        assert_eq!(rig.engine.usage().unavailable.0, expected, "{available}");
+    };
+    seen(&mut rig, 0, 2);
+    seen(&mut rig, 8, 1);
+    rig.pass_time(Duration::from_secs(10));
+    rig.engine.advance(rig.now);
+    assert_eq!(rig.engine.usage().unavailable.0, 2, "it was seen too long ago");
+    rig.engine.other_seen(&elsewhere("api"), None, rig.now);
+    rig.settle();
+    assert_eq!(rig.world.log.len(), 1);
+}
+
+#[test]
+fn starts_of_a_minute_outlive_processes() {
+    let names = ["a", "b", "c", "d", "e"];
+    let budget = budget("100%", 2);
+    let mut rig = at_rest(&names, &budget);
+    rig.read(reading("r2", &files(&names, 2)));
+    // How many are written when a new process has gone on at each of these seconds.
+    for (second, expected) in [(0, 2), (1, 2), (30, 2), (59, 2), (60, 4), (61, 4), (119, 4), (120, 5)] {
+        rig.now = rig.epoch + Duration::from_hours(1) + Duration::from_secs(second);
+        rig.engine = rig.fresh_with(budget.clone());
+        rig.read(reading("r2", &files(&names, 2)));
+        rig.engine.mark_all();
+        rig.settle();
+        assert_eq!(rig.world.log.len(), expected, "after {second} s");
+    }
+    // Nothing but time has to pass in one that lives, either.
+    assert_eq!(rig.engine.usage().starts, (1, 2));
+    rig.pass_time(Duration::from_mins(1));
+    rig.engine.advance(rig.now);
+    assert_eq!(rig.engine.usage().starts, (0, 2));
+}
+
+#[test]
+fn starts_of_other_processes_count_and_are_kept() {
+    let mut rig = at_rest(&["web"], &budget("100%", 2));
+    let start = |name: &str| Start {
+        id: elsewhere(name),
+        applyset: THEIRS.into(),
+        at: jiff::Timestamp::UNIX_EPOCH + rig.now.duration_since(rig.epoch),
+    };
+    rig.world.book.starts = vec![start("a"), start("b")];
+    rig.engine.book(rig.world.book.clone());
+    rig.read(reading("r2", &files(&["web"], 2)));
+    rig.settle();
+    assert_eq!(reason(&mut rig, "web"), "2 rollouts have begun in this minute");
+    rig.pass_time(Duration::from_mins(1));
+    rig.settle();
+    assert_eq!(rig.world.log.len(), 1);
+    assert_eq!(rig.world.book.starts.len(), 3);
+}
+
+#[test]
+fn a_process_that_ends_takes_back_what_is_at_rest_and_leaves_the_rest() {
+    let mut rig = at_rest(&["a", "b"], &Budget { soak: Duration::from_mins(1), ..budget("100%", 100) });
+    rig.engine.claim_as("one");
+    rig.read(reading("r2", &files(&["a", "b"], 2)));
+    for name in ["a", "b"] {
+        rig.step(&workload(name));
+        rig.step(&workload(name));
+        rig.deliver(usize::MAX);
+        rig.engine.advance(rig.now);
+    }
+    let of = |book: &Book| {
+        let claims = book.claims.iter();
+        claims.map(|(id, claim)| (id.name().to_owned(), claim.left)).collect::<Vec<_>>()
+    };
+    let begun = of(&rig.world.book);
+    assert!(!begun.is_empty());
+    let left = rig.engine.last_book().unwrap();
+    assert_eq!(of(&left), begun.iter().map(|(name, _)| (name.clone(), true)).collect::<Vec<_>>());
+    // It soaks, and nobody will be there to see it.
+    rig.finish_rollouts();
+    rig.deliver(usize::MAX);
+    rig.engine.advance(rig.now);
+    assert_eq!(of(&rig.world.book), begun, "it is not over yet");
+    assert_eq!(of(&rig.engine.last_book().unwrap()), []);
+}
+
+#[test]
+fn what_a_process_has_left_counts_for_the_soak_and_no_longer() {
+    // How long its workload must rest: left in good order, or not.
+    for (left, rest) in [(true, Duration::from_secs(10)), (false, SPENT)] {
+        let mut rig = at_rest(
+            &["web"],
+            &Budget { soak: Duration::from_secs(10), max_workloads: 1, ..budget("100%", 100) },
+        );
+        let claim = Claim {
+            applyset: THEIRS.into(),
+            holder: "12-a-b@host".into(),
+            content: one("api", 1).hash,
+            pods: 1,
+            left,
+        };
+        rig.world.book.claims.insert(elsewhere("api"), claim);
+        rig.engine.book(rig.world.book.clone());
+        rig.read(reading("r2", &files(&["web"], 2)));
+        rig.settle();
+        for (passed, expected) in [(Duration::ZERO, 0), (rest - Duration::from_secs(1), 0), (rest, 1)] {
+            rig.engine.other_seen(&elsewhere("api"), None, rig.now + passed);
+            rig.settle();
+            assert_eq!(rig.world.log.len(), expected, "{left} after {passed:?}");
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Which rollouts count as begun in the last minute.
+
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+
+use crate::engine::starts::Starts;
+use crate::engine::{Book, Start};
+use crate::object::{GroupKind, ObjectId};
+
+const MINUTE: Duration = Duration::from_mins(1);
+
+/// As many as are kept.
+const MOST: usize = 600;
+
+fn web(name: &str) -> ObjectId {
+    ObjectId::new(&GroupKind::new("apps", "Deployment"), Some("shop"), name)
+}
+
+fn start(name: &str, second: i64) -> Start {
+    Start { id: web(name), applyset: "a-v1".into(), at: Timestamp::from_second(second).unwrap() }
+}
+
+fn book(starts: &[Start]) -> Book {
+    Book { starts: starts.to_vec(), ..Book::default() }
+}
+
+/// A process that reads the object first at this second of its own clock.
+fn reader(second: i64) -> (Starts, Instant) {
+    let (mut starts, now) = (Starts::default(), Instant::now());
+    starts.set_clock(now, Timestamp::from_second(second).unwrap());
+    (starts, now)
+}
+
+#[test]
+fn a_start_counts_for_a_minute_whoever_began_it_and_whatever_the_clocks_say() {
+    // When it began by its own clock, when it is first read, and for how much longer it counts then.
+    let check = |began: i64, read: i64, expected: u64| {
+        let (mut starts, now) = reader(read);
+        starts.read(&book(&[start("web", began)]));
+        for (passed, count) in [(expected.saturating_sub(1), expected > 0), (expected, false)] {
+            starts.advance(now + Duration::from_secs(passed));
+            assert_eq!(starts.count(|_| true), u32::from(count), "{began} {read} {passed}");
+        }
+    };
+    check(100, 100, 60);
+    check(100, 140, 20);
+    check(100, 160, 0);
+    // From the future: it counts as one of now.
+    check(9000, 100, 60);
+}
+
+#[test]
+fn what_appears_between_two_readings_is_no_older_than_the_first_whatever_its_clock_says() {
+    let (mut starts, now) = reader(1000);
+    starts.read(&book(&[]));
+    starts.advance(now + Duration::from_secs(5));
+    starts.read(&book(&[start("web", 900)]));
+    assert_eq!(starts.count(|_| true), 1, "its clock is late");
+    assert_eq!(starts.due(), Some(now + MINUTE));
+    // What was too old before is no news.
+    let (mut starts, now) = reader(1000);
+    for second in 0..3 {
+        starts.advance(now + Duration::from_secs(second));
+        starts.read(&book(&[start("web", 900)]));
+        assert_eq!(starts.count(|_| true), 0, "{second}");
+    }
+}
+
+#[test]
+fn a_start_is_taken_once_and_those_of_an_earlier_process_never() {
+    let (mut starts, _) = reader(100);
+    let (early, late) = (start("web", 90), start("web", 100));
+    starts.read(&book(std::slice::from_ref(&early)));
+    assert!(!starts.take_newest(&book(std::slice::from_ref(&early)), &web("web")));
+    let both = book(&[early, late]);
+    starts.read(&both);
+    assert!(starts.take_newest(&both, &web("web")));
+    assert!(!starts.take_newest(&both, &web("web")));
+    assert!(!starts.take_newest(&both, &web("other")));
+}
+
+#[test]
+fn what_is_written_is_of_now_and_bounded() {
+    let (starts, _) = reader(1000);
+    let mut one = book(&[start("old", 879), start("kept", 881), start("web", 5000)]);
+    starts.write(&mut one, vec![(web("web"), "a-v1".into()), (web("new"), "a-v1".into())]);
+    let told: Vec<_> = one.starts.iter().map(|start| (start.id.name(), start.at.as_millisecond())).collect();
+    let expected = [("kept", 881_000), ("new", 1_000_000), ("web", 5_000_000), ("web", 5_000_001)];
+    assert_eq!(told, expected);
+    let mut many = book(&vec![start("web", 1000); MOST]);
+    starts.write(&mut many, vec![(web("new"), "a-v1".into())]);
+    assert_eq!(many.starts.len(), MOST);
+}

@@ -1,0 +1,157 @@
+//! One budget over all processes: what one of them sees counts for all, and what has begun is never forgotten.
+
+use std::time::Instant;
+
+use serde_json::json;
+
+use crate::failures::{BOUNDS, BUDGET, IMAGE, await_image, push};
+use crate::manifests::Web;
+use crate::observer::Observer;
+use crate::processes::FIVE;
+use crate::support::{Repo, SOON, Site, at, eventually, source, until};
+
+fn files(names: &[&str], image: &str) -> Vec<(String, String)> {
+    names.iter().map(|name| Web::new(name, image).file()).collect()
+}
+
+fn configuration(site: &Site<'_>, name: &str, repo: &Repo, budget: &str) -> String {
+    let source = source(name, &site.name, repo.path(), "");
+    format!("apiVersion: rhumb.dev/v1alpha1\nkind: Configuration\n{budget}\n---\n{source}")
+}
+
+fn budget_text(site: &Site<'_>) -> String {
+    let budget = at("ConfigMap", &site.system(), "rollout-budget.rhumb.dev");
+    site.api.value(&budget, "/data/claims").as_str().unwrap_or_default().to_owned()
+}
+
+/// The paths of the pods of a workload.
+fn pods_of(site: &Site<'_>, name: &str) -> Vec<String> {
+    let all = site.api.list(&site.at("Pod", ""));
+    let names = all.iter().map(|pod| pod["metadata"]["name"].as_str().unwrap().to_owned());
+    names.filter(|pod| pod.starts_with(&format!("{name}-"))).map(|pod| site.at("Pod", &pod)).collect()
+}
+
+fn is_new(site: &Site<'_>, name: &str) -> bool {
+    site.value("Deployment", name, IMAGE) == json!("app:2")
+}
+
+#[test]
+fn pods_that_crash_under_another_daemon_hold_a_rollout_up() {
+    let site = Site::new("shared-sick");
+    let (one, two) = (Repo::new(&files(&["a", "b"], "app:1")), Repo::new(&files(&["sick"], "app:1")));
+    let other = site.with_empty_state();
+    let _daemon = site.configured(&configuration(&site, "shared-sick-one", &one, BUDGET));
+    let mut theirs = other.configured(&configuration(&site, "shared-sick-other", &two, BUDGET));
+    for name in ["a", "b", "sick"] {
+        site.await_rollout(name);
+    }
+    site.await_free_budget();
+    let observer = Observer::new(&site);
+    let sick: Vec<String> = pods_of(&site, "sick").into_iter().take(2).collect();
+    for pod in &sick {
+        site.api.merge(pod, "setup", &json!({"metadata": {"annotations": {"controlplane/crash": "true"}}}));
+    }
+    eventually("it is told", SOON, || {
+        let told = budget_text(&site);
+        let pods = r#""unavailable":{"Deployment.apps/shared-sick/sick":2}"#;
+        if told.contains(pods) { Ok(()) } else { Err(told) }
+    });
+    // Nobody serves them any more, and they count all the same.
+    theirs.kill();
+    push(&one, &files(&["a", "b"], "app:2"), "Change all");
+    let waits = "2 pods of Deployment shared-sick/sick of source shared-sick-other are unavailable";
+    eventually("it is told why nothing rolls", SOON, || {
+        let why = site.rhumb(&["why", "deploy/a"]).all();
+        if why.contains(waits) { Ok(()) } else { Err(why) }
+    });
+    assert!(!is_new(&site, "a") && !is_new(&site, "b"));
+    site.rhumb(&["rollout", "status"]).says(&["with at most 2 pods away"]);
+    // New ones take their place, of which nobody tells either: they are looked at.
+    for pod in &sick {
+        site.api.delete(pod);
+    }
+    for name in ["a", "b"] {
+        await_image(&site, name, "app:2");
+    }
+    assert_eq!(observer.judge(BOUNDS).pods, 2);
+}
+
+/// Three reloads, a kill and a second daemon, all within a minute.
+#[test]
+fn starts_of_a_minute_are_counted_over_reloads_kills_and_daemons() {
+    let site = Site::new("shared-starts");
+    let budget = "budget: {maxWorkloads: 9, maxUnavailable: 100%, startsPerMinute: 2, soak: 0s}";
+    let (one, two) = (Repo::new(&files(&FIVE, "app:1")), Repo::new(&files(&["x", "y"], "app:1")));
+    let text = configuration(&site, "shared-starts-one", &one, budget);
+    let other = site.with_empty_state();
+    let mut daemon = site.configured(&text);
+    let _theirs = other.configured(&configuration(&site, "shared-starts-other", &two, budget));
+    for name in FIVE.iter().chain(&["x", "y"]) {
+        site.await_rollout(name);
+    }
+    site.await_free_budget();
+    let begun = Instant::now();
+    push(&one, &files(&FIVE, "app:2"), "Change all");
+    // On a slow machine more than a minute may have passed.
+    let most = || 2 + 2 * (begun.elapsed().as_secs() / 60) as usize;
+    let new = || FIVE.iter().chain(&["x", "y"]).filter(|name| is_new(&site, name)).count();
+    let waits_for_a_minute = |name: &str| {
+        eventually("it waits for the minute to pass", SOON, || {
+            let why = site.rhumb(&["why", &format!("deploy/{name}")]).all();
+            if why.contains("2 rollouts have begun in this minute") { Ok(()) } else { Err(why) }
+        });
+    };
+    until("two have begun", || new() >= 2);
+    waits_for_a_minute("web");
+    push(&two, &files(&["x", "y"], "app:2"), "Change all");
+    waits_for_a_minute("y");
+    for reload in 0..3 {
+        // What is read anew differs, or nothing would begin anew.
+        let changed = text.replace("maxWorkloads: 9", &format!("maxWorkloads: {}", 10 + reload));
+        let mark = daemon.mark();
+        std::fs::write(site.state.path().join("rhumb.yaml"), changed).unwrap();
+        daemon.signal("HUP");
+        daemon.says_since(mark, &["configuration"]);
+        waits_for_a_minute("web");
+        assert!(new() <= most(), "{} after {reload} reloads", new());
+    }
+    daemon.kill();
+    let _third = site.configured(&text);
+    waits_for_a_minute("web");
+    assert!(new() <= most(), "{} after a kill", new());
+}
+
+#[test]
+fn what_an_apply_has_left_behind_is_waited_for_and_counts_no_longer_than_it_rolls() {
+    let site = Site::new("shared-once");
+    let slow = |image: &str| vec![Web::new("slow", image).fault("ready-delay: 2s").file()];
+    let (one, two) = (Repo::new(&slow("app:1")), Repo::new(&files(&["web"], "app:1")));
+    site.apply(one.path(), &["--wait"]).ends(0);
+    let other = |repo: &Repo, flags: &[&str]| {
+        let mut command = site.bare_command();
+        command
+            .arg("apply")
+            .arg(repo.path())
+            .args(["--name", "shared-once-other", "-n", &site.name])
+            .args(flags);
+        crate::support::run(command)
+    };
+    other(&two, &["--wait"]).ends(0);
+    push(&one, &slow("app:2"), "Change it");
+    push(&two, &files(&["web"], "app:2"), "Change it");
+    let observer = Observer::new(&site);
+    site.apply(one.path(), &[]).ends(0);
+    let status = site.rhumb(&["rollout", "status"]).all();
+    assert!(
+        status.contains("source shared-once, process ") && status.contains("which has ended"),
+        "{status}"
+    );
+    // It waits in the queue, and has its turn soon after that rollout is over.
+    other(&two, &["--wait=60s"]).ends(0);
+    assert!(is_new(&site, "slow") && is_new(&site, "web"));
+    site.rhumb(&["rollout", "status"])
+        .ends(0)
+        .says(&["rollout budget: 0 workloads with at most 0 pods away"]);
+    let most = observer.judge(BOUNDS);
+    assert_eq!((most.workloads, most.pods), (1, 1));
+}
