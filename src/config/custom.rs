@@ -174,6 +174,7 @@ fn nowhere(name: &Name) -> SourceConfig {
         prune: Prune::On,
         adopt: Adopt::Never,
         blast_radius: BlastRadius::default(),
+        prune_delay: super::Pause::default(),
         budget: Narrowing::default(),
         mode: Mode::Enforce,
         life: Life::Ends,

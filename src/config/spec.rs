@@ -44,6 +44,8 @@ pub struct SourceSpec {
     pub adopt: Adopt,
     /// How much may be pruned without a person's confirmation.
     pub blast_radius: BlastRadius,
+    /// For so long other sources of the cluster may claim what this one drops, before that is deleted.
+    pub prune_delay: Pause,
     /// Bounds on its rollouts beside those of the whole cluster.
     #[serde(skip_serializing_if = "is_unset")]
     pub budget: Narrowing,
@@ -64,6 +66,7 @@ impl Default for SourceSpec {
             prune: true,
             adopt: Adopt::default(),
             blast_radius: BlastRadius::default(),
+            prune_delay: Pause::new(engine::PRUNE_DELAY),
             budget: Narrowing::default(),
             observe: false,
         }
@@ -134,6 +137,7 @@ impl SourceSpec {
             prune: if self.prune { Prune::On } else { Prune::Off },
             adopt: self.adopt,
             blast_radius: self.blast_radius,
+            prune_delay: self.prune_delay,
             budget: self.budget,
             mode: if self.observe { Mode::Observe } else { Mode::Enforce },
             life: Life::Lives,

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::handover;
 use crate::cluster::Parent;
 use crate::engine::{
     Acknowledged, Engine, Inventory, Judgement, Life, PAUSED, Paused, Rejection, Rv, Sealing, Seals,
@@ -171,6 +172,7 @@ pub(super) fn tells_all(engine: &Engine, source: SourceId, parent: Option<&Paren
     engine.next_rejections(source).is_none()
         && engine.next_acknowledged(source).is_none()
         && !is_to_be_sealed(engine, parent)
+        && handover::is_told(engine, source, parent)
         && text(PENDING) == pending_text(engine, source).as_ref()
         && text(UNLISTED) == unlisted_text(engine, source, parent).as_ref()
 }

@@ -27,6 +27,7 @@ mod customs;
 mod event;
 mod events;
 mod feed;
+mod handover;
 mod inventory;
 mod kinds;
 mod leases;

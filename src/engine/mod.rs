@@ -30,6 +30,7 @@ mod evict;
 mod foresee;
 mod free;
 mod gate;
+mod handover;
 mod ignore;
 mod live;
 mod loads;
@@ -40,6 +41,7 @@ mod others;
 mod outcome;
 mod overlay;
 mod pausing;
+mod peers;
 mod plan;
 mod pods;
 mod policy;
@@ -51,6 +53,7 @@ mod resolve;
 mod restart;
 mod retried;
 mod returning;
+mod rivals;
 mod rolls;
 mod seal;
 mod selector;
@@ -96,6 +99,7 @@ pub use entry::{Accepted, Cover, Entry, Looked, Lost, Refusal, Rule, SourceId, T
 pub use evict::{DuePod, Eviction, REFUSED};
 pub use foresee::Foreseen;
 pub use free::StuckPod;
+pub use handover::{Holder, Withheld};
 pub use ignore::{
     Binds, IGNORE_FIELDS, Ignored, RECONCILE, Reconcile, Settled, left_to_others, reconcile, without_ignored,
 };
@@ -109,6 +113,7 @@ pub use orders::{Past, Undo};
 pub use others::SPENT;
 pub use outcome::{Failure, Outcome, Written, replaceable};
 pub use overlay::{HELD, NotAnOverlay, OVERLAY, Overlay, overlaid};
+pub use peers::{Claims, NAMED, PRUNE_DELAY, Peer, Progress, Repository, Statement, mark};
 pub use plan::{Plan, Planned, PlannedUnit, Verdict, units};
 pub use pods::{
     Ended, Failing, PASSING, PodFacts, RESTARTS, Readiness, Refused, Trouble, UNSCHEDULABLE, Unschedulable,

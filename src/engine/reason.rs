@@ -70,6 +70,8 @@ pub enum Reason {
     Kept(Arc<str>),
     /// Its annotation asks to leave it alone: always, or once it is there.
     LeftAlone(Reconcile),
+    /// What the other sources of the cluster want is being read.
+    Others,
     /// The source is only observed.
     Observed,
 }
@@ -138,6 +140,7 @@ impl fmt::Display for Reason {
             }
             Self::LeftAlone(_) => f.write_str("its annotation asks not to reconcile it"),
             Self::Confirm(why) => write!(f, "{why}; see `rhumb prune list`"),
+            Self::Others => f.write_str("what the other sources of the cluster want is being read"),
             Self::Observed => f.write_str("the source is only observed"),
         }
     }

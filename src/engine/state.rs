@@ -8,11 +8,12 @@ use super::action::{Action, Decision};
 use super::authors;
 use super::decide::{Sight, View, decide};
 use super::entry::{Accepted, Entry, Looked, SourceId, Topic};
+use super::handover::{self, Handover};
 use super::orders::Orders;
 use super::restart::Configs;
 use super::rolls::Rollouts;
 use super::sources::{Inventory, Reading, Source};
-use super::{Adopt, Budget, Live, Reason, Substitute, Want};
+use super::{Adopt, Budget, Holder, Live, Reason, Substitute, Want};
 use crate::object::{Class, GroupKind, Gvk, ObjectId, Revision};
 
 /// What is known of a kind.
@@ -76,6 +77,7 @@ pub struct Engine {
     readings: u64,
     pub(super) foresight: Foresight,
     pub(super) configs: Configs,
+    pub(super) handover: Handover,
 }
 
 /// Whether the server has a kind.
@@ -248,6 +250,8 @@ impl Engine {
             entry.wants.push((source, want));
         }
         entry.wants.sort_by_key(|(source, _)| *source);
+        self.order_wants(id);
+        let Some(entry) = self.entries.get_mut(id) else { return };
         if let Some((_, desired)) = entry.want()
             && let Some(defined) = &desired.defines
         {
@@ -300,6 +304,9 @@ impl Engine {
     /// Keeps the set of objects whose accepted content has not been read, and of those that are ours and
     /// that no source wants.
     pub(super) fn track(&mut self, id: &ObjectId) {
+        if self.order_wants(id) {
+            self.change_waves(id);
+        }
         let named = self.entries.get(id).is_some_and(|entry| matches!(entry.accepted, Accepted::Named(_)));
         if named {
             self.named.insert(id.clone());
@@ -314,6 +321,7 @@ impl Engine {
         } else {
             self.unwanted.remove(id);
         }
+        self.track_handover(id);
     }
 
     /// Takes over what the parent object says.
@@ -361,6 +369,7 @@ impl Engine {
         self.settle();
         self.note_config(id);
         let gated = self.gate(id, now);
+        let holder = self.holder_of(id, now);
         let Some(entry) = self.entries.get(id) else {
             return Decision { action: Action::Forget, reason: None, again: None };
         };
@@ -373,6 +382,7 @@ impl Engine {
             brings: self.brings(entry),
             rejected: entry.instead.as_ref().and_then(|instead| instead.told()),
             adopt: wanting.map_or(Adopt::default(), |(source, _)| self.sources[source].adopt),
+            holder: holder.clone(),
             scaling: self.scaling(id, entry),
             barred: self.barred(id, entry),
             gated,
@@ -384,7 +394,8 @@ impl Engine {
             finished: self.finished(id, entry),
         };
         let view = View { judgement: self.judgement(id, &view), ..view };
-        let decision = decide(&view, now);
+        let decision = self.awaiting(&holder, decide(&view, now));
+        let decision = self.minding_others(id, decision, now);
         let decision = self.suspended(id, decision, now);
         let decision = self.observed(id, decision);
         let decision = self.foreseen(id, decision);
@@ -438,6 +449,15 @@ impl Engine {
                 self.changed(id);
             }
         }
+    }
+
+    /// Whose an object is, where it is in an inventory that this process does not keep.
+    fn holder_of(&mut self, id: &ObjectId, now: Instant) -> Holder {
+        let Some(entry) = self.entries.get(id).filter(|entry| entry.want().is_some()) else {
+            return Holder::Nobody;
+        };
+        let set = handover::set_of(&self.sight(id, entry, now));
+        set.map_or(Holder::Nobody, |set| self.holder(id, &set, now))
     }
 
     fn sight<'a>(&'a self, id: &ObjectId, entry: &'a Entry, now: Instant) -> Sight<'a> {

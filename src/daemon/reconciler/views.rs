@@ -37,9 +37,11 @@ impl Reconciler {
     /// What it takes to compare an object, from the facts of this moment.
     pub(super) fn glance(&self, id: &ObjectId) -> Glance {
         let wants = self.engine.entry(id).map(|entry| &entry.wants[..]).unwrap_or_default();
+        let has_owner = self.engine.entry(id).is_some_and(|entry| entry.want().is_some());
         let want = match wants {
             [] => Wanted::Nothing,
             [(_, Want::Object(desired))] => Wanted::Content(desired.clone()),
+            [(_, Want::Object(desired)), ..] if has_owner => Wanted::Content(desired.clone()),
             [(_, Want::Held(_))] => Wanted::Unknown("what its manifest asks for cannot be used"),
             _ => Wanted::Unknown("several sources ask for it"),
         };

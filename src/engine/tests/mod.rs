@@ -11,6 +11,7 @@ mod flapping;
 mod fleet;
 mod foresee;
 mod freed;
+mod handover;
 mod ignore;
 mod left_alone;
 mod lost;
