@@ -172,8 +172,8 @@ impl Engine {
     fn delay_left(&self, source: SourceId, id: &ObjectId, now: Instant) -> Option<Duration> {
         let own = self.progress(source).unwrap_or(Progress::Unordered);
         let mark = mark(id);
-        let peers = self.handover.peers.iter().flat_map(BTreeMap::values);
-        let waits = peers.into_iter().any(|peer| peer.leaves(mark, &own) == Leave::AfterDelay);
+        let mut peers = self.handover.peers.iter().flat_map(BTreeMap::values);
+        let waits = peers.any(|peer| peer.leaves(mark, &own) == Leave::AfterDelay);
         let since = self.live(id).and_then(|live| self.handover.since.get(&live.uid)).copied().unwrap_or(now);
         let until = since + self.sources[source].prune_delay;
         Some(until.saturating_duration_since(now)).filter(|left| waits && !left.is_zero())
@@ -294,11 +294,7 @@ impl Engine {
                 told.filter(|told| told.cover(&claims)).cloned().unwrap_or(claims)
             }
         };
-        Some(Statement {
-            progress: self.kept_progress(progress, told),
-            claims,
-            released: self.given_up(source),
-        })
+        Some(Statement { progress: kept_progress(progress, told), claims, released: self.given_up(source) })
     }
 
     /// As [`Engine::statement`], with nothing left in it that no longer holds.
@@ -308,28 +304,15 @@ impl Engine {
             released.retain(|id| unwanted.contains(id));
         }
         let progress = self.progress(source)?;
-        let progress = self.kept_progress(progress, told);
+        let progress = kept_progress(progress, told);
         Some(Statement { progress, claims: self.claims(source), released: self.given_up(source) })
-    }
-
-    /// A newer revision that is not read whole takes nothing back: what was read whole before it
-    /// was.
-    fn kept_progress(&self, progress: Progress, told: Option<&Statement>) -> Progress {
-        match (progress, told.map(|told| &told.progress)) {
-            (
-                Progress::Follows { repository, read: None },
-                Some(Progress::Follows { repository: known, read }),
-            ) if repository == *known => Progress::Follows { repository, read: read.clone() },
-            (progress, _) => progress,
-        }
     }
 
     fn claims(&self, source: SourceId) -> Claims {
         let wants = |id: &&ObjectId| {
-            let entry = self.entries.get(*id);
-            let set = self.live.get(*id).and_then(|live| self.source_of(live));
-            set != Some(source)
-                && entry.is_some_and(|entry: &Box<Entry>| entry.wants.iter().any(|(one, _)| *one == source))
+            let set = self.live(id).and_then(|live| self.source_of(live));
+            let wants = |entry: &Entry| entry.wants.iter().any(|(one, _)| *one == source);
+            set != Some(source) && self.entry(id).is_some_and(wants)
         };
         let claimed: Vec<&ObjectId> = self.handover.unowned.iter().filter(wants).take(NAMED + 1).collect();
         if claimed.len() > NAMED {
@@ -346,6 +329,17 @@ impl Engine {
         let still = |id: &&ObjectId| self.unwanted.contains(*id);
         let (first, gone): (Vec<&ObjectId>, Vec<&ObjectId>) = all.into_iter().flatten().partition(still);
         first.into_iter().chain(gone).take(NAMED).map(mark).collect()
+    }
+}
+
+/// Keeps what was read whole before: a newer revision that is not takes nothing back.
+fn kept_progress(progress: Progress, told: Option<&Statement>) -> Progress {
+    match (progress, told.map(|told| &told.progress)) {
+        (
+            Progress::Follows { repository, read: None },
+            Some(Progress::Follows { repository: known, read }),
+        ) if repository == *known => Progress::Follows { repository, read: read.clone() },
+        (progress, _) => progress,
     }
 }
 

@@ -52,7 +52,10 @@ impl Pair {
         let mut other = one.with_empty_state();
         one.known_as("one");
         other.known_as("other");
-        let first = one.configured(&with(BUDGET, &[of_folder(&one, repo, "a", "")]));
+        let first = one.configured(&with(
+            BUDGET,
+            &[of_folder(&one, repo, "a", "  blastRadius: {count: 10, percent: 100}")],
+        ));
         let second = other.configured(&with(BUDGET, &[of_folder(&one, repo, "b", "")]));
         one.await_rollout("web");
         one.await_free_budget();
