@@ -184,6 +184,8 @@ fn setup(config: &SourceConfig, place: String, files: Files) -> SourceSetup {
         opt_out: config.opt_out,
         prune: config.prune,
         radius: config.blast_radius,
+        // What a person applies by hand is asked for now.
+        prune_delay: if matches!(files, Files::Once(_)) { Duration::ZERO } else { config.prune_delay.get() },
         writes: if config.mode == Mode::Observe { Writes::Observed } else { Writes::Allowed },
         life: config.life,
         budget: (&config.budget).into(),

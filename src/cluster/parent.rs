@@ -87,6 +87,29 @@ impl Parent {
 }
 
 impl Cluster {
+    /// Reads all parents of a namespace that our tool keeps, each with the name of its source.
+    ///
+    /// By no label: one that has lost its own is a parent all the same.
+    pub async fn kept_parents(&self, namespace: &str) -> Result<Vec<(String, Parent)>, Error> {
+        let on = On::Kind(GroupKind::new("", "ConfigMap"));
+        let collection = format!("/api/v1/namespaces/{namespace}/configmaps");
+        let answer = match self.ask(Ask::read(collection, on.clone())).await {
+            Ok(answer) => answer,
+            Err(error) if matches!(error.fault(), Fault::NoNamespace { .. }) => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let list: k8s_openapi::List<ConfigMap> = answer.decode(&on)?;
+        let named = |object: ConfigMap| {
+            let labelled =
+                object.metadata.labels.as_ref().is_some_and(|labels| labels.contains_key(ID_LABEL));
+            let name = object.metadata.name.clone()?;
+            let parent = Parent::read(object);
+            let ours = parent.other_tool().is_none() && (labelled || !parent.tooling.is_empty());
+            ours.then_some((name, parent))
+        };
+        Ok(list.items.into_iter().filter_map(named).collect())
+    }
+
     /// Reads a source's parent; none where there is none.
     ///
     /// Fails with [`Fault::OtherTool`] where another tool keeps an ApplySet of this name, and with

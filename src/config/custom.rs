@@ -258,6 +258,7 @@ fn nowhere(name: &Name) -> SourceConfig {
         adopt: Adopt::Never,
         opt_out: OptOut::default(),
         blast_radius: BlastRadius::default(),
+        prune_delay: super::Pause::default(),
         budget: Narrowing::default(),
         mode: Mode::Enforce,
         life: Life::Ends,

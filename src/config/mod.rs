@@ -218,6 +218,8 @@ pub struct SourceConfig {
     pub opt_out: OptOut,
     /// How much may be pruned without a person's confirmation.
     pub blast_radius: BlastRadius,
+    /// For so long other sources may claim what it drops, before that is deleted.
+    pub prune_delay: Pause,
     /// Bounds on its rollouts beside those of the whole cluster.
     pub budget: Narrowing,
     /// Whether it writes.

@@ -99,6 +99,7 @@ fn spec() -> Value {
                 "description": "How much may be pruned without a person's confirmation: a count (10), a share (10%), or {count, percent}.",
                 "x-kubernetes-preserve-unknown-fields": true,
             },
+            "pruneDelay": matching(DURATION, "For so long other sources of the cluster may claim what this one drops, before that is deleted; only where there are others. Left out: 30s."),
             "budget": narrowing(),
             "observe": switch("Whether everything is done but the writes. Left out: false."),
             "deletionPolicy": one_of(
@@ -267,7 +268,7 @@ mod tests {
     fn words_and_forms_are_those_of_the_file() {
         let whole = json!({
             "git": { "url": "https://a.example/b", "ref": "main", "path": "a", "interval": "1h30m" },
-            "namespace": "shop", "prune": false, "blastRadius": "10%", "observe": true,
+            "namespace": "shop", "prune": false, "blastRadius": "10%", "pruneDelay": "0s", "observe": true,
             "budget": {
                 "maxWorkloads": 1, "maxUnavailable": "10%", "startsPerMinute": 2, "soak": "0s", "deadline": "500ms",
             },

@@ -46,6 +46,8 @@ pub struct SourceSpec {
     pub opt_out: OptOut,
     /// How much may be pruned without a person's confirmation.
     pub blast_radius: BlastRadius,
+    /// For so long other sources of the cluster may claim what this one drops, before that is deleted.
+    pub prune_delay: Pause,
     /// Bounds on its rollouts beside those of the whole cluster.
     #[serde(skip_serializing_if = "is_unset")]
     pub budget: Narrowing,
@@ -67,6 +69,7 @@ impl Default for SourceSpec {
             adopt: Adopt::default(),
             opt_out: OptOut::default(),
             blast_radius: BlastRadius::default(),
+            prune_delay: Pause::new(engine::PRUNE_DELAY),
             budget: Narrowing::default(),
             observe: false,
         }
@@ -138,6 +141,7 @@ impl SourceSpec {
             adopt: self.adopt,
             opt_out: self.opt_out,
             blast_radius: self.blast_radius,
+            prune_delay: self.prune_delay,
             budget: self.budget,
             mode: if self.observe { Mode::Observe } else { Mode::Enforce },
             life: Life::Lives,

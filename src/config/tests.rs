@@ -64,6 +64,7 @@ fn the_example_says_what_it_explains() {
             adopt: Adopt::IfUnowned,
             opt_out: OptOut::Allowed,
             blast_radius: BlastRadius::default(),
+            prune_delay: Pause::new(crate::engine::PRUNE_DELAY),
             budget: Narrowing::default(),
             mode: Mode::Enforce,
             life: Life::Lives,
@@ -175,7 +176,7 @@ fn unknown_keys_name_the_nearest() {
     check(
         &source("  directory: a\n  zzz: 1"),
         &[
-            "6:3 unknown key `zzz` (known here: git, directory, namespace, prune, adopt, optOut, blastRadius, budget, observe)",
+            "6:3 unknown key `zzz` (known here: git, directory, namespace, prune, adopt, optOut, blastRadius, pruneDelay, budget, observe)",
         ],
     );
 }
@@ -329,7 +330,7 @@ fn a_source_reads_back_as_it_was_written() {
     let written = serde_json::to_value(&spec).unwrap();
     let expected = serde_json::json!({
         "git": {"url": "https://host/a", "ref": "v1", "interval": "1m"},
-        "namespace": "default", "prune": false, "adopt": "if-unowned", "optOut": "allowed", "blastRadius": "10%", "observe": false,
+        "namespace": "default", "prune": false, "adopt": "if-unowned", "optOut": "allowed", "blastRadius": "10%", "pruneDelay": "30s", "observe": false,
     });
     assert_eq!(written, expected);
     assert_eq!(serde_json::from_value::<SourceSpec>(written).unwrap(), spec);

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use crate::cluster::{BudgetObject, ConfigKey, Kinds, OrdersObject, Parent};
 use crate::engine::{
-    Action, DuePod, Eviction, Live, Looked, Outcome, Past, Reading, Release, Shared, SourceId, Verified,
+    Action, DuePod, Eviction, Live, Looked, Outcome, Past, Peer, Reading, Release, Repository, Shared,
+    SourceId, Verified,
 };
 use crate::object::{GroupKind, ObjectId};
 use crate::report::Told;
@@ -20,6 +21,8 @@ pub(super) enum Event {
     Unreadable(SourceId, Arc<str>),
     /// A source turned out to be at another place than was known.
     Place(SourceId, String),
+    /// Which repository a source follows.
+    Repository(SourceId, Repository),
     /// A source was looked at after the reading of this number, and all that is new was told.
     Checked(SourceId, u64),
     /// Older contents were looked up.
@@ -30,6 +33,8 @@ pub(super) enum Event {
     Kinds(Result<Kinds, crate::cluster::Error>),
     /// Whether the server certainly does not have kinds that discovery does not list.
     Absent(Result<BTreeSet<GroupKind>, crate::cluster::Error>),
+    /// What the other sources of the cluster say was read.
+    Peers(Result<Vec<Peer>, crate::cluster::Error>),
     /// A parent object was read or written.
     Parent(SourceId, Result<Option<Parent>, crate::cluster::Error>),
     /// The orders object of a source was read or written.

@@ -21,7 +21,7 @@ use super::act::blocking;
 use super::event::Event;
 use super::pins::Pins;
 use super::reading::{Dialect, Read};
-use crate::engine::{Authored, FileFacts, Reading, Undo};
+use crate::engine::{Authored, FileFacts, Reading, Repository, Undo};
 use crate::manifest::Scopes;
 use crate::object::{GroupKind, Hash, ObjectId, Revision};
 use crate::pulse::Pulse;
@@ -61,6 +61,8 @@ pub(super) struct Feed {
     looked: LastLook,
     told: Option<Snapshot>,
     place: String,
+    /// As it was told last.
+    repository: Repository,
     /// Why the last look failed, if it did.
     trouble: Option<Arc<str>>,
     extent: Extent,
@@ -100,6 +102,7 @@ impl Feed {
             looked: LastLook::default(),
             told,
             place,
+            repository: Repository::Unknown,
             trouble,
             extent,
             pins,
@@ -234,6 +237,11 @@ impl Feed {
             self.source.identity().clone_into(&mut self.place);
             events.push(Event::Place(number, self.place.clone()));
         }
+        let repository = self.followed();
+        if self.repository != repository {
+            self.repository.clone_from(&repository);
+            events.push(Event::Repository(number, repository));
+        }
         match seen {
             Ok(news) => {
                 self.trouble = None;
@@ -256,6 +264,14 @@ impl Feed {
             }
         }
         events
+    }
+
+    fn followed(&self) -> Repository {
+        match self.source.repository() {
+            Some(repository) => Repository::At(repository.into()),
+            None if self.source.is_awaited() => Repository::Unknown,
+            None => Repository::Nowhere,
+        }
     }
 
     /// Says what stays in force meanwhile, and since when nobody knows whether it is still the newest.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::handover;
 use crate::cluster::Parent;
 use crate::engine::{
     Acknowledged, Engine, FULL, Inventory, Judgement, Life, PAUSED, Paused, Rejection, Rv, Sealing, Seals,
@@ -219,6 +220,7 @@ pub(super) fn tells_all(engine: &Engine, source: SourceId, parent: Option<&Paren
         && engine.next_acknowledged(source).is_none()
         && !is_overlong(parent)
         && !is_to_be_sealed(engine, parent)
+        && handover::is_told(engine, source, parent)
         && list_pending(engine, source, parent.map_or(FULL, room_left))
             .iter()
             .all(|(key, told)| text(key) == told.as_ref())

@@ -29,6 +29,7 @@ mod drift;
 mod event;
 mod events;
 mod feed;
+mod handover;
 mod inventory;
 mod kinds;
 mod leases;

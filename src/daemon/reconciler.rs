@@ -12,6 +12,7 @@ mod given;
 mod notices;
 mod orders;
 mod parents;
+mod peers;
 mod pods;
 mod reading;
 mod rivals;
@@ -44,10 +45,10 @@ use super::inventory::{Call, Ledger};
 use super::kinds::Watched;
 use super::pass::{Ending, Pass};
 use super::reading::{Dialect, Names};
-use super::setup::{Files, Setup};
+use super::setup::{Files, Setup, SourceSetup};
 use super::tasks::{Fatal, Tasks};
 use crate::cluster::{InformerEvent, News, Scaler, applyset_id};
-use crate::engine::{Engine, Judgement, Live, Reason, Source, SourceId};
+use crate::engine::{Engine, Judgement, Live, Reason, Repository, Source, SourceId};
 use crate::object::{Class, GroupKind, Hash, ObjectId};
 use crate::pulse::Pulse;
 use crate::queue::Queue;
@@ -107,6 +108,10 @@ pub struct Reconciler {
     places: Vec<String>,
     ledgers: Vec<Ledger>,
     orders: Vec<OrderLedger>,
+    /// Whether what the other sources say is being read.
+    peers: Call,
+    /// Sources that this process has served, and that nobody is to serve any more.
+    retired: BTreeSet<Arc<str>>,
     keeper: Keeper,
     followers: Followers,
     nodes: NodeWatch,
@@ -167,18 +172,14 @@ impl Reconciler {
     pub fn new(setup: Setup, until: Until, listener: mpsc::UnboundedSender<Tale>) -> Self {
         let (sinks, channels) = Channels::open();
         let mut engine = claims::engine(setup.budget);
+        engine.mind_others();
         let mut pending_feeds = Vec::new();
         let mut shelves = Vec::new();
         let mut places = Vec::new();
         let mut applysets = BTreeSet::new();
         for source in setup.sources {
             let applyset: Arc<str> = applyset_id(&setup.namespace, &source.name).into();
-            let mut state = Source::new(&source.name, &applyset, source.adopt, source.prune, source.radius);
-            state.writes = source.writes;
-            state.opt_out = source.opt_out;
-            state.budget = source.budget;
-            state.life = source.life;
-            let number = engine.add_source(state);
+            let number = engine.add_source(known(&source, &applyset));
             shelves.push((applyset.clone(), Bytes::of(&source.files)));
             let dialect = Dialect {
                 source: number,
@@ -199,6 +200,8 @@ impl Reconciler {
             ledgers: places.iter().map(|_| Ledger::default()).collect(),
             orders: places.iter().map(|_| OrderLedger::default()).collect(),
             feeds: places.iter().map(|_| None).collect(),
+            peers: Call::None,
+            retired: BTreeSet::new(),
             keeper: Keeper::default(),
             followers: Followers::new(sinks.pods),
             nodes: NodeWatch::closed(),
@@ -244,6 +247,7 @@ impl Reconciler {
         for source in sources {
             self.engine.retire(applyset_id(&self.namespace, source).into());
         }
+        self.retired.clone_from(sources);
         self
     }
 
@@ -262,6 +266,7 @@ impl Reconciler {
         let pulse = cluster.pulses().expect("the loop", TURN);
         self.tasks.keep("the clock", tick(cluster.pulses().expect("the thread of all tasks", TURN)));
         let mut astray = std::pin::pin!(cluster.gone_astray());
+        self.tell_retired();
         loop {
             if stop.is_cancelled() {
                 self.timers.stop.get_or_insert_with(|| Instant::now() + GRACE);
@@ -423,6 +428,7 @@ impl Reconciler {
             self.enqueue();
         }
         self.ask(batch);
+        self.read_peers();
         self.tell_summary(now);
         self.keep_inventories();
         self.keep_orders();
@@ -494,6 +500,8 @@ impl Reconciler {
                 self.read.insert(source);
             }
             Event::Place(source, place) => self.is_at(source, place),
+            Event::Repository(source, repository) => self.engine.follows(source, repository),
+            Event::Peers(answer) => self.peers_answered(answer),
             Event::Checked(source, reading) => self.engine.checked(source, reading),
             Event::Resolved(all) => {
                 for (id, release, content) in all {
@@ -571,6 +579,20 @@ impl Reconciler {
         self.open.insert(id.clone(), Reason::Retrying(why.clone(), wait));
         self.queue.add_at(id.clone(), Instant::now() + wait);
     }
+}
+
+/// What the engine is to know of a source before anything of it is read.
+fn known(setup: &SourceSetup, applyset: &str) -> Source {
+    let mut source = Source::new(&setup.name, applyset, setup.adopt, setup.prune, setup.radius);
+    source.writes = setup.writes;
+    source.opt_out = setup.opt_out;
+    source.budget = setup.budget.clone();
+    source.life = setup.life;
+    source.prune_delay = setup.prune_delay;
+    if let Files::Once(_) = setup.files {
+        source.repository = Repository::Nowhere;
+    }
+    source
 }
 
 /// Shows that tasks get their turn.

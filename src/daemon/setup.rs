@@ -34,6 +34,8 @@ pub struct SourceSetup {
     pub prune: Prune,
     /// How much it deletes unasked.
     pub radius: BlastRadius,
+    /// For so long other sources may claim what it drops, before that is deleted.
+    pub prune_delay: Duration,
     /// Whether it writes.
     pub writes: Writes,
     /// Whether it goes on. Of one that ends, the files only tell what its objects were made from.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::desired::wave;
-use super::{Desired, Engine, SourceId, Want};
+use super::{Desired, Engine, SourceId};
 use crate::graph::{self, Edges};
 use crate::object::{Diagnostic, Object, ObjectId};
 
@@ -44,10 +44,7 @@ impl Engine {
     }
 
     fn wanted(&self, id: &ObjectId) -> Option<(SourceId, &Desired)> {
-        match &self.entries.get(id)?.wants[..] {
-            [(source, Want::Object(desired))] => Some((*source, desired)),
-            _ => None,
-        }
+        self.entries.get(id)?.want().map(|(source, desired)| (source, &**desired))
     }
 }
 

@@ -11,8 +11,8 @@ use super::claim::UNPROVEN;
 use super::entry::{Accepted, Cover, Entry, Lost, Rule, SourceId};
 use super::prune::Judgement;
 use super::{
-    Adopt, Desired, Form, Live, OptOut, Overlay, Owner, Reason, Reconcile, Recreate, Replicas, RollPhase,
-    Shared, Shown, Started, Want, is_workload,
+    Adopt, Desired, Form, Holder, Live, OptOut, Overlay, Owner, Reason, Reconcile, Recreate, Replicas,
+    RollPhase, Shared, Shown, Started, Want, is_workload,
 };
 use crate::object::{Hash, ObjectId, Revision};
 
@@ -77,6 +77,8 @@ pub struct View<'a> {
     pub adopt: Adopt,
     /// Says if the wanting source heeds what others put on its live objects.
     pub opt_out: OptOut,
+    /// Whose it is, where it is in an inventory that this process does not keep.
+    pub holder: Holder,
     /// Whether an autoscaler targets it.
     pub scaling: Scaling,
     /// What stands in the way of any write: its kind, its namespace, the inventory.
@@ -103,6 +105,9 @@ pub fn decide(view: &View<'_>, now: Instant) -> Decision {
     match &view.entry.wants[..] {
         [] => unwanted(view, now),
         [(source, Want::Object(desired))] => told(view, wanted(view, *source, desired, now)),
+        [(source, Want::Object(desired)), ..] if view.entry.owner == Some(*source) => {
+            beside_others(view, told(view, wanted(view, *source, desired, now)))
+        }
         [(_, Want::Held(held))] => defend(view, Reason::Held(held.reason.clone()), now),
         several => defend(view, Reason::Held(two_sources(several)), now),
     }
@@ -116,6 +121,15 @@ fn told(view: &View<'_>, decision: Decision) -> Decision {
         }
         _ => decision,
     }
+}
+
+/// Whoever has an object goes on with it, and the others are told that they do not get it.
+fn beside_others(view: &View<'_>, decision: Decision) -> Decision {
+    if decision.action != Action::Nothing || decision.reason.is_some() {
+        return decision;
+    }
+    let why = format!("{}; it is as the first of them asks, which has it", two_sources(&view.entry.wants));
+    decision.because(Reason::Held(why.into()))
 }
 
 fn two_sources(wants: &[(SourceId, Want)]) -> Arc<str> {
@@ -290,6 +304,11 @@ fn apply_set(set: &str) -> Arc<str> {
     format!("the ApplySet {set}, whose parent has this in its label applyset.kubernetes.io/id").into()
 }
 
+/// A source that would let go of an object, were it taken over.
+fn released(name: &str) -> Arc<str> {
+    format!("source {name}, which no longer wants it and keeps it, as adopt is `never` here").into()
+}
+
 /// Whether we may write to it: as its owner (none), or by taking it over.
 fn ownership(view: &View<'_>, source: SourceId, live: &Live) -> Result<Option<Purpose>, Reason> {
     let mine = &view.inventories[source];
@@ -303,7 +322,16 @@ fn ownership(view: &View<'_>, source: SourceId, live: &Live) -> Result<Option<Pu
         Owner::Ours(set) if view.inventories.contains(set) => Ok(Some(Purpose::Transfer)),
         Owner::Controlled(owner) => Err(Reason::Owned(owner.clone())),
         Owner::Nobody | Owner::Labelled(_) if was_ours => Ok(None),
-        Owner::Ours(set) | Owner::Labelled(set) => adopted(apply_set(set)),
+        Owner::Ours(_) if view.holder == Holder::Unread => Err(Reason::Others),
+        Owner::Ours(set) => match (&view.holder, view.adopt) {
+            (Holder::Releases(name), Adopt::Never) => Err(Reason::Owned(released(name))),
+            (Holder::Releases(_), _) => Ok(Some(Purpose::Transfer)),
+            (Holder::Keeps(name), Adopt::Never | Adopt::IfUnowned) => {
+                Err(Reason::Owned(format!("source {name}").into()))
+            }
+            _ => adopted(apply_set(set)),
+        },
+        Owner::Labelled(set) => adopted(apply_set(set)),
         Owner::Foreign(owner) => adopted(owner.clone()),
         Owner::Nobody => match view.adopt {
             Adopt::Never => Err(Reason::NotAdopted),

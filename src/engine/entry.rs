@@ -136,8 +136,10 @@ pub enum Rule {
 /// The facts about one object.
 #[derive(Clone, Debug, Default)]
 pub struct Entry {
-    /// What the sources want now, each with the source that says so.
+    /// What the sources want now, each with the source that says so; the one that has it comes first.
     pub wants: Vec<(SourceId, Want)>,
+    /// Where several want it, the one of them that has it.
+    pub owner: Option<SourceId>,
     /// What the cluster must show now.
     pub accepted: Accepted,
     /// What was in force before it, as far as this process has seen it; what was made is its own.
@@ -165,10 +167,14 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// The content that one source wants, when exactly one wants the object and its manifest is usable.
+    /// The content that one source wants, when only one wants the object, or has it, and its manifest is usable.
     pub fn want(&self) -> Option<(SourceId, &Shared)> {
         match &self.wants[..] {
-            [(source, Want::Object(desired))] => Some((*source, desired)),
+            [(source, Want::Object(desired)), others @ ..]
+                if others.is_empty() || self.owner == Some(*source) =>
+            {
+                Some((*source, desired))
+            }
             _ => None,
         }
     }

@@ -115,22 +115,29 @@ impl Engine {
         let held = |why: &str| Some(Reason::Needs(need.clone(), why.into()));
         match &entry.wants[..] {
             [] => None,
-            [(_, Want::Object(desired))] => match self.shown(need) {
-                None => held("is not there yet"),
-                Some(_) if entry.instead.as_ref().is_some_and(|one| one.content.is_awaited()) => {
-                    held("goes back first")
-                }
-                Some(_) if entry.candidate().is_none() || is_back(entry) || self.is_left_alone(need) => None,
-                Some(_) => {
-                    let refused = entry.refused.as_ref().filter(|refusal| refusal.content == desired.hash);
-                    match refused {
-                        Some(refusal) => held(&format!("is refused: {}", refusal.text)),
-                        // A workload may wait for the budget for hours; what routes to it need not.
-                        None if is_workload(need) => None,
-                        None => held("is not changed yet"),
+            [(source, Want::Object(desired)), others @ ..]
+                if others.is_empty() || entry.owner == Some(*source) =>
+            {
+                match self.shown(need) {
+                    None => held("is not there yet"),
+                    Some(_) if entry.instead.as_ref().is_some_and(|one| one.content.is_awaited()) => {
+                        held("goes back first")
+                    }
+                    Some(_) if entry.candidate().is_none() || is_back(entry) || self.is_left_alone(need) => {
+                        None
+                    }
+                    Some(_) => {
+                        let refused =
+                            entry.refused.as_ref().filter(|refusal| refusal.content == desired.hash);
+                        match refused {
+                            Some(refusal) => held(&format!("is refused: {}", refusal.text)),
+                            // A workload may wait for the budget for hours; what routes to it need not.
+                            None if is_workload(need) => None,
+                            None => held("is not changed yet"),
+                        }
                     }
                 }
-            },
+            }
             [(_, Want::Held(held_back))] => held(&format!("cannot be used: {}", held_back.reason)),
             _ => held("is wanted twice"),
         }
@@ -402,6 +409,7 @@ impl Engine {
                 unproven: live.is_unproven().then(|| UNPROVEN.into()),
                 unfinished: None,
                 needed_by: None,
+                withheld: self.withheld(source, id),
             };
             Some(match self.foresight {
                 Foresight::AllDone => alone,

@@ -32,6 +32,7 @@ mod evict;
 mod foresee;
 mod free;
 mod gate;
+mod handover;
 mod ignore;
 mod live;
 mod loads;
@@ -45,6 +46,7 @@ mod others;
 mod outcome;
 mod overlay;
 mod pausing;
+mod peers;
 mod plan;
 mod pods;
 mod policy;
@@ -56,6 +58,7 @@ mod resolve;
 mod restart;
 mod retried;
 mod returning;
+mod rivals;
 mod rolls;
 mod room;
 mod seal;
@@ -108,6 +111,7 @@ pub use entry::{Accepted, Cover, Entry, Looked, Lost, Refusal, Rule, SourceId, T
 pub use evict::{DuePod, Eviction, REFUSED};
 pub use foresee::Foreseen;
 pub use free::StuckPod;
+pub use handover::{Holder, Withheld};
 pub use ignore::{
     Binds, IGNORE_FIELDS, Ignored, RECONCILE, Reconcile, Settled, asks, left_to_others, without_ignored,
 };
@@ -121,6 +125,7 @@ pub use order::{GivenOrder, OrderList, Verb, order_text, parse_orders};
 pub use others::SPENT;
 pub use outcome::{Failure, Outcome, Written, replaceable};
 pub use overlay::{HELD, NotAnOverlay, OVERLAY, Overlay, overlaid};
+pub use peers::{Claims, NAMED, PRUNE_DELAY, Peer, Progress, Repository, Statement, mark};
 pub use plan::{Plan, Planned, PlannedUnit, Verdict, units};
 pub use pods::{
     Ended, Failing, PASSING, PodFacts, RESTARTS, Readiness, Refused, Trouble, UNSCHEDULABLE, Unschedulable,

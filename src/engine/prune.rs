@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::{BlastRadius, Life, Uid};
+use super::{BlastRadius, Life, Uid, Withheld};
 use crate::object::{GroupKind, ObjectId};
 
 /// One object that is not wanted any more.
@@ -26,6 +26,8 @@ pub struct Pending {
     pub unfinished: Option<Arc<str>>,
     /// Another pending object that needs it.
     pub needed_by: Option<ObjectId>,
+    /// Another source wants it, or may.
+    pub withheld: Option<Withheld>,
 }
 
 impl Pending {
@@ -139,6 +141,10 @@ fn one(pending: &Pending, guard: &Guard<'_>, beyond: Option<&Arc<str>>) -> Judge
     if let Some(why) = &pending.unproven {
         return Judgement::Keep(why.clone());
     }
+    // Who confirms that many are to go has not said that another source may lose them.
+    if let Some(Withheld { why, is_long: false }) = &pending.withheld {
+        return Judgement::Later(format!("not pruned now: {why}").into());
+    }
     if let (Some(why), false) = (beyond, guard.confirmed.contains(&pending.uid)) {
         return Judgement::Confirm(why.clone());
     }
@@ -147,6 +153,11 @@ fn one(pending: &Pending, guard: &Guard<'_>, beyond: Option<&Arc<str>>) -> Judge
     }
     if let Some(user) = &pending.needed_by {
         return Judgement::Later(format!("pruned after {user}, which uses it").into());
+    }
+    if let Some(Withheld { why, .. }) = &pending.withheld
+        && !guard.confirmed.contains(&pending.uid)
+    {
+        return Judgement::Confirm(why.clone());
     }
     Judgement::Delete
 }

@@ -74,6 +74,8 @@ pub enum Reason {
     LeftAlone(Reconcile),
     /// Somebody else's annotation on the live object asks to leave it alone.
     OptedOut(&'static str),
+    /// What the other sources of the cluster want is being read.
+    Others,
     /// The source is only observed.
     Observed,
 }
@@ -146,6 +148,7 @@ impl fmt::Display for Reason {
                 write!(f, "somebody put {word} on it: it is neither changed nor repaired")
             }
             Self::Confirm(why) => write!(f, "{why}; see `rhumb prune list`"),
+            Self::Others => f.write_str("what the other sources of the cluster want is being read"),
             Self::Observed => f.write_str("the source is only observed"),
         }
     }

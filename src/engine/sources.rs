@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::prune::Judgement;
 use super::{
-    Acknowledged, Adopt, Authored, BlastRadius, Catalog, Census, FileFacts, Life, Narrowing, OptOut, Paused,
-    Prune, Rejection, Uid,
+    Acknowledged, Adopt, Authored, BlastRadius, Catalog, Census, FileFacts, Life, Narrowing, OptOut,
+    PRUNE_DELAY, Paused, Prune, Rejection, Repository, Uid,
 };
 use crate::object::{Diagnostic, GroupKind, Hash, ObjectId, Revision};
 
@@ -76,6 +77,10 @@ pub struct Source {
     pub writes: Writes,
     /// Whether it goes on.
     pub life: Life,
+    /// The repository that it follows.
+    pub repository: Repository,
+    /// For so long other sources may claim what it drops, before that is deleted.
+    pub prune_delay: Duration,
     /// Bounds on its rollouts beside those of the whole cluster.
     pub budget: Narrowing,
     /// Rejections that are to be written down.
@@ -117,6 +122,8 @@ impl Source {
             inventory: None,
             writes: Writes::Allowed,
             life: Life::Lives,
+            repository: Repository::Unknown,
+            prune_delay: PRUNE_DELAY,
             budget: Narrowing::default(),
             rejecting: Vec::new(),
             instead: BTreeSet::new(),

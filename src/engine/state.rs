@@ -9,13 +9,14 @@ use super::authors;
 use super::claim::ReleaseProofs;
 use super::decide::{Sight, View, decide};
 use super::entry::{Accepted, Entry, Looked, SourceId, Topic};
+use super::handover::{self, Handover};
 use super::lookups;
 use super::orders::Orders;
 use super::restart::Configs;
 use super::rolls::Rollouts;
 use super::room::RecordSizes;
 use super::sources::{Inventory, Reading, Source};
-use super::{Adopt, Budget, Live, Reason, Substitute, Want};
+use super::{Adopt, Budget, Holder, Live, Reason, Substitute, Want};
 use crate::object::{Class, GroupKind, Gvk, ObjectId, Revision};
 
 /// What is known of a kind.
@@ -84,6 +85,7 @@ pub struct Engine {
     pub(super) foresight: Foresight,
     pub(super) configs: Configs,
     pub(super) proofs: ReleaseProofs,
+    pub(super) handover: Handover,
 }
 
 /// Whether the server has a kind.
@@ -261,6 +263,8 @@ impl Engine {
             entry.wants.push((source, want));
         }
         entry.wants.sort_by_key(|(source, _)| *source);
+        self.order_wants(id);
+        let Some(entry) = self.entries.get_mut(id) else { return };
         if let Some((_, desired)) = entry.want()
             && let Some(defined) = &desired.defines
         {
@@ -313,6 +317,9 @@ impl Engine {
     /// Keeps the set of objects whose accepted content has not been read, and of those that are ours and
     /// that no source wants.
     pub(super) fn track(&mut self, id: &ObjectId) {
+        if self.order_wants(id) {
+            self.change_waves(id);
+        }
         let named = self.entries.get(id).is_some_and(|entry| matches!(entry.accepted, Accepted::Named(_)));
         if named {
             self.named.insert(id.clone());
@@ -327,6 +334,7 @@ impl Engine {
         } else {
             self.unwanted.remove(id);
         }
+        self.track_handover(id);
     }
 
     /// Takes over what the parent object says.
@@ -374,6 +382,7 @@ impl Engine {
         self.settle();
         self.note_config(id);
         let gated = self.gate(id, now);
+        let holder = self.holder_of(id, now);
         let Some(entry) = self.entries.get(id) else {
             return Decision { action: Action::Forget, reason: None, again: None };
         };
@@ -387,6 +396,7 @@ impl Engine {
             rejected: entry.instead.as_ref().and_then(|instead| instead.told()),
             adopt: wanting.map_or(Adopt::default(), |(source, _)| self.sources[source].adopt),
             opt_out: self.opt_out_of(id),
+            holder: holder.clone(),
             scaling: self.scaling(id, entry),
             barred: self.barred(id, entry),
             gated,
@@ -398,7 +408,8 @@ impl Engine {
             finished: self.finished(id, entry),
         };
         let view = View { judgement: self.judgement(id, &view), ..view };
-        let decision = decide(&view, now);
+        let decision = self.awaiting(&holder, decide(&view, now));
+        let decision = self.minding_others(id, decision, now);
         let decision = self.suspended(id, decision, now);
         let decision = self.observed(id, decision);
         let decision = self.foreseen(id, decision);
@@ -453,6 +464,15 @@ impl Engine {
                 self.changed(id);
             }
         }
+    }
+
+    /// Whose an object is, where it is in an inventory that this process does not keep.
+    fn holder_of(&mut self, id: &ObjectId, now: Instant) -> Holder {
+        let Some(entry) = self.entries.get(id).filter(|entry| entry.want().is_some()) else {
+            return Holder::Nobody;
+        };
+        let set = handover::set_of(&self.sight(id, entry, now));
+        set.map_or(Holder::Nobody, |set| self.holder(id, &set, now))
     }
 
     fn sight<'a>(&'a self, id: &ObjectId, entry: &'a Entry, now: Instant) -> Sight<'a> {

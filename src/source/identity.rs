@@ -26,6 +26,16 @@ impl Location {
     }
 }
 
+impl Location {
+    /// What tells the repository and the reference that it follows from others, whatever folder of it is
+    /// desired; none for what is no repository, or not known to be one yet.
+    pub fn repository(&self) -> Option<String> {
+        let Self::Git(git) = self else { return None };
+        let whole = GitLocation { path: None, ..git.clone() };
+        Some(format!("{} {}", of_git(&whole), git.reference.as_deref().unwrap_or("HEAD")))
+    }
+}
+
 fn of_git(git: &GitLocation) -> String {
     let inside = location::inner_path(git.path.as_deref()).ok().flatten().unwrap_or_default();
     match location::local_path(&git.url) {

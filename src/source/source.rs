@@ -41,6 +41,7 @@ pub struct Source {
     place: String,
     location: Location,
     identity: String,
+    repository: Option<String>,
     interval: Duration,
     origin: Origin,
     reader: Reader,
@@ -81,6 +82,7 @@ impl Source {
             place,
             location: location.clone(),
             identity: location.identity(),
+            repository: location.repository(),
             interval,
             origin,
             current: remembered,
@@ -108,6 +110,16 @@ impl Source {
     /// that found something.
     pub fn identity(&self) -> &str {
         &self.identity
+    }
+
+    /// The repository and reference that it follows, as [`Location::repository`] says.
+    pub fn repository(&self) -> Option<&str> {
+        self.repository.as_deref()
+    }
+
+    /// Whether it waits for something to be at its path, and does not know yet what that is.
+    pub fn is_awaited(&self) -> bool {
+        matches!(self.location, Location::Awaited(_))
     }
 
     /// A handle for reading, to be taken to other threads.
@@ -143,7 +155,8 @@ impl Source {
                 let changed = !self.looked || self.current.as_ref() != Some(&revision);
                 if changed {
                     let location = self.location.clone();
-                    self.identity = self.blocking(move || Ok(location.identity())).await?;
+                    let told = self.blocking(move || Ok((location.identity(), location.repository())));
+                    (self.identity, self.repository) = told.await?;
                 }
                 self.looked = true;
                 self.current = Some(revision.clone());

@@ -119,10 +119,10 @@ fn an_object_of_another_source_is_not_touched_and_the_other_goes_on() {
     ]);
     let window = site.window();
     let apply = site.apply(ours.path(), &["--prune"]).ends(1);
-    apply.says(&["configmap/env", "refused", "the ApplySet"]);
+    apply.says(&["configmap/env", "refused", "it belongs to source other-source-first"]);
     assert_eq!((site.data("env", "key"), site.data("own", "key")), ("theirs".to_owned(), "ours".to_owned()));
     let daemon = site.daemon(ours.path());
-    let log = daemon.says(&["env", "the ApplySet"]);
+    let log = daemon.says(&["env", "it belongs to source other-source-first"]);
     assert!(!log.contains("older revision"), "what the other source brought is not looked for: {log}");
     assert_eq!(window.to("configmaps", "env").len(), 0);
     window.assert_no_deletes();

@@ -45,7 +45,7 @@ fn two(site: &Site<'_>, one: &Repo, other: &Repo) -> String {
 }
 
 #[test]
-fn an_object_of_two_sources_is_refused_and_both_are_named() {
+fn an_object_of_two_sources_stays_with_the_one_that_has_it_and_both_are_named() {
     let site = Site::new("two-sources");
     let one = Repo::new(&[("one.yaml", yaml::config_map("env", "key", "one"))]);
     let other = Repo::new(&[("other.yaml", yaml::config_map("own", "key", "other"))]);
@@ -59,7 +59,7 @@ fn an_object_of_two_sources_is_refused_and_both_are_named() {
     other.change("other.yaml", &yaml::config_map("own", "key", "newer"));
     site.await_data("own", "key", "newer");
     site.api.merge(&site.at("ConfigMap", "env"), "somebody", &json!({"data": {"key": "foreign"}}));
-    site.await_data("env", "key", "one");
+    site.await_data("env", "key", "newer");
     window.assert_no_deletes();
     // The first source gives it up: it changes owner, and is never deleted.
     one.remove("one.yaml");

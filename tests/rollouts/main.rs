@@ -11,6 +11,7 @@ mod failures;
 mod lost;
 mod manifests;
 mod middle;
+mod moves;
 mod namespaces;
 mod node_steps;
 mod nodes;

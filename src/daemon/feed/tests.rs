@@ -74,21 +74,23 @@ impl Bed {
     async fn look(&mut self) -> String {
         let last = self.feed.look().await;
         let first = std::iter::from_fn(|| self.told.try_recv().ok());
-        let words: Vec<String> = first.collect::<Vec<_>>().into_iter().chain(last).map(said).collect();
+        let told = first.collect::<Vec<_>>().into_iter().chain(last);
+        let words: Vec<String> = told.filter_map(said).collect();
         words.join(", ")
     }
 }
 
-fn said(event: Event) -> String {
-    match event {
+fn said(event: Event) -> Option<String> {
+    Some(match event {
         Event::Read(_, reading, _) => {
             let whole = reading.incomplete.map_or_else(|| "whole".to_owned(), |why| format!("without {why}"));
             format!("read {} files {whole}", reading.files.len())
         }
         Event::Unreadable(_, why) => format!("unreadable: {why}"),
         Event::Place(_, place) => format!("at {place}"),
+        Event::Repository(..) => return None,
         other => panic!("{other:?}"),
-    }
+    })
 }
 
 #[tokio::test]

@@ -26,6 +26,7 @@ impl Reconciler {
             | Reason::Claiming
             | Reason::Resolving(_)
             | Reason::Reading(_)
+            | Reason::Others
             | Reason::Terminating => true,
             Reason::Retrying(..) => self.queue.failures(id) <= PATIENCE,
             Reason::Needs(need, _) | Reason::Wave(_, need) => works(need),

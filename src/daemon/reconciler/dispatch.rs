@@ -207,7 +207,11 @@ impl Reconciler {
             if self.open.get(id) != Some(&reason) {
                 let passing = matches!(
                     reason,
-                    Reason::OwnWrite | Reason::Claiming | Reason::Syncing(_) | Reason::Inventory(_)
+                    Reason::OwnWrite
+                        | Reason::Claiming
+                        | Reason::Syncing(_)
+                        | Reason::Inventory(_)
+                        | Reason::Others
                 );
                 let fight = |reason: Option<&Reason>| matches!(reason, Some(Reason::Fight(..)));
                 let known_fight = fight(Some(&reason)) && fight(self.open.get(id));

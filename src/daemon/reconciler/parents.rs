@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::super::event::Event;
+use super::super::handover;
 use super::super::inventory::{self, Call, Known, Need, Provenance, Tidy};
 use super::{Reconciler, Until};
 use crate::cluster::{self, Parent};
@@ -156,7 +157,7 @@ impl Reconciler {
             if self.ledgers[source].call == Call::Busy
                 || self.ledgers[source].parent == Known::Unread
                 || self.ledgers[source].sealing == Sealing::Locked
-                || state.head.is_none()
+                || (state.head.is_none() && !self.is_to_be_registered(source))
                 || state.writes == Writes::Observed
                 // Made anew it would look as if it told all.
                 || (state.life == Life::Ends && self.ledgers[source].parent == Known::Absent)
@@ -188,10 +189,18 @@ impl Reconciler {
                 self.ledgers[source].need = Need::Growth;
                 continue;
             };
+            match tidy {
+                Tidy::Grow => handover::tell(&self.engine, source, known.as_ref(), &mut wanted.data),
+                Tidy::Exact => {
+                    handover::tell_tidily(&mut self.engine, source, known.as_ref(), &mut wanted.data);
+                }
+            }
             if let Some(stand) = self.stand(source) {
                 stand.write_to(&mut wanted.data);
             }
-            let nothing_to_say = known.is_none() && wanted.kinds.is_empty();
+            // Who follows a repository is known to the others before it wants anything of theirs.
+            let says_nothing = wanted.data.is_empty() || self.until != Until::Stopped;
+            let nothing_to_say = known.is_none() && wanted.kinds.is_empty() && says_nothing;
             if known.as_ref() == Some(&wanted) || nothing_to_say {
                 continue;
             }
@@ -203,6 +212,14 @@ impl Reconciler {
                 Event::Parent(source, saved.map(Some))
             });
         }
+    }
+
+    /// A source that could not be read yet is to be known to the others: it may want what they drop.
+    fn is_to_be_registered(&self, source: SourceId) -> bool {
+        self.until == Until::Stopped
+            && self.read.contains(&source)
+            && self.ledgers[source].parent == Known::Absent
+            && self.engine.can_state(source)
     }
 
     /// Whether a parent that is there tells where its source stands.

@@ -43,9 +43,11 @@ impl Reconciler {
             _ => None,
         };
         let wants = newest.as_ref().map_or(wants, std::slice::from_ref);
+        let has_owner = self.engine.entry(id).is_some_and(|entry| entry.want().is_some());
         let want = match wants {
             [] => Wanted::Nothing,
             [(_, Want::Object(desired))] => Wanted::Content(desired.clone()),
+            [(_, Want::Object(desired)), ..] if has_owner => Wanted::Content(desired.clone()),
             [(_, Want::Held(_))] => Wanted::Unknown("what its manifest asks for cannot be used"),
             _ => Wanted::Unknown("several sources ask for it"),
         };

@@ -12,6 +12,7 @@ mod flapping;
 mod fleet;
 mod foresee;
 mod freed;
+mod handover;
 mod ignore;
 mod left_alone;
 mod linear;

@@ -1,12 +1,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::world::{config, id};
-use crate::engine::{BlastRadius, Judgement, Keep, Life, Pending, PruneGuard, Uid, judge};
+use crate::engine::{BlastRadius, Judgement, Keep, Life, Pending, PruneGuard, Uid, Withheld, judge};
 use crate::object::{GroupKind, ObjectId};
 
 fn pending(id: ObjectId) -> Pending {
     let uid = Uid(format!("uid-{}", id.name()).into());
-    Pending { id, uid, keep: Keep::No, unproven: None, unfinished: None, needed_by: None }
+    Pending { id, uid, keep: Keep::No, unproven: None, unfinished: None, needed_by: None, withheld: None }
 }
 
 fn inventory(counts: &[(&str, u32)]) -> BTreeMap<GroupKind, u32> {
@@ -61,6 +61,14 @@ fn each_guard_says_why() {
         &open,
         "later: pruned after ConfigMap shop/b, which uses it",
     );
+    let withheld = |is_long| Some(Withheld { why: "b wants it".into(), is_long });
+    let soon = Pending { withheld: withheld(false), ..a() };
+    let sure = PruneGuard { confirmed: &confirmed, ..open.clone() };
+    check(std::slice::from_ref(&soon), &open, "later: not pruned now: b wants it");
+    // Who confirmed that many are to go knew nothing of that.
+    check(&[soon], &sure, "later: not pruned now: b wants it");
+    check(&[Pending { withheld: withheld(true), ..a() }], &open, "confirm: b wants it");
+    check(&[Pending { withheld: withheld(true), ..a() }], &sure, "delete");
     let elsewhere = PruneGuard { other_place: Some("/old".into()), ..open.clone() };
     let why = "confirm: this inventory was made from /old; nothing of it is pruned until confirmed";
     check(&[a()], &elsewhere, why);

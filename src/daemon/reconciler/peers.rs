@@ -1,0 +1,72 @@
+//! Reading what the other sources of the cluster say.
+
+use std::time::{Duration, Instant};
+
+use super::super::event::Event;
+use super::super::feed::Order;
+use super::super::handover;
+use super::super::inventory::Call;
+use super::Reconciler;
+use crate::cluster::{Cluster, Error};
+use crate::engine::Peer;
+
+/// The wait before they are asked again after a failure.
+const AGAIN: Duration = Duration::from_secs(5);
+
+impl Reconciler {
+    /// Reads what the others say, where a decision waits for that.
+    pub(super) fn read_peers(&mut self) {
+        if self.peers == Call::Busy || !self.engine.needs_peers() {
+            return;
+        }
+        self.peers = Call::Busy;
+        let (cluster, namespace) = (self.hands.cluster.clone(), self.namespace.clone());
+        self.spawn(async move { Event::Peers(peers(&cluster, &namespace).await) });
+    }
+
+    pub(super) fn peers_answered(&mut self, answer: Result<Vec<Peer>, Error>) {
+        match answer {
+            Ok(peers) => {
+                self.peers = Call::None;
+                for source in self.engine.heard_peers(peers, Instant::now()) {
+                    if let Some(feed) = &self.feeds[source] {
+                        let _ = feed.try_send(Order::Hint);
+                    }
+                }
+            }
+            // What waits for it goes on waiting, as nothing is deleted on doubt.
+            Err(error) => {
+                tracing::warn!("what other sources of the cluster want cannot be read: {error}");
+                let (cluster, namespace) = (self.hands.cluster.clone(), self.namespace.clone());
+                self.spawn(async move {
+                    tokio::time::sleep(AGAIN.mul_f64(1.0 + super::super::random())).await;
+                    Event::Peers(peers(&cluster, &namespace).await)
+                });
+            }
+        }
+    }
+
+    /// Says of sources that nobody serves any more that they want nothing: nobody has to wait for
+    /// them.
+    pub(super) fn tell_retired(&mut self) {
+        for source in std::mem::take(&mut self.retired) {
+            let (cluster, namespace) = (self.hands.cluster.clone(), self.namespace.clone());
+            self.tasks.spawn(async move {
+                while let Err(error) = retire(&cluster, &namespace, &source).await {
+                    tracing::debug!(%source, "that nobody serves it cannot be told: {error}");
+                    tokio::time::sleep(AGAIN.mul_f64(1.0 + super::super::random())).await;
+                }
+            });
+        }
+    }
+}
+
+async fn peers(cluster: &Cluster, namespace: &str) -> Result<Vec<Peer>, Error> {
+    let parents = cluster.kept_parents(namespace).await?;
+    Ok(parents.iter().map(|(name, parent)| handover::peer(namespace, name, parent)).collect())
+}
+
+async fn retire(cluster: &Cluster, namespace: &str, source: &str) -> Result<(), Error> {
+    let Some(parent) = cluster.parent(namespace, source).await? else { return Ok(()) };
+    cluster.save_parent(namespace, source, Some(&parent), &handover::retired(&parent)).await.map(drop)
+}

@@ -1,0 +1,367 @@
+//! Objects that move between sources of different processes: nobody deletes what another source is
+//! about to bring, and whoever brings it takes it over from the one that no longer wants it.
+//!
+//! What others say is read right before it counts. It is never kept for later: an old word deletes
+//! nothing.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::action::{Action, Decision, Removal};
+use super::decide::Sight;
+use super::entry::{Entry, SourceId};
+use super::peers::{Claims, Leave, NAMED, Peer, Progress, Repository, Statement, mark};
+use super::state::{Engine, Foresight};
+use super::{Life, Owner, Reason, Uid};
+use crate::object::{Hash, ObjectId};
+
+/// A deletion relies on what was read within this time.
+const FRESH: Duration = Duration::from_secs(3);
+
+/// A takeover does so within this: it deletes nothing, and is bound to the version that was seen.
+const RECENT: Duration = Duration::from_secs(30);
+
+/// While something waits for others they are asked again after this time, doubled while nothing
+/// changes.
+const SOONEST: Duration = Duration::from_secs(1);
+const LATEST: Duration = Duration::from_secs(15);
+
+/// What waits for another source for longer than this is told as a deletion that a person can
+/// confirm.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// Whose an object is that carries the label of an inventory which this process does not keep.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Holder {
+    /// No source of this cluster's rhumb, as far as anybody knows.
+    #[default]
+    Nobody,
+    /// The others have not been read.
+    Unread,
+    /// This source has it, and does not say that it no longer wants it.
+    Keeps(Arc<str>),
+    /// This source has it, and no longer wants it.
+    Releases(Arc<str>),
+}
+
+/// Why an object is not deleted for another source's sake.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Withheld {
+    /// In words.
+    pub why: Arc<str>,
+    /// It has been so for long, and may never pass by itself.
+    pub is_long: bool,
+}
+
+/// What is known of the other sources, and what is to be told to them.
+#[derive(Debug, Default)]
+#[cfg_attr(test, derive(Clone))]
+pub(super) struct Handover {
+    /// Whether others are minded at all: a plan for one source knows of none.
+    minds: bool,
+    peers: Option<BTreeMap<Arc<str>, Peer>>,
+    /// When they were read last.
+    read: Option<Instant>,
+    /// How long they may rest before they are asked again.
+    rest: Duration,
+    /// Whom a fresh word of the others is needed for.
+    asking: BTreeSet<ObjectId>,
+    /// Since when others could have claimed what no source here wants, by incarnation.
+    since: HashMap<Uid, Instant>,
+    /// Objects that are wanted, and not in the inventory of whoever wants them.
+    unowned: BTreeSet<ObjectId>,
+    /// Objects that this process has told to be unwanted, by source.
+    released: BTreeMap<SourceId, BTreeSet<ObjectId>>,
+}
+
+impl Handover {
+    fn age(&self, now: Instant) -> Option<Duration> {
+        self.read.map(|read| now.saturating_duration_since(read))
+    }
+
+    fn has_peers(&self) -> bool {
+        self.peers.as_ref().is_some_and(|peers| !peers.is_empty())
+    }
+}
+
+impl Engine {
+    /// Has it ask what the other sources of the cluster want before anything is deleted or taken
+    /// over.
+    pub fn mind_others(&mut self) {
+        self.handover.minds = true;
+    }
+
+    /// Takes over which repository a source follows.
+    pub fn follows(&mut self, source: SourceId, repository: Repository) {
+        self.sources[source].repository = repository;
+        self.sources[source].to_judge = true;
+    }
+
+    /// Whether what the other sources say is to be read now.
+    pub fn needs_peers(&self) -> bool {
+        !self.handover.asking.is_empty()
+    }
+
+    /// Takes over what the other sources say, just read. Returns the sources of this process that
+    /// may be behind one of them.
+    pub fn heard_peers(&mut self, peers: Vec<Peer>, now: Instant) -> Vec<SourceId> {
+        let others = peers.into_iter().filter(|peer| !self.applysets.contains(&peer.applyset));
+        let peers: BTreeMap<Arc<str>, Peer> = others.map(|peer| (peer.applyset.clone(), peer)).collect();
+        let handover = &mut self.handover;
+        let is_news = handover.peers.as_ref() != Some(&peers);
+        handover.rest = if is_news { SOONEST } else { (handover.rest * 2).clamp(SOONEST, LATEST) };
+        (handover.peers, handover.read) = (Some(peers), Some(now));
+        self.dirty.extend(std::mem::take(&mut self.handover.asking));
+        self.dirty.extend(self.unwanted.iter().cloned());
+        let unwanted: BTreeSet<Uid> =
+            self.unwanted.iter().filter_map(|id| Some(self.live(id)?.uid.clone())).collect();
+        self.handover.since.retain(|uid, _| unwanted.contains(uid));
+        for uid in unwanted {
+            self.handover.since.entry(uid).or_insert(now);
+        }
+        self.judge_again();
+        if is_news { self.behind() } else { Vec::new() }
+    }
+
+    /// Sources of which another one follows the same repository, and has read another revision.
+    fn behind(&self) -> Vec<SourceId> {
+        let differs = |own: &Progress| {
+            self.handover.peers.iter().flat_map(BTreeMap::values).any(|peer| match (&peer.says, own) {
+                (
+                    Ok(Statement { progress: Progress::Follows { repository, read }, .. }),
+                    Progress::Follows { repository: ours, read: newest },
+                ) => repository == ours && read != newest,
+                _ => false,
+            })
+        };
+        let all = 0..self.sources.len();
+        all.filter(|source| self.progress(*source).is_some_and(|own| differs(&own))).collect()
+    }
+
+    /// How far a source has read; none while it is not known what it follows.
+    fn progress(&self, source: SourceId) -> Option<Progress> {
+        let state = &self.sources[source];
+        match &state.repository {
+            _ if state.life == Life::Ends => Some(Progress::Unordered),
+            Repository::Unknown => None,
+            Repository::Nowhere => Some(Progress::Unordered),
+            Repository::At(repository) => {
+                let read = state.head.clone().filter(|_| state.incomplete.is_none());
+                Some(Progress::Follows { repository: repository.clone(), read })
+            }
+        }
+    }
+
+    /// Why an object of a source is not deleted for the sake of the others, as they were read last.
+    pub(super) fn withheld(&self, source: SourceId, id: &ObjectId) -> Option<Withheld> {
+        let peers = self.handover.peers.as_ref().filter(|peers| !peers.is_empty())?;
+        let own = self.progress(source).unwrap_or(Progress::Unordered);
+        let mark = mark(id);
+        let why = peers.values().find_map(|peer| match peer.leaves(mark, &own) {
+            Leave::Withheld(why) => Some(why),
+            Leave::Given | Leave::AfterDelay => None,
+        })?;
+        let since = self.live(id).and_then(|live| self.handover.since.get(&live.uid));
+        let read = self.handover.read;
+        let waited = since.zip(read).map(|(since, read)| read.saturating_duration_since(*since));
+        Some(Withheld { why, is_long: waited.is_some_and(|waited| waited >= PATIENCE) })
+    }
+
+    /// How much longer others may claim an object that is to be deleted.
+    fn delay_left(&self, source: SourceId, id: &ObjectId, now: Instant) -> Option<Duration> {
+        let own = self.progress(source).unwrap_or(Progress::Unordered);
+        let mark = mark(id);
+        let mut peers = self.handover.peers.iter().flat_map(BTreeMap::values);
+        let waits = peers.any(|peer| peer.leaves(mark, &own) == Leave::AfterDelay);
+        let since = self.live(id).and_then(|live| self.handover.since.get(&live.uid)).copied().unwrap_or(now);
+        let until = since + self.sources[source].prune_delay;
+        Some(until.saturating_duration_since(now)).filter(|left| waits && !left.is_zero())
+    }
+
+    /// Lets a deletion pass only where all others were asked a moment ago, and has them asked where
+    /// it waits for them.
+    pub(super) fn minding_others(&mut self, id: &ObjectId, decision: Decision, now: Instant) -> Decision {
+        let of = self.live(id).and_then(|live| self.source_of(live));
+        let Some(source) = of.filter(|_| self.handover.minds && self.unwanted.contains(id)) else {
+            return decision;
+        };
+        let age = self.handover.age(now);
+        if matches!(decision.action, Action::Delete(_, _, Removal::Prune)) {
+            if age.is_none_or(|age| age > FRESH) {
+                self.handover.asking.insert(id.clone());
+                return Decision::wait(Reason::Others);
+            }
+            return match self.delay_left(source, id, now) {
+                None => decision,
+                Some(left) => {
+                    let delay = self.sources[source].prune_delay.as_secs();
+                    let why = format!("pruned when the other sources have had {delay} s to claim it");
+                    Decision { again: Some(left), ..Decision::wait(Reason::Prune(why.into())) }
+                }
+            };
+        }
+        let waits = self.withheld(source, id).is_some();
+        self.ask_again(id, decision, waits, now)
+    }
+
+    /// Has the others asked again, at once where that was never done, and in time where something
+    /// waits for them.
+    fn ask_again(&mut self, id: &ObjectId, decision: Decision, waits: bool, now: Instant) -> Decision {
+        let rest = self.handover.rest;
+        if self.handover.age(now).is_none_or(|age| age >= rest.max(SOONEST)) {
+            self.handover.asking.insert(id.clone());
+        }
+        let again = waits.then_some(rest.max(SOONEST));
+        Decision { again: [decision.again, again].into_iter().flatten().min(), ..decision }
+    }
+
+    /// Whose an object is that somebody here wants, where it is in an inventory that this process
+    /// does not keep.
+    pub(super) fn holder(&mut self, id: &ObjectId, set: &Arc<str>, now: Instant) -> Holder {
+        if !self.handover.minds || self.applysets.contains(set) {
+            return Holder::Nobody;
+        }
+        let age = self.handover.age(now);
+        let found = self.handover.peers.as_ref().map(|peers| peers.get(set));
+        let holder = match found {
+            None => Holder::Unread,
+            Some(None) => Holder::Nobody,
+            Some(Some(peer)) => match &peer.says {
+                Ok(says) if says.released.contains(&mark(id)) => Holder::Releases(peer.name.clone()),
+                _ => Holder::Keeps(peer.name.clone()),
+            },
+        };
+        let old = match holder {
+            Holder::Releases(_) => RECENT,
+            _ => self.handover.rest.max(SOONEST),
+        };
+        if age.is_none_or(|age| age >= old) {
+            self.handover.asking.insert(id.clone());
+            if matches!(holder, Holder::Releases(_)) {
+                return Holder::Unread;
+            }
+        }
+        holder
+    }
+
+    /// When an object that waits for its holder is to be decided on again.
+    pub(super) fn awaiting(&self, holder: &Holder, decision: Decision) -> Decision {
+        if !matches!(holder, Holder::Keeps(_)) || decision.reason.is_none() {
+            return decision;
+        }
+        let rest = self.handover.rest.max(SOONEST);
+        Decision { again: Some(decision.again.map_or(rest, |again| again.min(rest))), ..decision }
+    }
+
+    /// Keeps which wanted objects are not in the inventory of whoever wants them, and which are
+    /// given up.
+    pub(super) fn track_handover(&mut self, id: &ObjectId) {
+        if !self.handover.minds {
+            return;
+        }
+        let set = self.live.get(id).and_then(|live| match &live.owner {
+            Owner::Ours(set) => Some(set.clone()),
+            _ => None,
+        });
+        let wants = self.entries.get(id).map(|entry| &entry.wants[..]).unwrap_or_default();
+        let has = |source: SourceId| set.as_ref() == Some(&self.applysets[source]);
+        if wants.iter().any(|(source, _)| !has(*source)) {
+            self.handover.unowned.insert(id.clone());
+        } else {
+            self.handover.unowned.remove(id);
+        }
+        for (source, _) in wants {
+            if let Some(released) = self.handover.released.get_mut(source) {
+                released.remove(id);
+            }
+        }
+        if let Some(source) = set.and_then(|set| self.applysets.iter().position(|one| *one == set))
+            && self.unwanted.contains(id)
+        {
+            self.handover.released.entry(source).or_default().insert(id.clone());
+        }
+    }
+
+    /// What a source is to say to the others now, where that can be told; `told` is what it says
+    /// already, and stays where it holds. Only a tidy statement takes claims back that are met.
+    pub fn statement(&self, source: SourceId, told: Option<&Statement>) -> Option<Statement> {
+        let progress = self.progress(source)?;
+        let claims = match told.map(|told| &told.claims) {
+            Some(Claims::Anything) => Claims::Anything,
+            told => {
+                let claims = self.claims(source);
+                told.filter(|told| told.cover(&claims)).cloned().unwrap_or(claims)
+            }
+        };
+        Some(Statement { progress: kept_progress(progress, told), claims, released: self.given_up(source) })
+    }
+
+    /// As [`Engine::statement`], with nothing left in it that no longer holds.
+    pub fn tidy_statement(&mut self, source: SourceId, told: Option<&Statement>) -> Option<Statement> {
+        let unwanted = &self.unwanted;
+        if let Some(released) = self.handover.released.get_mut(&source) {
+            released.retain(|id| unwanted.contains(id));
+        }
+        let progress = self.progress(source)?;
+        let progress = kept_progress(progress, told);
+        Some(Statement { progress, claims: self.claims(source), released: self.given_up(source) })
+    }
+
+    fn claims(&self, source: SourceId) -> Claims {
+        let wants = |id: &&ObjectId| {
+            let set = self.live(id).and_then(|live| self.source_of(live));
+            let wants = |entry: &Entry| entry.wants.iter().any(|(one, _)| *one == source);
+            set != Some(source) && self.entry(id).is_some_and(wants)
+        };
+        let claimed: Vec<&ObjectId> = self.handover.unowned.iter().filter(wants).take(NAMED + 1).collect();
+        if claimed.len() > NAMED {
+            Claims::Anything
+        } else {
+            Claims::These(claimed.into_iter().map(mark).collect())
+        }
+    }
+
+    /// Told only where there is somebody who may want it. Of many the first: as they go, the others
+    /// follow.
+    fn given_up(&self, source: SourceId) -> BTreeSet<Hash> {
+        let all = self.handover.released.get(&source).filter(|_| self.handover.has_peers());
+        let still = |id: &&ObjectId| self.unwanted.contains(*id);
+        let (first, gone): (Vec<&ObjectId>, Vec<&ObjectId>) = all.into_iter().flatten().partition(still);
+        first.into_iter().chain(gone).take(NAMED).map(mark).collect()
+    }
+}
+
+/// Keeps what was read whole before: a newer revision that is not takes nothing back.
+fn kept_progress(progress: Progress, told: Option<&Statement>) -> Progress {
+    match (progress, told.map(|told| &told.progress)) {
+        (
+            Progress::Follows { repository, read: None },
+            Some(Progress::Follows { repository: known, read }),
+        ) if repository == *known => Progress::Follows { repository, read: read.clone() },
+        (progress, _) => progress,
+    }
+}
+
+/// The inventory whose label an object carries, as far as it can be seen.
+pub(super) fn set_of(sight: &Sight<'_>) -> Option<Arc<str>> {
+    match sight {
+        Sight::Seen(live) => match &live.owner {
+            Owner::Ours(set) => Some(set.clone()),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+impl Engine {
+    /// Whether all is known that a statement depends on: what the cluster shows of each kind that
+    /// it has.
+    pub fn can_state(&self, source: SourceId) -> bool {
+        let state = &self.sources[source];
+        let held = state.inventory.iter().flat_map(|inventory| &inventory.kinds);
+        let mut kinds = state.catalog.census().kinds().chain(held);
+        let waits = |kind| self.is_syncing(kind) && !self.is_unserved(kind);
+        self.handover.minds && self.foresight == Foresight::Now && !kinds.any(waits)
+    }
+}

@@ -1,0 +1,38 @@
+//! Several sources of this process that want one object: the one that has it goes on.
+//!
+//! A source that comes to name what another one has must not stop it. Where none of them has the
+//! object, none makes it, as nobody can say whose it is to be.
+
+use super::state::Engine;
+use super::{Topic, Want};
+use crate::object::ObjectId;
+
+impl Engine {
+    /// Puts the source first that has an object, of those that want it, and says whether that is
+    /// another one now.
+    ///
+    /// Its label tells; until a write of ours is seen, what was accepted does.
+    pub(super) fn order_wants(&mut self, id: &ObjectId) -> bool {
+        let shown = self.live.get(id).and_then(|live| self.source_of(live));
+        let Some(entry) = self.entries.get_mut(id) else { return false };
+        let wants = |source: &usize| entry.wants.iter().any(|(wanting, _)| wanting == source);
+        let accepted = || entry.accepted.known().map(|accepted| accepted.place.source);
+        let owner = shown.filter(wants).or_else(|| accepted().filter(wants));
+        let owner = owner.filter(|_| entry.wants.len() > 1);
+        entry.wants.sort_by_key(|(source, _)| (Some(*source) != owner, *source));
+        std::mem::replace(&mut entry.owner, owner) != owner
+    }
+
+    /// Another source has an object now: no wave of the others waits for it.
+    pub(super) fn change_waves(&mut self, id: &ObjectId) {
+        let wants = self.entries.get(id).map(|entry| entry.wants.clone()).unwrap_or_default();
+        for (source, want) in wants {
+            if let Want::Object(desired) = want
+                && self.sources[source].waves.entry(desired.wave).or_default().remove(id)
+            {
+                self.touch(&Topic::Waves(source));
+            }
+        }
+        self.track_wave(id);
+    }
+}

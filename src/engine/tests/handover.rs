@@ -1,0 +1,302 @@
+//! What other sources say keeps this one from deleting, and lets it take over what they give up.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use super::world::{SET, Thing, World, config, desired, reading};
+use crate::engine::peers::Leave;
+use crate::engine::*;
+use crate::object::{Hash, ObjectId, Revision};
+
+const OTHER: &str = "applyset-other-v1";
+const REPOSITORY: &str = "host/shop HEAD";
+
+fn follows(repository: &str, read: Option<&str>) -> Progress {
+    Progress::Follows { repository: repository.into(), read: read.map(Revision::new) }
+}
+
+fn these(ids: &[&ObjectId]) -> BTreeSet<Hash> {
+    ids.iter().map(|id| mark(id)).collect()
+}
+
+fn says(progress: Progress, claims: &[&ObjectId], released: &[&ObjectId]) -> Statement {
+    Statement { progress, claims: Claims::These(these(claims)), released: these(released) }
+}
+
+fn peer(says: Result<Statement, &str>) -> Peer {
+    Peer { name: "other".into(), applyset: OTHER.into(), says: says.map_err(Into::into) }
+}
+
+#[test]
+fn a_statement_is_read_as_it_was_written() {
+    let check = |statement: Statement| assert_eq!(Statement::parse(&statement.text()), Ok(statement));
+    let (a, b) = (config("a"), config("b"));
+    check(says(Progress::Unordered, &[], &[]));
+    check(says(follows(REPOSITORY, Some("c1")), &[&a, &b], &[&b]));
+    check(says(follows("host/a folder HEAD", None), &[], &[&a]));
+    check(Statement { claims: Claims::Anything, ..says(Progress::Unordered, &[], &[]) });
+}
+
+#[test]
+fn what_is_no_statement_of_ours_is_a_doubt_and_never_empty() {
+    let check = |text: &str| assert!(Statement::parse(text).is_err(), "{text:?}");
+    check("");
+    check("read -");
+    check("read -\nclaims\n");
+    check("claims\nread -\nreleased\n");
+    check("read c1\nclaims\nreleased\n");
+    check("read -\nclaims zz\nreleased\n");
+    check("read -\nclaims *  \nreleased\n");
+    check("read -\nclaimsx\nreleased\n");
+    check("read -\nclaims\nreleased\nmore");
+    check(&format!("read -\nclaims\nreleased{}\n", " ".repeat(300 << 10)));
+}
+
+#[test]
+fn another_source_lets_an_object_go_only_where_it_has_read_as_far_and_does_not_claim_it() {
+    let (id, beside) = (config("a"), config("b"));
+    let here = || follows(REPOSITORY, Some("c2"));
+    let check = |own: Progress, told: Result<Statement, &str>, expected: &str| {
+        let found = match peer(told).leaves(mark(&id), &own) {
+            Leave::Given => "given".to_owned(),
+            Leave::AfterDelay => "after a time".to_owned(),
+            Leave::Withheld(why) => why.to_string(),
+        };
+        assert_eq!(found, expected);
+    };
+    check(here(), Ok(says(here(), &[], &[])), "given");
+    check(here(), Ok(says(here(), &[&beside], &[])), "given");
+    check(here(), Ok(says(here(), &[&id], &[])), "source other wants it");
+    let behind = || Ok(says(follows(REPOSITORY, Some("c1")), &[], &[]));
+    check(here(), behind(), "source other of the same repository may want it: it has read revision c1");
+    let unread = || Ok(says(follows(REPOSITORY, None), &[], &[]));
+    check(here(), unread(), "source other of the same repository may want it: it has not been read whole");
+    let elsewhere = || follows("host/other HEAD", Some("c2"));
+    check(here(), Ok(says(elsewhere(), &[], &[])), "after a time");
+    check(here(), Ok(says(elsewhere(), &[&id], &[])), "source other wants it");
+    check(here(), Ok(says(Progress::Unordered, &[], &[])), "after a time");
+    check(Progress::Unordered, Ok(says(here(), &[], &[])), "after a time");
+    let anything = Statement { claims: Claims::Anything, ..says(here(), &[], &[]) };
+    check(here(), Ok(anything), "source other may want it, as it brings many objects");
+    let why = "source other may want it: what its ConfigMap tells cannot be read: it is garbled";
+    check(here(), Err("it is garbled"), why);
+}
+
+fn thing(owner: &Desired, uid: u64) -> Thing {
+    Thing {
+        uid,
+        rv: uid,
+        release: Some(Release { hash: owner.hash, revision: Revision::new("c1") }),
+        labelled: true,
+        drifted: false,
+        shape: uid,
+        foreign: false,
+        phase: RollPhase::Settled,
+        shown: Shown::Plain,
+        started: None,
+        asked: None,
+        asks: Reconcile::Enabled,
+        failed: None,
+        numbers: None,
+    }
+}
+
+/// An engine of one process whose source follows the repository, with an object of it in the
+/// cluster.
+fn engine(adopt: Adopt) -> (Engine, ObjectId, Instant) {
+    let (id, now) = (config("a"), Instant::now());
+    let mut engine = Engine::new(super::world::budget(3));
+    engine.mind_others();
+    let radius = BlastRadius { count: 100, percent: 100 };
+    engine.add_source(Source::new("own", SET, adopt, Prune::On, radius));
+    engine.inventory(0, Inventory { kinds: [id.group_kind()].into(), ..Inventory::default() });
+    engine.follows(0, Repository::At(REPOSITORY.into()));
+    engine.served(crate::object::Gvk::new("", "v1", "ConfigMap"), Served::Yes);
+    engine.list_complete(&id.group_kind());
+    engine.read(
+        0,
+        reading("c1", &[("a", Some(desired(&id, 1, "a"))), ("b", Some(desired(&config("b"), 1, "b")))]),
+    );
+    (engine, id, now)
+}
+
+fn dropped() -> (Engine, ObjectId, Instant) {
+    let (mut engine, id, now) = engine(Adopt::IfUnowned);
+    engine.seen(&id, World::live(&id, &thing(&desired(&id, 1, "a"), 1)));
+    engine.read(0, reading("c2", &[("a", None)]));
+    (engine, id, now)
+}
+
+#[test]
+fn nothing_is_deleted_before_the_others_were_read_at_that_moment() {
+    let (mut engine, id, now) = dropped();
+    let reason = |engine: &mut Engine, now| engine.decide(&id, now).reason;
+    assert!(!engine.needs_peers());
+    assert_eq!(reason(&mut engine, now), Some(Reason::Others));
+    assert!(engine.needs_peers());
+    // Alone in the cluster it does not wait any longer.
+    engine.heard_peers(Vec::new(), now);
+    assert!(matches!(engine.decide(&id, now).action, Action::Delete(..)));
+    // What was heard is soon too old.
+    assert_eq!(reason(&mut engine, now + Duration::from_secs(4)), Some(Reason::Others));
+}
+
+#[test]
+fn a_deletion_waits_for_who_is_behind_and_a_person_can_confirm_it_in_the_end() {
+    let (mut engine, id, now) = dropped();
+    let behind = || vec![peer(Ok(says(follows(REPOSITORY, Some("c1")), &[], &[])))];
+    assert_eq!(engine.heard_peers(behind(), now), [0], "this source may be the one that is behind");
+    let decision = engine.decide(&id, now);
+    assert!(matches!(decision.action, Action::Compare(..)), "what stays is defended");
+    assert!(matches!(&decision.reason, Some(Reason::Prune(why)) if why.contains("it has read revision c1")));
+    assert_eq!(decision.again, Some(Duration::from_secs(1)));
+    let later = now + Duration::from_mins(2);
+    assert!(engine.heard_peers(behind(), later).is_empty(), "it was looked at again for that already");
+    engine.settle();
+    let judged: Vec<Judgement> = engine.judgements(0).map(|(_, judged)| judged.clone()).collect();
+    assert!(matches!(&judged[..], [Judgement::Confirm(why)] if why.contains("source other")), "{judged:?}");
+    let confirmed = [Uid("1".into())].into();
+    let inventory = Inventory { kinds: [id.group_kind()].into(), confirmed, ..Inventory::default() };
+    engine.inventory(0, inventory);
+    assert!(matches!(engine.decide(&id, later).action, Action::Delete(..)));
+}
+
+#[test]
+fn sources_of_another_repository_have_a_time_to_claim() {
+    let (mut engine, id, now) = dropped();
+    let elsewhere = |claims: &[&ObjectId]| vec![peer(Ok(says(Progress::Unordered, claims, &[])))];
+    engine.heard_peers(elsewhere(&[]), now);
+    let decision = engine.decide(&id, now + Duration::from_secs(1));
+    assert_eq!(decision.action, Action::Nothing);
+    assert_eq!(decision.again, Some(Duration::from_secs(29)));
+    let after = now + Duration::from_secs(31);
+    assert_eq!(engine.decide(&id, after).reason, Some(Reason::Others));
+    engine.heard_peers(elsewhere(&[&id]), after);
+    let kept = engine.decide(&id, after);
+    assert!(matches!(&kept.reason, Some(Reason::Prune(why)) if why.contains("source other wants it")));
+    engine.heard_peers(elsewhere(&[]), after);
+    assert!(matches!(engine.decide(&id, after).action, Action::Delete(..)));
+}
+
+/// An object of another process' source, as a look finds it.
+fn anothers(adopt: Adopt) -> (Engine, ObjectId, Instant) {
+    let (mut engine, id, now) = engine(adopt);
+    let mut live = World::live(&id, &thing(&desired(&id, 1, "a"), 1));
+    live.owner = Owner::Ours(OTHER.into());
+    assert_eq!(engine.decide(&id, now).action, Action::Look);
+    engine.looked(&id, Looked::Found(Box::new(live)));
+    (engine, id, now)
+}
+
+#[test]
+fn an_object_of_another_source_is_taken_over_once_that_one_gives_it_up() {
+    let (mut engine, id, now) = anothers(Adopt::IfUnowned);
+    assert_eq!(engine.decide(&id, now).reason, Some(Reason::Others));
+    let progress = || follows(REPOSITORY, Some("c1"));
+    engine.heard_peers(vec![peer(Ok(says(progress(), &[], &[])))], now);
+    let waits = engine.decide(&id, now);
+    assert_eq!(waits.reason, Some(Reason::Owned("source other".into())));
+    assert_eq!(waits.again, Some(Duration::from_secs(1)), "it is asked again");
+    engine.heard_peers(vec![peer(Ok(says(progress(), &[], &[&id])))], now);
+    let taken = engine.decide(&id, now).action;
+    let Action::Apply(Apply { purpose: Purpose::Transfer, guard, .. }) = taken else { panic!("{taken:?}") };
+    assert_eq!(guard, Guard::Exact(Uid("1".into()), Rv(1)));
+}
+
+#[test]
+fn a_policy_never_to_adopt_leaves_even_what_another_source_gives_up() {
+    let (mut engine, id, now) = anothers(Adopt::Never);
+    engine.heard_peers(vec![peer(Ok(says(Progress::Unordered, &[], &[&id])))], now);
+    let decision = engine.decide(&id, now);
+    assert_eq!(decision.action, Action::Nothing);
+    assert!(matches!(decision.reason, Some(Reason::Owned(why)) if why.contains("adopt is `never`")));
+}
+
+#[test]
+fn a_source_claims_what_is_not_its_own_and_gives_up_what_it_drops() {
+    let (mut engine, id, now) = engine(Adopt::IfUnowned);
+    let claims = |engine: &Engine| engine.statement(0, None).unwrap().claims;
+    assert_eq!(claims(&engine), Claims::These(these(&[&id, &config("b")])));
+    engine.seen(&id, World::live(&id, &thing(&desired(&id, 1, "a"), 1)));
+    assert_eq!(claims(&engine), Claims::These(these(&[&config("b")])));
+    // What was claimed stays claimed until all is at rest: fewer writes, and nobody deletes more
+    // for it.
+    let told = says(follows(REPOSITORY, Some("c1")), &[&id, &config("b")], &[]);
+    assert_eq!(engine.statement(0, Some(&told)), Some(told.clone()));
+    engine.heard_peers(vec![peer(Ok(says(Progress::Unordered, &[], &[])))], now);
+    engine.read(0, reading("c2", &[("a", None)]));
+    let released = |engine: &Engine| engine.statement(0, None).unwrap().released;
+    assert_eq!(released(&engine), these(&[&id]));
+    engine.read(0, reading("c3", &[("a", Some(desired(&id, 1, "a")))]));
+    assert_eq!(released(&engine), these(&[]), "it is wanted again");
+}
+
+#[test]
+fn a_revision_that_is_not_read_whole_takes_nothing_back() {
+    let (mut engine, _, _) = engine(Adopt::IfUnowned);
+    let told = engine.statement(0, None).unwrap();
+    assert_eq!(told.progress, follows(REPOSITORY, Some("c1")));
+    engine.read(0, Reading { incomplete: Some("a.yaml: broken".into()), ..reading("c2", &[]) });
+    assert_eq!(engine.statement(0, Some(&told)).unwrap().progress, follows(REPOSITORY, Some("c1")));
+    assert_eq!(engine.statement(0, None).unwrap().progress, follows(REPOSITORY, None));
+}
+
+/// Two sources of one process, of which the second comes to want what the first has, or may have.
+fn rivals(shown: bool) -> (Engine, ObjectId) {
+    let id = config("a");
+    let mut engine = Engine::new(super::world::budget(3));
+    for (source, set) in [SET, OTHER].into_iter().enumerate() {
+        let radius = BlastRadius { count: 100, percent: 100 };
+        engine.add_source(Source::new(set, set, Adopt::IfUnowned, Prune::On, radius));
+        let kinds = [id.group_kind()].into();
+        engine.inventory(source, Inventory { kinds, ..Inventory::default() });
+    }
+    engine.served(crate::object::Gvk::new("", "v1", "ConfigMap"), Served::Yes);
+    engine.list_complete(&id.group_kind());
+    engine.read(0, reading("c1", &[("a", Some(desired(&id, 1, "a")))]));
+    if shown {
+        engine.seen(&id, World::live(&id, &thing(&desired(&id, 1, "a"), 1)));
+    }
+    engine.read(1, reading("c1", &[("b", Some(desired(&id, 2, "b")))]));
+    (engine, id)
+}
+
+#[test]
+fn the_source_that_has_an_object_goes_on_when_another_one_comes_to_want_it() {
+    let (mut engine, id) = rivals(true);
+    engine.read(0, reading("c2", &[("a", Some(desired(&id, 3, "a")))]));
+    let decision = engine.decide(&id, Instant::now());
+    let Action::Apply(apply) = decision.action else { panic!("{decision:?}") };
+    assert_eq!((apply.source, apply.want.hash), (0, desired(&id, 3, "a").hash));
+    // Once it gives the object up, the other one has it.
+    engine.read(0, reading("c3", &[("a", None)]));
+    let decision = engine.decide(&id, Instant::now());
+    assert!(
+        matches!(&decision.action, Action::Apply(Apply { purpose: Purpose::Transfer, source: 1, .. })),
+        "{decision:?}"
+    );
+}
+
+#[test]
+fn whoever_waits_for_an_object_of_another_source_is_told_of_both() {
+    let (mut engine, id) = rivals(true);
+    let decision = engine.decide(&id, Instant::now());
+    let Action::Compare(want, form) = decision.action else { panic!("{decision:?}") };
+    let shape = engine.live(&id).and_then(|live| live.ours.clone());
+    let verified =
+        Verified { content: form.hash(&want), overlay: None, started: None, shape, cover: Cover::Whole };
+    engine.verified(&id, verified);
+    let decision = engine.decide(&id, Instant::now());
+    assert_eq!(decision.action, Action::Nothing);
+    let why = decision.reason.unwrap().to_string();
+    assert_eq!(why, "2 sources want it: a:1 and b:1; it is as the first of them asks, which has it");
+}
+
+#[test]
+fn an_object_that_is_nobodys_yet_is_not_made_while_two_sources_want_it() {
+    let (mut engine, id) = rivals(false);
+    engine.looked(&id, Looked::Absent);
+    let decision = engine.decide(&id, Instant::now());
+    assert_eq!(decision.action, Action::Nothing);
+    assert!(matches!(decision.reason, Some(Reason::Held(why)) if why.starts_with("2 sources want it")));
+}

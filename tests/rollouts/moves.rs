@@ -1,0 +1,275 @@
+//! Objects that move between sources of different processes: nothing is deleted that another one
+//! brings.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::failures::BUDGET;
+use crate::manifests::{Web, config};
+use crate::observer::Observer;
+use crate::replay::Bounds;
+use crate::support::{Daemon, Repo, SHARED, Site, at, yaml};
+
+/// No pod is away, and nothing rolls.
+const UNTOUCHED: Bounds = Bounds { workloads: 0, pods: 0 };
+
+fn web() -> String {
+    yaml::documents(&[Web::new("web", "app:1").text(), yaml::service("web", "web")])
+}
+
+/// A repository with a folder for each of two sources; the first one has the workload.
+fn two_folders() -> Repo {
+    let file =
+        |name: &str| (format!("{name}/own.yaml"), yaml::config_map(&format!("own-{name}"), "key", "one"));
+    Repo::new(&[file("a"), file("b"), ("a/web.yaml".to_owned(), web())])
+}
+
+fn of_folder(site: &Site<'_>, repo: &Repo, folder: &str, spec: &str) -> String {
+    format!(
+        "---\napiVersion: rhumb.dev/v1alpha1\nkind: Source\nmetadata: {{name: {}-{folder}}}\nspec:\n  namespace: {}\n  \
+         git: {{url: {}, path: {folder}}}\n{spec}\n",
+        site.name,
+        site.name,
+        repo.path().display()
+    )
+}
+
+fn with(settings: &str, sources: &[String]) -> String {
+    format!("apiVersion: rhumb.dev/v1alpha1\nkind: Configuration\n{settings}\n{}", sources.concat())
+}
+
+/// Two daemons, each a user of its own, with a source each.
+struct Pair {
+    one: Site<'static>,
+    first: Daemon,
+    second: Daemon,
+}
+
+impl Pair {
+    fn new(name: &str, repo: &Repo) -> Self {
+        let mut one = Site::new(name);
+        let mut other = one.with_empty_state();
+        one.known_as("one");
+        other.known_as("other");
+        let first = one.configured(&with(
+            BUDGET,
+            &[of_folder(&one, repo, "a", "  blastRadius: {count: 10, percent: 100}")],
+        ));
+        let second = other.configured(&with(BUDGET, &[of_folder(&one, repo, "b", "")]));
+        one.await_rollout("web");
+        one.await_free_budget();
+        for name in ["own-a", "own-b"] {
+            one.await_data(name, "key", "one");
+        }
+        for folder in ["a", "b"] {
+            await_word(&one, folder, &repo.head());
+        }
+        Self { one, first, second }
+    }
+}
+
+/// Waits until a source tells the others that it has read a revision whole, and claims nothing.
+#[track_caller]
+fn await_word(site: &Site<'_>, folder: &str, revision: &str) {
+    let parent = at("ConfigMap", &site.system(), &format!("{}-{folder}", site.name));
+    crate::support::eventually("a source has said how far it is", SHARED, || {
+        let said = site.api.value(&parent, "/data/handover");
+        let text = said.as_str().unwrap_or_default();
+        let done = text.starts_with(&format!("read {revision} ")) && text.contains("\nclaims\n");
+        if done { Ok(()) } else { Err(text.to_owned()) }
+    });
+}
+
+/// Waits until a source tells people of an object with all these texts in one line.
+#[track_caller]
+fn await_told(site: &Site<'_>, folder: &str, texts: &[&str]) {
+    let parent = at("ConfigMap", &site.system(), &format!("{}-{folder}", site.name));
+    crate::support::eventually(&format!("{texts:?} is told"), SHARED, || {
+        let told = site.api.value(&parent, "/data/not-as-wanted");
+        let told = told.as_str().unwrap_or_default();
+        let is_so = told.lines().any(|line| texts.iter().all(|text| line.contains(text)));
+        if is_so { Ok(()) } else { Err(told.to_owned()) }
+    });
+}
+
+/// What must outlive a move.
+#[derive(Debug, PartialEq)]
+struct Marks {
+    workload: Value,
+    service: Value,
+    address: Value,
+}
+
+fn marks(site: &Site<'_>) -> Marks {
+    Marks {
+        workload: site.value("Deployment", "web", "/metadata/uid"),
+        service: site.value("Service", "web", "/metadata/uid"),
+        address: site.value("Service", "web", "/spec/clusterIP"),
+    }
+}
+
+/// Waits until an object is in the inventory of a folder's source.
+#[track_caller]
+fn await_owner(site: &Site<'_>, (kind, name): (&str, &str), folder: &str) {
+    let parent = at("ConfigMap", &site.system(), &format!("{}-{folder}", site.name));
+    let set = site.api.value(&parent, "/metadata/labels/applyset.kubernetes.io~1id");
+    crate::support::eventually(&format!("{kind} {name} belongs to {folder}"), SHARED, || {
+        let label = site.value(kind, name, "/metadata/labels/applyset.kubernetes.io~1part-of");
+        if label == set && !label.is_null() { Ok(()) } else { Err(label.to_string()) }
+    });
+}
+
+fn moved(repo: &Repo, from: &str, to: &str) -> String {
+    repo.git(&["mv", &format!("{from}/web.yaml"), &format!("{to}/web.yaml")]);
+    repo.commit("Move it")
+}
+
+#[track_caller]
+fn await_moved(site: &Site<'_>, to: &str) {
+    for kind in ["Deployment", "Service"] {
+        await_owner(site, (kind, "web"), to);
+    }
+}
+
+#[test]
+fn what_moves_between_two_daemons_keeps_its_pods_and_its_address() {
+    let repo = two_folders();
+    let pair = Pair::new("moves-two", &repo);
+    let (before, observer) = (marks(&pair.one), Observer::new(&pair.one));
+    for (from, to) in [("a", "b"), ("b", "a"), ("a", "b")] {
+        moved(&repo, from, to);
+        await_moved(&pair.one, to);
+        assert_eq!(marks(&pair.one), before);
+    }
+    observer.judge(UNTOUCHED);
+}
+
+#[test]
+fn whoever_drops_an_object_waits_for_the_one_that_has_not_read_as_far() {
+    let repo = two_folders();
+    let pair = Pair::new("moves-taker-late", &repo);
+    let (before, observer, window) = (marks(&pair.one), Observer::new(&pair.one), pair.one.window());
+    pair.second.signal("STOP");
+    let behind = repo.head();
+    let revision = moved(&repo, "a", "b");
+    await_told(&pair.one, "a", &["Deployment", "source moves-taker-late-b", "may want it", &behind[..7]]);
+    await_word(&pair.one, "a", &revision);
+    window.assert_no_deletes();
+    pair.second.signal("CONT");
+    await_moved(&pair.one, "b");
+    assert_eq!(marks(&pair.one), before);
+    observer.judge(UNTOUCHED);
+    window.assert_no_deletes();
+}
+
+#[test]
+fn whoever_brings_an_object_waits_for_the_one_that_still_has_it() {
+    let repo = two_folders();
+    let pair = Pair::new("moves-giver-late", &repo);
+    let (before, observer) = (marks(&pair.one), Observer::new(&pair.one));
+    pair.first.signal("STOP");
+    moved(&repo, "a", "b");
+    pair.second.says(&["web", "it belongs to source moves-giver-late-a"]);
+    pair.first.signal("CONT");
+    await_moved(&pair.one, "b");
+    assert_eq!(marks(&pair.one), before);
+    observer.judge(UNTOUCHED);
+}
+
+#[test]
+fn what_moves_between_replicas_that_share_their_sources_is_not_deleted() {
+    let repo = two_folders();
+    let mut one = Site::new("moves-shared");
+    let mut other = one.with_empty_state();
+    one.known_as("one");
+    other.known_as("other");
+    let sources = [of_folder(&one, &repo, "a", ""), of_folder(&one, &repo, "b", "")];
+    let text = with(&format!("leases: always\n{BUDGET}"), &sources);
+    let both = [one.configured(&text), other.configured(&text)];
+    for replica in &both {
+        replica.says(&["serves 1 sources"]);
+    }
+    one.await_rollout("web");
+    one.await_free_budget();
+    let (before, observer) = (marks(&one), Observer::new(&one));
+    for (from, to) in [("a", "b"), ("b", "a")] {
+        moved(&repo, from, to);
+        await_moved(&one, to);
+        assert_eq!(marks(&one), before);
+    }
+    observer.judge(UNTOUCHED);
+}
+
+#[test]
+fn a_source_that_nobody_serves_keeps_what_it_may_want_and_is_named() {
+    let repo = two_folders();
+    let mut pair = Pair::new("moves-dead", &repo);
+    pair.second.kill();
+    let window = pair.one.window();
+    repo.remove("a/web.yaml");
+    let revision = repo.commit("Drop it");
+    await_told(&pair.one, "a", &["Deployment", "source moves-dead-b", "may want it"]);
+    await_word(&pair.one, "a", &revision);
+    window.assert_no_deletes();
+    // Somebody says that it is gone for good.
+    pair.one.api.delete(&at("ConfigMap", &pair.one.system(), "moves-dead-b"));
+    pair.one.await_absence("Deployment", "web");
+    pair.one.await_absence("Service", "web");
+}
+
+/// Two repositories, and whether the second source takes over what the first one drops.
+fn two_repositories(name: &str, spec: &str) -> (Repo, Repo, Site<'static>, Daemon, Daemon) {
+    let folder = |folder: &str| {
+        (format!("{folder}/own.yaml"), yaml::config_map(&format!("own-{folder}"), "key", "one"))
+    };
+    let (name_of, text) = config("env", "one");
+    let giver = Repo::new(&[folder("a"), (format!("a/{name_of}"), text)]);
+    let taker = Repo::new(&[folder("b")]);
+    let site = Site::new(name);
+    let other = site.with_empty_state();
+    let first = site.configured(&with(BUDGET, &[of_folder(&site, &giver, "a", "  pruneDelay: 20s")]));
+    let second = other.configured(&with(BUDGET, &[of_folder(&site, &taker, "b", spec)]));
+    for name in ["own-a", "own-b", "env"] {
+        site.await_data(name, "key", "one");
+    }
+    await_word(&site, "a", &giver.head());
+    await_word(&site, "b", &taker.head());
+    (giver, taker, site, first, second)
+}
+
+#[test]
+fn what_moves_to_another_repository_has_a_time_to_be_claimed() {
+    let (giver, taker, site, _first, _second) = two_repositories("moves-repositories", "");
+    let uid = site.value("ConfigMap", "env", "/metadata/uid");
+    let window = site.window();
+    giver.remove("a/env.yaml");
+    giver.commit("Drop it");
+    await_told(&site, "a", &["env", "20 s to claim it"]);
+    taker.change("b/env.yaml", &yaml::config_map("env", "key", "two"));
+    await_owner(&site, ("ConfigMap", "env"), "b");
+    site.await_data("env", "key", "two");
+    assert_eq!(site.value("ConfigMap", "env", "/metadata/uid"), uid);
+    window.assert_no_deletes();
+    // What nobody claims goes, after that time.
+    taker.remove("b/env.yaml");
+    taker.commit("Drop it too");
+    crate::support::eventually("it is gone", Duration::from_mins(2), || {
+        if site.has("ConfigMap", "env") { Err("it is there") } else { Ok(()) }
+    });
+}
+
+#[test]
+fn what_another_source_wants_and_does_not_take_over_is_kept() {
+    let (giver, taker, site, _first, second) = two_repositories("moves-refused", "  adopt: never");
+    let window = site.window();
+    taker.change("b/env.yaml", &yaml::config_map("env", "key", "two"));
+    second.says(&["env", "refused", "it belongs to source moves-refused-a"]);
+    giver.remove("a/env.yaml");
+    let revision = giver.commit("Drop it");
+    await_told(&site, "a", &["env", "source moves-refused-b wants it"]);
+    second.says(&["env", "refused", "adopt is `never`"]);
+    await_word(&site, "a", &revision);
+    assert_eq!(site.data("env", "key"), "one");
+    window.assert_no_deletes();
+}
