@@ -171,3 +171,21 @@ fn on(namespace: &str, source: &str) -> On {
 fn url(namespace: &str, source: &str) -> String {
     format!("/api/v1/namespaces/{namespace}/configmaps/{}", orders_name(source))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_orders_object_is_named_after_its_source_and_no_parent_is_named_so() {
+        fn check(name: &str, expected: Option<&str>) {
+            assert_eq!(source_of_orders(name), expected, "{name}");
+        }
+        check(&orders_name("shop"), Some("shop"));
+        check(&orders_name("orders"), Some("orders"));
+        check("shop", None);
+        check("orders.shop", None);
+        check("rollout-budget.rhumb.dev", None);
+        assert!(orders_name("shop").parse::<crate::config::Name>().is_err());
+    }
+}
