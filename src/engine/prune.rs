@@ -2,8 +2,8 @@
 //!
 //! This is the one place that decides about deletion. An object gets here only when a source that was read
 //! whole does not want it, no other source wants it, and it is in that source's inventory by its label *and*
-//! by our own managedFields entry; and only the seal of its release annotation makes it one that may go. What is judged is always the whole pending set: half a set inside the
-//! blast radius is not safer than the set.
+//! by our own managedFields entry; and only the seal of its release annotation makes it one that may go. What is
+//! judged is always the whole pending set: half a set inside the blast radius is not safer than the set.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

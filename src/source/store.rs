@@ -226,7 +226,7 @@ impl Store {
         }
     }
 
-    /// Whether a commit is another one, or comes after it. The history may end early, where no more was fetched. Blocks.
+    /// Whether a commit is another one, or comes after it. The history ends where no more was fetched. Blocks.
     pub(super) fn leads_to(&self, tip: &Revision, revision: &Revision) -> Result<bool, Error> {
         let repository = self.repository()?;
         let id = |revision: &Revision| Oid::from_str(revision.as_str()).map_err(|error| self.judged(&error));
