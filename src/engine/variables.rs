@@ -39,7 +39,7 @@ fn inner(
     is_variable_of_container: bool,
 ) -> impl Iterator<Item = (&String, &Value)> {
     let is_named = is_variable_of_container && map.contains_key("name");
-    map.iter().filter(move |(key, _)| !OPAQUE.contains(&key.as_str()) && !(is_named && *key == "value"))
+    map.iter().filter(move |(key, _)| !(OPAQUE.contains(&key.as_str()) || is_named && *key == "value"))
 }
 
 /// Returns each text in a value, those that programs read left out.
