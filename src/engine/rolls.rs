@@ -562,6 +562,7 @@ impl Engine {
         });
         let (asked, over) = (rollouts.asked.get(id), rollouts.over.contains(id));
         let (claiming, window) = (rollouts.claiming.contains(id), rollouts.window.min(4));
-        format!("{roll:?} {asked:?} {over} {claiming} {window} {}", rollouts.to_tell.contains_key(id))
+        let (entitled, told) = (rollouts.entitled.contains(id), rollouts.to_tell.contains_key(id));
+        format!("{roll:?} {asked:?} {over} {claiming} {entitled} {window} {told}")
     }
 }
