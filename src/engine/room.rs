@@ -134,8 +134,7 @@ impl Engine {
             );
             return Some(Reason::Held(why.into()));
         }
-        let book = self.rollouts.book.as_ref()?;
-        let taken = book.bytes();
+        let taken = self.rollouts.taken;
         (taken + bytes > FULL).then(|| {
             let (is, full) = (kilobytes(taken), kilobytes(FULL));
             let why = format!(

@@ -259,6 +259,7 @@ impl Engine {
         let claims: Vec<(ObjectId, Claim)> = claims.map(|(id, claim)| (id.clone(), claim.clone())).collect();
         self.rollouts.recording.clear();
         self.rollouts.saving = false;
+        self.rollouts.taken = book.bytes();
         self.rollouts.book = Some(book);
         self.mend_book(None);
         self.book_opened();
