@@ -276,7 +276,7 @@ fn untold(error: &cluster::Error, role: &str) -> String {
     }
 }
 
-/// Whether what all rollouts are claimed in can be read. The right to that is asked about with all others.
+/// Tells that what all rollouts are claimed in can be read, or what mends it. The right to that is asked about with all others.
 async fn budget(cluster: &Cluster, namespace: &str, report: &mut Report) {
     let Ok(Some(budget)) = patiently(|| cluster.budget(namespace)).await else { return };
     match Book::parse(&budget.text, &Seals::default()) {

@@ -21,6 +21,9 @@ const TRIES: u32 = 10;
 /// A source's ConfigMap, with the source's name.
 type NamedParent = (String, Parent);
 
+/// What is confirmed in one source.
+type SourceConfirmation<'a> = (&'a str, &'a Parent, BTreeSet<Uid>);
+
 /// Carries the command out, for the source of this name, or for all.
 pub(super) fn carry_out(
     command: &PruneCommand,
@@ -106,7 +109,7 @@ async fn confirm(
 }
 
 /// All that the list of one source shows, if exactly so many deletions wait there.
-fn all_of(parents: &[NamedParent], expected: usize) -> Result<(&str, &Parent, BTreeSet<Uid>), CommandError> {
+fn all_of(parents: &[NamedParent], expected: usize) -> Result<SourceConfirmation<'_>, CommandError> {
     let [(source, parent)] = parents else {
         return Err(CommandError::usage("--count is about one source").hint("name it with --source"));
     };
@@ -128,19 +131,20 @@ fn list(
     output: ListOutput,
     terminal: &Terminal,
 ) -> Result<Exit, CommandError> {
-    let pending = |parent| daemon::pending_prunes(parent);
+    let pending = daemon::pending_prunes;
     let text = match output {
         ListOutput::Name => {
             let all = parents.iter().flat_map(|(_, parent)| pending(parent));
-            all.map(|pending| format!("{}\n", ObjectName::of(&pending.id).word())).collect()
+            let line = |pending: PendingPrune| format!("{}\n", ObjectName::of(&pending.id).word());
+            all.map(line).collect()
         }
         ListOutput::Text if name.is_some() => {
             let all = parents.iter().flat_map(|(_, parent)| pending(parent));
-            all.map(|pending| {
+            let line = |pending: PendingPrune| {
                 let object = clean(&ObjectName::of(&pending.id).to_string());
                 format!("{object}  {}\n", clean(&pending.reason))
-            })
-            .collect()
+            };
+            all.map(line).collect()
         }
         ListOutput::Text => table(parents, terminal.palette()),
     };
@@ -190,7 +194,7 @@ fn table(parents: &[NamedParent], palette: Palette) -> String {
 fn chosen<'a>(
     parents: &'a [NamedParent],
     names: &[ObjectName],
-) -> Result<Vec<(&'a str, &'a Parent, BTreeSet<Uid>)>, CommandError> {
+) -> Result<Vec<SourceConfirmation<'a>>, CommandError> {
     let pending: Vec<Vec<PendingPrune>> =
         parents.iter().map(|(_, parent)| daemon::pending_prunes(parent)).collect();
     let mut uids: Vec<BTreeSet<Uid>> = vec![BTreeSet::new(); parents.len()];
@@ -226,7 +230,7 @@ mod tests {
     use super::*;
 
     fn told(source: &str, lines: &[&str], left: &str) -> NamedParent {
-        let list = lines.iter().map(|line| format!("{line}\n")).collect();
+        let list = lines.iter().flat_map(|line| [*line, "\n"]).collect();
         let mut data = std::collections::BTreeMap::from([("pending-prunes".to_owned(), list)]);
         if !left.is_empty() {
             data.insert("pending-prunes-left".to_owned(), left.to_owned());

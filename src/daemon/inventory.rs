@@ -345,10 +345,7 @@ pub(super) fn wanted(
             parent.annotations.insert(CONFIRMED.to_owned(), left.join(","));
         }
     }
-    match unlisted_text(engine, source, known) {
-        Some(text) => drop(parent.data.insert(UNLISTED.to_owned(), text)),
-        None => drop(parent.data.remove(UNLISTED)),
-    }
+    replace(&mut parent, UNLISTED, unlisted_text(engine, source, known));
     let told = state.inventory.iter().filter(|_| is_to_be_sealed(engine, known));
     let mut told = told.map(|inventory| inventory.rejections.clone());
     if let Some(rejections) = engine.next_rejections(source).or_else(|| told.next()) {
@@ -363,19 +360,20 @@ pub(super) fn wanted(
     }
     let known = state.inventory.as_ref().map(|inventory| inventory.finished.clone());
     let ended = ended(engine, source, known.unwrap_or(inventory.finished));
-    if ended.is_empty() {
-        parent.data.remove(FINISHED);
-    } else {
-        parent.data.insert(FINISHED.to_owned(), finished_text(&ended));
-    }
+    replace(&mut parent, FINISHED, (!ended.is_empty()).then(|| finished_text(&ended)));
     // Last, as it takes the room that is left.
     for (key, told) in list_pending(engine, source, room_left(&parent)) {
-        match told {
-            Some(text) => drop(parent.data.insert(key.to_owned(), text)),
-            None => drop(parent.data.remove(key)),
-        }
+        replace(&mut parent, key, told);
     }
     Some(parent)
+}
+
+/// Lets a parent say this under a key, or nothing.
+fn replace(parent: &mut Parent, key: &str, text: Option<String>) {
+    match text {
+        Some(text) => drop(parent.data.insert(key.to_owned(), text)),
+        None => drop(parent.data.remove(key)),
+    }
 }
 
 /// Whether the parent only grows, or is made to say exactly what is there.

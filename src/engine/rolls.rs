@@ -50,6 +50,8 @@ pub(super) struct Rollouts {
     pub(super) starts: Starts,
     /// As last read or written; none before that.
     pub(super) book: Option<Book>,
+    /// The bytes of it that may not be left out.
+    pub(super) taken: usize,
     /// Why the budget object cannot be read before a person mends it.
     pub(super) unreadable: Option<Arc<str>>,
     /// Whether another book is on its way to the API server.

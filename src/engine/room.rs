@@ -82,7 +82,17 @@ impl Book {
             FRAME + HASH + id_bytes(id) + text_bytes(&claim.applyset) + text_bytes(&claim.holder)
         };
         let claims: usize = self.claims.iter().map(claim).sum();
-        claims + self.units.iter().map(Unit::bytes).sum::<usize>()
+        let starts =
+            self.starts.iter().map(|start| FRAME + id_bytes(&start.id) + text_bytes(&start.applyset));
+        let tallies = self.tallies.iter().map(|tally| {
+            let namespaces = tally.pods_in.keys().map(|name| FRAME + text_bytes(name)).sum::<usize>();
+            let workloads = tally.away.keys().map(|id| FRAME + id_bytes(id)).sum::<usize>();
+            2 * FRAME + text_bytes(&tally.applyset) + text_bytes(&tally.name) + namespaces + workloads
+        });
+        claims
+            + starts.sum::<usize>()
+            + tallies.sum::<usize>()
+            + self.units.iter().map(Unit::bytes).sum::<usize>()
     }
 
     /// Whether one more record fits.
@@ -134,8 +144,7 @@ impl Engine {
             );
             return Some(Reason::Held(why.into()));
         }
-        let book = self.rollouts.book.as_ref()?;
-        let taken = book.bytes();
+        let taken = self.rollouts.taken;
         (taken + bytes > FULL).then(|| {
             let (is, full) = (kilobytes(taken), kilobytes(FULL));
             let why = format!(

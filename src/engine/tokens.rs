@@ -255,6 +255,7 @@ impl Engine {
         self.rollouts.saving = false;
         self.rollouts.starts.read(&book);
         self.rollouts.glimpses.retain(|id, _| book.tallies.iter().any(|tally| tally.away.contains_key(id)));
+        self.rollouts.taken = book.bytes();
         self.rollouts.book = Some(book);
         self.mend_book(None);
         self.book_opened();

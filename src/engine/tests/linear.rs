@@ -38,20 +38,20 @@ enum Shape {
 
 fn files(shape: Shape, count: usize) -> Vec<(String, Shared)> {
     let pair = |number: usize| {
-        let (used, user) = (config(&format!("app-{number:05}")), workload(&format!("app-{number:05}")));
-        let mut data = (*desired(&used, 1, "")).clone();
-        let mut web = (*desired(&user, 1, "")).clone();
+        let (data_id, web_id) = (config(&format!("app-{number:05}")), workload(&format!("app-{number:05}")));
+        let mut data = (*desired(&data_id, 1, "")).clone();
+        let mut web = (*desired(&web_id, 1, "")).clone();
         match shape {
-            Shape::Pairs => web.needs = [used.clone()].into(),
+            Shape::Pairs => web.needs = [data_id.clone()].into(),
             Shape::Restarting => {
-                web.needs = [used.clone()].into();
-                web.config = Some(Box::new(Configuration::Uses([used.clone()].into())));
-                data.config = Some(Box::new(Configuration::Data(restart::data(&used, 1))));
+                web.needs = [data_id.clone()].into();
+                web.config = Some(Box::new(Configuration::Uses([data_id.clone()].into())));
+                data.config = Some(Box::new(Configuration::Data(restart::data(&data_id, 1))));
             }
             Shape::Waves => web.wave = 1,
             Shape::LateWaves => data.wave = 1,
         }
-        [(used, data), (user, web)].map(|(id, wanted)| (id.to_string(), Arc::new(wanted)))
+        [(data_id, data), (web_id, web)].map(|(id, wanted)| (id.to_string(), Arc::new(wanted)))
     };
     (0..count / 2).flat_map(pair).collect()
 }
