@@ -14,8 +14,8 @@ use crate::cluster::{
     Cluster, Deleted, Denial, Error, Fault, Force, Kind, Looked as Found, Propagation, Reclaimed, Retry,
 };
 use crate::engine::{
-    Action, Apply, Binds, Failure, Foreseen, Form, Guard, Looked, Outcome, Purpose, Release, ReleaseClaim,
-    Removal, Rule, Rv, Uid, Written,
+    Action, Apply, Binds, Failure, Foreseen, Form, Guard, Looked, Outcome, Purpose, Removal, Rule, Rv, Uid,
+    Written,
 };
 use crate::object::{ObjectId, at, text_at};
 use crate::report::Told;

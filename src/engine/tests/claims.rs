@@ -220,7 +220,8 @@ fn a_forged_release_is_neither_fetched_nor_kept_nor_gone_back_to() {
     if let Action::Compare(want, form) = &decision.action {
         let shape = rig.engine.shown(&web).and_then(|live| live.ours.clone());
         let content = form.hash(want);
-        let verified = Verified { content, overlay: None, started: None, shape, cover: Cover::Whole };
+        let verified =
+            Verified { content, overlay: None, started: None, shape, values: None, cover: Cover::Whole };
         rig.engine.verified(&web, verified);
         decision = rig.decide(&web);
     }

@@ -283,8 +283,14 @@ fn whoever_waits_for_an_object_of_another_source_is_told_of_both() {
     let decision = engine.decide(&id, Instant::now());
     let Action::Compare(want, form) = decision.action else { panic!("{decision:?}") };
     let shape = engine.live(&id).and_then(|live| live.ours.clone());
-    let verified =
-        Verified { content: form.hash(&want), overlay: None, started: None, shape, cover: Cover::Whole };
+    let verified = Verified {
+        content: form.hash(&want),
+        overlay: None,
+        started: None,
+        shape,
+        values: None,
+        cover: Cover::Whole,
+    };
     engine.verified(&id, verified);
     let decision = engine.decide(&id, Instant::now());
     assert_eq!(decision.action, Action::Nothing);

@@ -88,7 +88,7 @@ fn first_pass(shape: Shape, first: First, count: usize) -> usize {
             let decision = rig.engine.decide(&id, rig.now);
             match decision.action {
                 action @ Action::Apply(_) => {
-                    rig.engine.dispatched(&id, &action, rig.now);
+                    rig.engine.dispatched(&id, &action);
                     let outcome = rig.world.perform(&id, &action);
                     written.push((id, action, outcome));
                 }

@@ -93,6 +93,7 @@ fn no_record_is_larger_than_it_is_taken_for() {
             holder: "1-2-3".into(),
             content: Hash::of_bytes(b"new"),
             pods: u32::MAX,
+            left: true,
         };
         let claims = (0..50).map(|number| (id(&format!("{name}{number}")), claim.clone())).collect();
         let book = Book { claims, units: vec![unit(name, 50), unit(name, 1)], ..Book::default() };

@@ -14,7 +14,7 @@ fn a_label_that_the_server_does_not_keep_is_told_and_not_written_again() {
             rig.step(&id);
         }
         let action = rig.decide(&id).action;
-        rig.engine.dispatched(&id, &action, rig.now);
+        rig.engine.dispatched(&id, &action);
         assert!(matches!(rig.world.perform(&id, &action), Outcome::Applied(_)));
         let live = Live { owner, ..World::live(&id, &rig.world.things[&id]) };
         rig.engine.outcome(&id, &action, Outcome::Applied(Written { live }), rig.now);
