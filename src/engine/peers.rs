@@ -119,7 +119,8 @@ impl Claims {
 impl Statement {
     /// Writes it as text: three lines.
     pub fn text(&self) -> String {
-        let marks = |marks: &BTreeSet<Hash>| marks.iter().map(|mark| format!(" {mark}")).collect::<String>();
+        let words = |mark: &Hash| [" ".to_owned(), mark.to_string()];
+        let marks = |marks: &BTreeSet<Hash>| marks.iter().flat_map(words).collect::<String>();
         let progress = match &self.progress {
             Progress::Unordered => NONE.to_owned(),
             Progress::Follows { repository, read } => {
