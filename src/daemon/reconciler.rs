@@ -45,10 +45,10 @@ use super::inventory::{Call, Ledger};
 use super::kinds::Watched;
 use super::pass::{Ending, Pass};
 use super::reading::{Dialect, Names};
-use super::setup::{Files, Setup, SourceSetup};
+use super::setup::{Files, Setup};
 use super::tasks::{Fatal, Tasks};
 use crate::cluster::{InformerEvent, News, Scaler, applyset_id};
-use crate::engine::{Engine, Judgement, Live, Reason, Repository, Source, SourceId};
+use crate::engine::{Engine, Judgement, Live, Reason, SourceId};
 use crate::object::{Class, GroupKind, Hash, ObjectId};
 use crate::pulse::Pulse;
 use crate::queue::Queue;
@@ -179,7 +179,7 @@ impl Reconciler {
         let mut applysets = BTreeSet::new();
         for source in setup.sources {
             let applyset: Arc<str> = applyset_id(&setup.namespace, &source.name).into();
-            let number = engine.add_source(known(&source, &applyset));
+            let number = engine.add_source(source.facts(&applyset));
             shelves.push((applyset.clone(), Bytes::of(&source.files)));
             let dialect = Dialect {
                 source: number,
@@ -579,20 +579,6 @@ impl Reconciler {
         self.open.insert(id.clone(), Reason::Retrying(why.clone(), wait));
         self.queue.add_at(id.clone(), Instant::now() + wait);
     }
-}
-
-/// What the engine is to know of a source before anything of it is read.
-fn known(setup: &SourceSetup, applyset: &str) -> Source {
-    let mut source = Source::new(&setup.name, applyset, setup.adopt, setup.prune, setup.radius);
-    source.writes = setup.writes;
-    source.opt_out = setup.opt_out;
-    source.budget = setup.budget.clone();
-    source.life = setup.life;
-    source.prune_delay = setup.prune_delay;
-    if let Files::Once(_) = setup.files {
-        source.repository = Repository::Nowhere;
-    }
-    source
 }
 
 /// Shows that tasks get their turn.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::cluster::Cluster;
-use crate::engine::{Adopt, BlastRadius, Budget, Life, Narrowing, OptOut, Prune, Writes};
+use crate::engine::{self, Adopt, BlastRadius, Budget, Life, Narrowing, OptOut, Prune, Repository, Writes};
 use crate::source::{Disk, Source};
 
 /// Where the files of a source come from.
@@ -44,6 +44,22 @@ pub struct SourceSetup {
     pub budget: Narrowing,
     /// Its files.
     pub files: Files,
+}
+
+impl SourceSetup {
+    /// Returns the facts that the engine has of it before anything of it is read.
+    pub(super) fn facts(&self, applyset: &str) -> engine::Source {
+        let mut source = engine::Source::new(&self.name, applyset, self.adopt, self.prune, self.radius);
+        source.writes = self.writes;
+        source.opt_out = self.opt_out;
+        source.budget = self.budget.clone();
+        source.life = self.life;
+        source.prune_delay = self.prune_delay;
+        if let Files::Once(_) = self.files {
+            source.repository = Repository::Nowhere;
+        }
+        source
+    }
 }
 
 /// A reconciler's parts.

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
+use super::rig::release_key;
 use super::world::{SET, Thing, World, config, desired, reading};
 use crate::engine::peers::Leave;
 use crate::engine::*;
@@ -106,6 +107,7 @@ fn thing(owner: &Desired, uid: u64) -> Thing {
 fn engine(adopt: Adopt) -> (Engine, ObjectId, Instant) {
     let (id, now) = (config("a"), Instant::now());
     let mut engine = Engine::new(super::world::budget(3));
+    engine.release_key(Known::Is(release_key()));
     engine.mind_others();
     let radius = BlastRadius { count: 100, percent: 100 };
     engine.add_source(Source::new("own", SET, adopt, Prune::On, radius));

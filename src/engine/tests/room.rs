@@ -96,7 +96,26 @@ fn no_record_is_larger_than_it_is_taken_for() {
             left: true,
         };
         let claims = (0..50).map(|number| (id(&format!("{name}{number}")), claim.clone())).collect();
-        let book = Book { claims, units: vec![unit(name, 50), unit(name, 1)], ..Book::default() };
+        let start = |number: usize| Start {
+            id: id(&format!("{name}{number}")),
+            applyset: SET.into(),
+            at: jiff::Timestamp::MAX,
+        };
+        let tally = Tally {
+            applyset: SET.into(),
+            name: name.into(),
+            pods: u32::MAX,
+            pods_in: [(name.into(), u32::MAX)].into(),
+            away: (0..20).map(|number| (id(&format!("{name}{number}")), u32::MAX)).collect(),
+            rest: u32::MAX,
+        };
+        let book = Book {
+            claims,
+            units: vec![unit(name, 50), unit(name, 1)],
+            starts: (0..50).map(start).collect(),
+            tallies: vec![tally],
+            ..Book::default()
+        };
         let (text, bytes) = (book.text(&Seals::default()).unwrap().len(), book.bytes());
         assert!(text <= bytes + 30, "{name:?}: {text} bytes are taken for {bytes}");
     }
