@@ -178,6 +178,7 @@ impl Engine {
         }
         self.touch(&Topic::Object(key_id()));
         self.judge_again();
+        self.orders.stale = true;
     }
 
     /// Whether it is not known yet if there is a key.

@@ -48,6 +48,10 @@ pub struct Past {
 
 impl Engine {
     pub(super) fn undo(&mut self, source: SourceId, order: &GivenOrder, to: Option<Arc<str>>) -> Answer {
+        // Before the key was read nothing proves which revision brought what is there.
+        if self.is_reading_release_key() {
+            return Answer::Later;
+        }
         let id = &order.object;
         let release = self.shown(id).and_then(|live| live.release.as_ref());
         let Some(from) = release.map(|release| release.revision.clone()) else {

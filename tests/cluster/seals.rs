@@ -45,7 +45,7 @@ fn copies_and_objects_without_a_seal_are_never_pruned_and_cost_no_write() {
     // Of what no file holds any more, only that which is sealed goes.
     folder.remove("b.yaml");
     folder.remove("c.yaml");
-    site.apply(folder.path(), &["--prune"]).says(&["seals/b", "no valid seal"]);
+    site.apply(folder.path(), &["--prune"]).says(&["configmap/b", "(seals)", "no valid seal"]);
     site.await_absence("ConfigMap", "c");
     assert!(site.has("ConfigMap", "b") && site.api.get(&at("ConfigMap", other, "a")).is_some());
 }

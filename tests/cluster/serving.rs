@@ -130,6 +130,7 @@ fn what_went_back_is_shown_beside_what_git_asks_for() {
     let web = |image: &str, never: &str| yaml::workload("Deployment", "web", 2, image, never);
     let repo = Repo::new(&[("web.yaml", web("app:1", "{}"))]);
     let served = bounded(&site, &repo, &BUDGET.replace("deadline: 60s", "deadline: 3s"));
+    served.await_ready();
     until("all is settled", || served.get("/v1/status").1["sources"][0]["objects"] == json!({"Settled": 1}));
     repo.change("web.yaml", &web("app:2", "{controlplane/never-ready: \"true\"}"));
     let back = json!({"RolledBack": 1});

@@ -175,7 +175,7 @@ fn what_is_disabled_holds_no_waiting_apply_up() {
     until("it is not healthy", || site.value("Deployment", "web", "/status/unavailableReplicas") == json!(1));
     site.apply(folder.path(), &["--wait=20s"])
         .ends(0)
-        .says(&["deployment.apps/web", "asks not to reconcile it"]);
+        .says(&["deployment.apps/web", "somebody put kustomize.toolkit.fluxcd.io/reconcile on it"]);
 }
 
 #[test]

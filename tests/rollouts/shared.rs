@@ -81,12 +81,12 @@ fn pods_that_crash_under_another_daemon_hold_a_rollout_up() {
 fn starts_of_a_minute_are_counted_over_reloads_kills_and_daemons() {
     let site = Site::new("shared-starts");
     let budget = "budget: {maxWorkloads: 9, maxUnavailable: 100%, startsPerMinute: 2, soak: 0s}";
-    let (one, two) = (Repo::new(&files(&FIVE, "app:1")), Repo::new(&files(&["x", "y"], "app:1")));
+    let (one, two) = (Repo::new(&files(&FIVE, "app:1")), Repo::new(&files(&["u", "v"], "app:1")));
     let text = configuration(&site, "shared-starts-one", &one, budget);
     let other = site.with_empty_state();
     let mut daemon = site.configured(&text);
     let _theirs = other.configured(&configuration(&site, "shared-starts-other", &two, budget));
-    for name in FIVE.iter().chain(&["x", "y"]) {
+    for name in FIVE.iter().chain(&["u", "v"]) {
         site.await_rollout(name);
     }
     site.await_free_budget();
@@ -94,7 +94,7 @@ fn starts_of_a_minute_are_counted_over_reloads_kills_and_daemons() {
     push(&one, &files(&FIVE, "app:2"), "Change all");
     // On a slow machine more than a minute may have passed.
     let most = || 2 + 2 * (begun.elapsed().as_secs() / 60) as usize;
-    let new = || FIVE.iter().chain(&["x", "y"]).filter(|name| is_new(&site, name)).count();
+    let new = || FIVE.iter().chain(&["u", "v"]).filter(|name| is_new(&site, name)).count();
     let waits_for_a_minute = |name: &str| {
         eventually("it waits for the minute to pass", SOON, || {
             let why = site.rhumb(&["why", &format!("deploy/{name}")]).all();
@@ -103,8 +103,8 @@ fn starts_of_a_minute_are_counted_over_reloads_kills_and_daemons() {
     };
     until("two have begun", || new() >= 2);
     waits_for_a_minute("web");
-    push(&two, &files(&["x", "y"], "app:2"), "Change all");
-    waits_for_a_minute("y");
+    push(&two, &files(&["u", "v"], "app:2"), "Change all");
+    waits_for_a_minute("v");
     for reload in 0..3 {
         // What is read anew differs, or nothing would begin anew.
         let changed = text.replace("maxWorkloads: 9", &format!("maxWorkloads: {}", 10 + reload));

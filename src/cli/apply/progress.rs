@@ -21,14 +21,18 @@ impl PassProgress {
     /// Notes what was told of one object.
     pub(super) fn note(&mut self, id: &ObjectId, told: &Told) {
         match told {
+            // What stays as its annotation asks is done.
+            Told::Waiting(reason) if reason.is_as_asked() => self.finish(id),
             Told::Waiting(_) | Told::Unhealthy(_) | Told::Recreating => {
                 self.open.insert(id.clone(), told.to_string());
             }
-            _ => {
-                self.open.remove(id);
-                self.done += 1;
-            }
+            _ => self.finish(id),
         }
+    }
+
+    fn finish(&mut self, id: &ObjectId) {
+        self.open.remove(id);
+        self.done += 1;
     }
 
     /// Returns one line that names the first object that is not done.

@@ -32,7 +32,10 @@ pub(super) fn merge(source: &str, data: &BTreeMap<String, String>, objects: &mut
                 && (kind, namespace, name) == (&object.kind, &object.namespace, &object.name)
         };
         match objects.iter_mut().find(is_it) {
-            Some(known) if known.phase.is_well() => (known.phase, known.reason) = (phase, reason),
+            // Who waits is known from the objects and the queue, which are newer.
+            Some(known) if known.phase.is_well() && phase == Phase::Refused => {
+                (known.phase, known.reason) = (phase, reason);
+            }
             Some(_) => {}
             None => objects.push(ObjectStatus {
                 object,

@@ -11,13 +11,16 @@ impl Reconciler {
     /// Only what is stamped for this very source tells that: whatever else writes there is drift, and is repaired.
     pub(super) fn find_rival(&self, id: &ObjectId, live: &Live) -> Option<String> {
         let told = self.told.get(id);
-        if !matches!(told, Some(Told::Created | Told::Configured | Told::Recreated)) || !live.is_stamped() {
+        let is_written =
+            matches!(told, Some(Told::Created | Told::Configured | Told::Recreated | Told::Repaired(_)));
+        if !is_written || !live.is_stamped() {
             return None;
         }
         let entry = self.engine.entry(id)?;
         let (source, wanted) = entry.want().filter(|_| entry.candidate().is_none())?;
         let source = self.engine.source(source);
-        let release = live.release.as_ref()?;
+        // A claim that nothing proves yet is enough, as it only keeps this pass from writing.
+        let release = live.shown_release()?;
         let ours = matches!(&live.owner, Owner::Ours(set) if *set == source.applyset);
         // What was there before our write is told late.
         let is_newer = self.engine.shown(id).is_some_and(|shown| shown.rv < live.rv);
