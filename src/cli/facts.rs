@@ -41,6 +41,9 @@ impl Facts {
     /// Reads what is not known yet.
     pub(super) async fn read(desk: &Desk, target: &Target) -> Result<Self, CommandError> {
         let (book, unreadable) = book(desk).await?;
+        let stand = is_workload(&target.id).then(|| stand(&target.object).1);
+        let at_rest = (stand == Some(Stand::Done)).then(|| target.id.clone());
+        let book = without_left_claims(book, &at_rest.into_iter().collect());
         let parent = &target.parent;
         let own = Paused::parse(target.annotation(PAUSED)).map(|paused| ("it".to_owned(), paused));
         let whole = parent.annotations.get(PAUSED).and_then(|text| Paused::parse(text));
@@ -51,7 +54,7 @@ impl Facts {
         Ok(Self {
             id: target.id.clone(),
             applyset: applyset_id(&desk.system, &target.source),
-            stand: is_workload(&target.id).then(|| stand(&target.object).1),
+            stand,
             paused: own.or(whole),
             hold: Hold::parse(target.annotation(HOLD)).filter(ends),
             rejection: rejections.into_iter().find(|one| one.unit.members.contains_key(&target.id)),
@@ -66,10 +69,8 @@ impl Facts {
 
     /// The phase, in one word.
     pub(super) fn phase(&self) -> &'static str {
-        let is_done = self.stand == Some(Stand::Done);
-        let claim = self.book.claims.get(&self.id);
-        let rolls = claim.is_some_and(|claim| !(claim.left && is_done))
-            || self.stand.is_some_and(|stand| stand != Stand::Done);
+        let rolls =
+            self.book.claims.contains_key(&self.id) || self.stand.is_some_and(|stand| stand != Stand::Done);
         match &self.rejection {
             _ if self.hold.is_some() => "Held",
             Some(rejection) if rejection.way == Way::Held => "Quarantined",
@@ -184,6 +185,12 @@ pub(super) fn queue_lines(book: &Book, applysets: &BTreeSet<String>) -> Vec<Stri
 
 /// So many of those that hold something of it are named.
 const HOLDERS: usize = 3;
+
+/// Takes out the claims that ended processes have left behind, of workloads that are at rest: their rollouts are over.
+pub(super) fn without_left_claims(mut book: Book, at_rest: &BTreeSet<ObjectId>) -> Book {
+    book.claims.retain(|id, claim| !(claim.left && at_rest.contains(id)));
+    book
+}
 
 /// How much of it is taken, and by whom.
 pub(super) fn budget_words(book: &Book) -> String {

@@ -145,7 +145,7 @@ async fn one(desk: &Desk, name: &ObjectName) -> Result<(String, Progress), Comma
 async fn all(desk: &Desk) -> Result<(String, Progress), CommandError> {
     let mut lines = Vec::new();
     let mut stands = Vec::new();
-    let mut applysets = BTreeSet::new();
+    let (mut applysets, mut at_rest) = (BTreeSet::new(), BTreeSet::new());
     for (source, _) in desk.cluster.parents(&desk.system).await? {
         let set = applyset_id(&desk.system, &source);
         applysets.insert(set.clone());
@@ -156,17 +156,19 @@ async fn all(desk: &Desk) -> Result<(String, Progress), CommandError> {
                 // Items of a list do not name their kind.
                 object["kind"] = (&*group_kind.kind).into();
                 let (words, stand) = stand(&object);
-                if stand == Stand::Done {
-                    continue;
-                }
                 let text = |key| text_at(&object, &["metadata", key]);
                 let id = ObjectId::new(&group_kind, Some(text("namespace")), text("name"));
+                if stand == Stand::Done {
+                    at_rest.insert(id);
+                    continue;
+                }
                 lines.push(format!("{}: {words}\n", ObjectName::of(&id)));
                 stands.push(stand);
             }
         }
     }
     let (book, unreadable) = facts::book(desk).await?;
+    let book = facts::without_left_claims(book, &at_rest);
     let queue = facts::queue_lines(&book, &applysets);
     if lines.is_empty() {
         lines.push("no workload is being rolled out\n".to_owned());

@@ -135,7 +135,7 @@ async fn follow(
         share,
     };
     let ended = loop {
-        match daemon.follow(&config).await {
+        match Box::pin(daemon.follow(&config)).await {
             Ok(Next::Configuration(newer)) => config = *newer,
             Ok(Next::Share) => {}
             Ok(Next::End) => break Ok(Exit::Done),

@@ -30,12 +30,12 @@ fn serving(rolling: Rolling, shown: Shown) -> u32 {
 
 /// Of so many pods that were on their way: those that still are, as far as the numbers tell. A pod that comes back
 /// cannot be told from one that comes, so rather too few are left than too many.
-fn still_coming(coming: u32, (was, served): (Rolling, u32), (is, serves): (Rolling, u32)) -> u32 {
+fn still_coming(coming: u32, (was, served): (Rolling, u32), (is, now_served): (Rolling, u32)) -> u32 {
     let more = coming.saturating_add(is.replicas.saturating_sub(was.replicas));
     // What becomes fewer takes away those first that are not available.
     let fewer = more.saturating_sub(was.replicas.saturating_sub(is.replicas));
-    let came = fewer.saturating_sub(serves.saturating_sub(served));
-    came.min(is.replicas.saturating_sub(serves))
+    let came = fewer.saturating_sub(now_served.saturating_sub(served));
+    came.min(is.replicas.saturating_sub(now_served))
 }
 
 impl Engine {

@@ -426,8 +426,8 @@ fn a_flood_of_tokens_stops_nothing() {
     );
     let paused = json!({"rhumb.dev/order": null, "rhumb.dev/paused": "t".repeat(240_000)});
     site.api.merge(&site.at("ConfigMap", "env"), "somebody", &json!({"metadata": {"annotations": paused}}));
-    let size = || site.api.value(&orders, "/data").to_string().len();
-    eventually("all of it is taken out", SOON, || if size() < 10 { Ok(()) } else { Err(size()) });
+    let left = || site.api.value(&orders, "/data").to_string().len();
+    eventually("all of it is taken out", SOON, || if left() < 10 { Ok(()) } else { Err(left()) });
     let acknowledged =
         || site.parent().unwrap()["data"]["acknowledged"].as_str().unwrap_or_default().to_owned();
     eventually("the pause is taken note of", SOON, || {

@@ -61,14 +61,6 @@ fn each_guard_says_why() {
         &open,
         "later: pruned after ConfigMap shop/b, which uses it",
     );
-    let withheld = |is_long| Some(Withheld { why: "b wants it".into(), is_long });
-    let soon = Pending { withheld: withheld(false), ..a() };
-    let sure = PruneGuard { confirmed: &confirmed, ..open.clone() };
-    check(std::slice::from_ref(&soon), &open, "later: not pruned now: b wants it");
-    // Who confirmed that many are to go knew nothing of that.
-    check(&[soon], &sure, "later: not pruned now: b wants it");
-    check(&[Pending { withheld: withheld(true), ..a() }], &open, "confirm: b wants it");
-    check(&[Pending { withheld: withheld(true), ..a() }], &sure, "delete");
     let elsewhere = PruneGuard { other_place: Some("/old".into()), ..open.clone() };
     let why = "confirm: this inventory was made from /old; nothing of it is pruned until confirmed";
     check(&[a()], &elsewhere, why);
@@ -98,6 +90,33 @@ fn each_guard_says_why() {
         let why = format!("confirm: {name} is deleted only when confirmed by name");
         check(&[pending(precious)], &open, &why);
     }
+}
+
+#[test]
+fn what_another_source_wants_waits_and_takes_a_confirmation_that_knows_of_it() {
+    let confirmed = BTreeSet::from([Uid("uid-a".into())]);
+    let nobody = BTreeSet::new();
+    let hundred = inventory(&[("ConfigMap", 100)]);
+    let open = PruneGuard {
+        closed: None,
+        other_place: None,
+        radius: BlastRadius::default(),
+        life: Life::Lives,
+        confirmed: &nobody,
+        inventory: &hundred,
+    };
+    let check = |all: &[Pending], guard: &PruneGuard<'_>, expected: &str| {
+        assert_eq!(words(&judge(all, guard), &all[0].id), expected);
+    };
+    let a = || pending(config("a"));
+    let withheld = |is_long| Some(Withheld { why: "b wants it".into(), is_long });
+    let soon = Pending { withheld: withheld(false), ..a() };
+    let sure = PruneGuard { confirmed: &confirmed, ..open.clone() };
+    check(std::slice::from_ref(&soon), &open, "later: not pruned now: b wants it");
+    // Who confirmed that many are to go knew nothing of that.
+    check(&[soon], &sure, "later: not pruned now: b wants it");
+    check(&[Pending { withheld: withheld(true), ..a() }], &open, "confirm: b wants it");
+    check(&[Pending { withheld: withheld(true), ..a() }], &sure, "delete");
 }
 
 /// Every number of pending objects against every size of the inventory up to 130, with every number of them
