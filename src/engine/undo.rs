@@ -53,13 +53,14 @@ impl Engine {
             return Answer::Later;
         }
         let id = &order.object;
+        // What was there before stands in rhumb's own record, and needs no proof on the object.
+        if let Some(unit) = self.replaced(source, id).filter(|_| to.is_none()) {
+            return Answer::Now(self.take_back(source, order, unit));
+        }
         let release = self.shown(id).and_then(|live| live.release.as_ref());
         let Some(from) = release.map(|release| release.revision.clone()) else {
             return Answer::Now(format!("nothing to undo: {id} shows no content of a revision"));
         };
-        if let Some(unit) = self.replaced(source, id).filter(|_| to.is_none()) {
-            return Answer::Now(self.take_back(source, order, unit));
-        }
         let objects = self.brought_together(source, id, &from);
         let (token, by) = (order.token.clone(), order.by.clone());
         let in_force = self.revisions_in_force(source);

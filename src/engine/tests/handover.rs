@@ -247,6 +247,7 @@ fn a_revision_that_is_not_read_whole_takes_nothing_back() {
 fn rivals(shown: bool) -> (Engine, ObjectId) {
     let id = config("a");
     let mut engine = Engine::new(super::world::budget(3));
+    engine.release_key(Known::Is(release_key()));
     for (source, set) in [SET, OTHER].into_iter().enumerate() {
         let radius = BlastRadius { count: 100, percent: 100 };
         engine.add_source(Source::new(set, set, Adopt::IfUnowned, Prune::On, radius));
