@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{API_VERSION, Environment, Location, Mode, Name, Narrowing, SourceConfig, SourceSpec, UrlPrefix};
-use crate::engine::{Adopt, BlastRadius, Life, OptOut, Prune};
+use crate::engine::{self, Adopt, BlastRadius, Life, OptOut, Prune};
 use crate::fields::blurred;
 
 /// What keeps an object with the policy [`DeletionPolicy::Delete`] until all that it has is deleted.
@@ -258,7 +258,7 @@ fn nowhere(name: &Name) -> SourceConfig {
         adopt: Adopt::Never,
         opt_out: OptOut::default(),
         blast_radius: BlastRadius::default(),
-        prune_delay: super::Pause::default(),
+        prune_delay: super::Pause::new(engine::PRUNE_DELAY),
         budget: Narrowing::default(),
         mode: Mode::Enforce,
         life: Life::Ends,

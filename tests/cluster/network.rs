@@ -226,11 +226,30 @@ fn grant_verbs(site: &Site<'_>, name: &str, group: &str, resources: &[&str], ver
     site.api.create("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", "setup", &binding);
 }
 
+/// Grants what seals need, and no other Secret: what is written without a seal is never pruned.
+fn grant_key(site: &Site<'_>) {
+    let rules = json!([
+        {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["config-key.rhumb.dev"], "verbs": ["get"]},
+        {"apiGroups": [""], "resources": ["secrets"], "verbs": ["create"]},
+    ]);
+    let group = "rbac.authorization.k8s.io";
+    let version = format!("{group}/v1");
+    let place = format!("/apis/{version}/namespaces/{}", site.system());
+    let role =
+        json!({"apiVersion": version, "kind": "Role", "metadata": {"name": "key"}, "rules": rules});
+    site.api.create(&format!("{place}/roles"), "setup", &role);
+    let binding = json!({"apiVersion": version, "kind": "RoleBinding", "metadata": {"name": "key"},
+        "subjects": [{"kind": "User", "name": site.user, "apiGroup": group}],
+        "roleRef": {"apiGroup": group, "kind": "Role", "name": "key"}});
+    site.api.create(&format!("{place}/rolebindings"), "setup", &binding);
+}
+
 #[test]
 fn a_kind_that_the_user_may_not_touch_waits_with_the_reason_and_is_taken_up_when_it_may() {
     let mut site = Site::new("net-rbac");
     site.limited();
     grant(&site, "net-rbac-basic", "", &["configmaps", "namespaces", "services"]);
+    grant_key(&site);
     let repo = Repo::new(&[
         ("env.yaml", yaml::config_map("env", "a", "1")),
         ("old.yaml", yaml::config_map("old", "a", "1")),
