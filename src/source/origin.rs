@@ -31,6 +31,8 @@ pub(super) enum Origin {
 /// What a location is made into.
 #[derive(Debug)]
 pub(super) struct Parts {
+    /// The location, as far as it is known now what is there.
+    pub(super) location: Location,
     pub(super) origin: Origin,
     pub(super) reader: Reader,
     pub(super) interval: Duration,
@@ -53,14 +55,14 @@ impl Parts {
         }
     }
 
-    fn new(origin: Origin, reader: Reader, interval: Duration) -> Self {
+    fn new(location: Location, origin: Origin, reader: Reader, interval: Duration) -> Self {
         let remembered = match &origin {
             Origin::Local { .. } | Origin::Awaited(_) => None,
             Origin::Remote(remote) => remote.remembered(),
             Origin::Directory(directory) => directory.remembered(),
         };
         let remembered = remembered.filter(|revision| reader.check(revision).is_ok());
-        Self { origin, reader, interval, remembered }
+        Self { location, origin, reader, interval, remembered }
     }
 }
 
@@ -72,14 +74,14 @@ fn git_parts(git: &GitLocation, place: &str, store: &Store) -> Result<Parts, Err
         stores.insert(0, path.clone());
     }
     let reader = Reader::new(stores, Form::Commits, place.to_owned(), inner, store.settings().limits());
-    Ok(Parts::new(origin, reader, git.interval))
+    Ok(Parts::new(Location::Git(git.clone()), origin, reader, git.interval))
 }
 
 fn directory_parts(path: &std::path::Path, place: &str, store: &Store) -> Result<Parts, Error> {
     let stores = vec![store.path().to_owned()];
     let reader = Reader::new(stores, Form::Snapshots, place.to_owned(), None, store.settings().limits());
     let origin = Origin::Directory(Directory::new(path, place, store.clone())?);
-    Ok(Parts::new(origin, reader, POLL_HOST))
+    Ok(Parts::new(Location::Directory(path.to_owned()), origin, reader, POLL_HOST))
 }
 
 /// Until it is known what it is, what an earlier process kept of it must be readable. A folder leaves a
@@ -92,7 +94,8 @@ fn awaited_parts(git: &GitLocation, place: &str, store: &Store) -> Result<Parts,
         Some(_) => was_folder,
         None => git_parts(git, place, store)?,
     };
-    Ok(Parts { origin: Origin::Awaited(absolute(path, place)?), ..parts })
+    let (location, origin) = (Location::Awaited(git.clone()), Origin::Awaited(absolute(path, place)?));
+    Ok(Parts { location, origin, ..parts })
 }
 
 /// A path that is no repository yet, or not mounted yet, may become one: looking at it tells.

@@ -76,13 +76,13 @@ impl Source {
     ) -> Result<Self, Error> {
         let place = location.to_string();
         let store = Store::new(state_dir, settings);
-        let Parts { origin, reader, interval, remembered } = Parts::of(location, &place, &store)?;
+        let Parts { location, origin, reader, interval, remembered } = Parts::of(location, &place, &store)?;
         Ok(Self {
             name: name.to_owned(),
             place,
-            location: location.clone(),
             identity: location.identity(),
             repository: location.repository(),
+            location,
             interval,
             origin,
             current: remembered,
@@ -176,12 +176,9 @@ impl Source {
     /// What is awaited may be there now.
     async fn settle(&mut self) -> Result<(), Error> {
         let (location, place, store) = (self.location.clone(), self.place.clone(), self.store.clone());
-        let found = self.blocking(move || {
-            let settled = location.settled()?;
-            Ok((Parts::of(&settled, &place, &store)?, settled))
-        });
-        let (parts, settled) = found.await?;
-        self.location = settled;
+        let found = self.blocking(move || Parts::of(&location.settled()?, &place, &store));
+        let parts = found.await?;
+        self.location = parts.location;
         self.origin = parts.origin;
         self.reader = parts.reader;
         self.interval = parts.interval;

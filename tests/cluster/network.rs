@@ -235,8 +235,7 @@ fn grant_key(site: &Site<'_>) {
     let group = "rbac.authorization.k8s.io";
     let version = format!("{group}/v1");
     let place = format!("/apis/{version}/namespaces/{}", site.system());
-    let role =
-        json!({"apiVersion": version, "kind": "Role", "metadata": {"name": "key"}, "rules": rules});
+    let role = json!({"apiVersion": version, "kind": "Role", "metadata": {"name": "key"}, "rules": rules});
     site.api.create(&format!("{place}/roles"), "setup", &role);
     let binding = json!({"apiVersion": version, "kind": "RoleBinding", "metadata": {"name": "key"},
         "subjects": [{"kind": "User", "name": site.user, "apiGroup": group}],

@@ -80,6 +80,28 @@ async fn what_comes_is_taken_for_what_it_is() {
 }
 
 #[tokio::test]
+async fn which_repository_it_is_is_known_whenever_that_came() {
+    let (repo, _) = Repo::with(&[("deploy/a.yaml", "1")]);
+    let bed = Bed::new();
+    let mut early = bed.open(Some("deploy"));
+    assert!(early.is_awaited() && early.repository().is_none());
+    bed.clone_of(&repo);
+    let mut late = bed.open(Some("deploy"));
+    for source in [&mut early, &mut late] {
+        source.observe().await.unwrap();
+        assert!(!source.is_awaited());
+        assert!(source.repository().is_some_and(|repository| repository.ends_with(" HEAD")));
+    }
+    assert_eq!(early.repository(), late.repository());
+    assert_eq!(early.identity(), late.identity());
+
+    let bed = Bed::new();
+    put(&bed.path(), &[("a.yaml", "1")]);
+    let source = bed.open(None);
+    assert!(!source.is_awaited() && source.repository().is_none(), "a folder is no repository");
+}
+
+#[tokio::test]
 async fn what_comes_is_a_hint_and_is_watched_then() {
     let (repo, _) = Repo::with(&[("a.yaml", "1")]);
     let bed = Bed::new();
