@@ -138,6 +138,7 @@ fn daemon_set(object: &Value) -> Rolling {
         updated: status(object, "updatedNumberScheduled"),
         ready: status(object, "numberReady"),
         available: status(object, "numberAvailable"),
+        misscheduled: status(object, "numberMisscheduled"),
         ..Rolling::default()
     };
     // Pods of an older template; a node without any pod is missing one, not replacing it.

@@ -436,6 +436,8 @@ pub(super) struct Ledger {
     pub(super) told: Option<String>,
     /// Why the last read or write of it failed.
     pub(super) trouble: Option<String>,
+    /// Calls in a row that have failed: each waits longer.
+    pub(super) failures: u32,
     /// Whether this process knows that all of it was made from the source's place.
     pub(super) origin: Provenance,
 }
@@ -501,6 +503,7 @@ impl Default for Ledger {
             seen: Rv(0),
             told: None,
             trouble: None,
+            failures: 0,
             origin: Provenance::Unknown,
         }
     }

@@ -6,6 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
+use std::iter;
+use std::mem::{self, Discriminant};
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -283,6 +285,15 @@ impl Shortage {
             Self::Hidden(short, ..) => short.is_of_claims(),
             _ => false,
         }
+    }
+
+    /// Returns what is short, from the outermost words to the innermost: numbers and names in it change all the time.
+    pub(super) fn kinds(&self) -> Vec<Discriminant<Self>> {
+        let inner = match self {
+            Self::Hidden(short, ..) | Self::Shared(short, _) => short.kinds(),
+            _ => Vec::new(),
+        };
+        iter::once(mem::discriminant(self)).chain(inner).collect()
     }
 
     /// Says if it passes by itself, be it because others end what they have begun.

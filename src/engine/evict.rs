@@ -149,8 +149,12 @@ impl Engine {
         Some(known.collect())
     }
 
+    /// Returns how many nodes should have a pod, or have one all the same.
+    ///
+    /// **Hazard:** some seconds after a node is lost its taint takes it out of the first number, and its pod stays.
     fn nodes_of(&self, id: &ObjectId) -> u32 {
-        self.shown(id).and_then(|live| live.rolling).map_or(0, |rolling| rolling.replicas)
+        let rolling = self.shown(id).and_then(|live| live.rolling).unwrap_or_default();
+        rolling.replicas.saturating_add(rolling.misscheduled)
     }
 
     /// The counts by which its step is judged, in place of those of its pods.

@@ -94,6 +94,8 @@ pub struct Rolling {
     pub first: u32,
     /// Of a StatefulSet: so many pods keep an older template on purpose.
     pub partition: u32,
+    /// Of a DaemonSet: nodes that have a pod and, by their taints, should have none. `replicas` leaves these out.
+    pub misscheduled: u32,
     /// Where its controller stands.
     pub phase: RollPhase,
     /// Whether the failure that its controller tells of is no news since we last wrote it.

@@ -163,7 +163,7 @@ impl Engine {
         self.rollouts.untold = true;
         let permits = self.permits();
         let before = std::mem::replace(&mut self.rollouts.permits, permits);
-        let kind = |shortage: &Option<Shortage>| shortage.as_ref().map(std::mem::discriminant);
+        let kind = |shortage: &Option<Shortage>| shortage.as_ref().map(Shortage::kinds);
         let changed =
             |(id, now): &(&ObjectId, &Option<Shortage>)| before.get(*id).map(kind) != Some(kind(now));
         self.dirty.extend(self.rollouts.permits.iter().filter(changed).map(|(id, _)| id.clone()));

@@ -62,14 +62,15 @@ pub struct NodeStep {
     pub target: u32,
     /// Nodes that may be without a Ready pod at once.
     pub away: u32,
-    /// Nodes that should have a pod (`status.desiredNumberScheduled`).
+    /// Nodes that should have a pod (`status.desiredNumberScheduled`), or have one all the same
+    /// (`status.numberMisscheduled`).
     pub nodes: u32,
 }
 
 /// The counts by which a DaemonSet's step is judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct NodeCounts {
-    /// Nodes that can be counted on: those that should have a pod, without the lost ones.
+    /// Nodes that can be counted on: those of [`NodeStep::nodes`], without the lost ones.
     pub nodes: u32,
     /// Of these, nodes with a Ready pod of the newest template.
     pub ready: u32,
@@ -105,7 +106,7 @@ fn count(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-/// Counts the nodes of a DaemonSet.
+/// Counts the nodes of a DaemonSet, of so many as [`NodeStep::nodes`] tells.
 pub fn node_counts(pods: &[NodePod], nodes: u32) -> NodeCounts {
     let known = by_node(pods);
     let lost = known.values().filter(|node| node.host == Host::Lost).count();

@@ -13,6 +13,8 @@ use crate::report::Stand;
 
 /// The shortest wait before an inventory is asked for again.
 const AGAIN: Duration = Duration::from_millis(500);
+/// The longest one: when the API server is back, what rests on the inventory is soon tried again.
+const MOST: Duration = Duration::from_secs(4);
 /// The same where a person has to change something first.
 const PERSON: Duration = Duration::from_secs(15);
 
@@ -46,6 +48,7 @@ impl Reconciler {
         ledger.trouble = trouble.map(ToString::to_string);
         match parent {
             Ok(parent) => {
+                ledger.failures = 0;
                 let inventory = inventory::read(parent.as_ref(), &self.places[source], self.engine.seals());
                 let is_first = ledger.parent == Known::Unread;
                 ledger.parent = parent.map_or(Known::Absent, Known::Says);
@@ -73,7 +76,11 @@ impl Reconciler {
                 ledger.call = Call::Busy;
                 let cluster = self.hands.cluster.clone();
                 let (namespace, name) = (self.namespace.clone(), self.engine.source(source).name.clone());
-                let wait = if error.class() == Class::Config { PERSON } else { AGAIN };
+                let wait = match error.class() {
+                    Class::Config => PERSON,
+                    _ => MOST.min(AGAIN * 2_u32.saturating_pow(ledger.failures)),
+                };
+                ledger.failures = ledger.failures.saturating_add(1).min(10);
                 let wait = wait.mul_f64(1.0 + super::super::random());
                 self.spawn(async move {
                     tokio::time::sleep(wait).await;

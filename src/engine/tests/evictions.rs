@@ -270,42 +270,48 @@ fn a_process_that_ends_at_any_point_leaves_the_hold_and_the_next_goes_on() {
 
 #[test]
 fn a_lost_node_is_passed_over_and_holds_the_end() {
-    let words = steps("1, 50%");
-    let mut fleet =
-        Fleet::new(4, Budget { max_unavailable: Amount::Pods(2), ..tight() }, &content(1, &words));
-    fleet.node("node-1").ready = Readiness::NotReady;
-    fleet.commit("r2", &content(2, &words));
-    fleet.settle();
-    assert_eq!(log(&fleet), ["node-2", "node-3", "node-4"]);
-    assert_eq!(fleet.shown(), "on-delete step=3");
-    assert_eq!(fleet.reason(), "all nodes that are Ready have the new pod; node node-1 is not Ready");
-    fleet.pass(Duration::from_hours(1));
-    assert!(fleet.rig.world.rejections.is_empty());
-    assert!(fleet.rig.engine.in_flight().is_empty());
-    fleet.node("node-1").ready = Readiness::Ready;
-    fleet.settle();
-    assert_eq!(log(&fleet), ["node-2", "node-3", "node-4", "node-1"]);
-    assert_eq!(fleet.shown(), "");
-    fleet.assert_free();
-    // A person need not wait for it: then it is its own controller's.
-    let mut fleet =
-        Fleet::new(3, Budget { max_unavailable: Amount::Pods(2), ..tight() }, &content(1, &words));
-    fleet.node("node-2").ready = Readiness::NotReady;
-    fleet.commit("r2", &content(2, &words));
-    fleet.settle();
-    fleet.give(&format!("a promote {} 3", content(2, &words).hash));
-    fleet.tick();
-    fleet.tick();
-    assert_eq!((fleet.shown(), log(&fleet)), (String::new(), vec!["node-1", "node-3"]));
-    // One that never comes back leaves with its pod.
-    let mut fleet = Fleet::new(3, tight(), &content(1, &words));
-    fleet.node("node-2").ready = Readiness::NotReady;
-    fleet.commit("r2", &content(2, &words));
-    fleet.settle();
-    assert_eq!(fleet.shown(), "on-delete step=3");
-    fleet.nodes.remove("node-2");
-    fleet.settle();
-    assert_eq!(fleet.shown(), "");
+    // Its taint may come at once, or not at all where the pods live with any.
+    for taints in [false, true] {
+        let words = steps("1, 50%");
+        let mut fleet =
+            Fleet::new(4, Budget { max_unavailable: Amount::Pods(2), ..tight() }, &content(1, &words));
+        fleet.taints = taints;
+        fleet.node("node-1").ready = Readiness::NotReady;
+        fleet.commit("r2", &content(2, &words));
+        fleet.settle();
+        assert_eq!(log(&fleet), ["node-2", "node-3", "node-4"]);
+        assert_eq!(fleet.shown(), "on-delete step=3");
+        assert_eq!(fleet.reason(), "all nodes that are Ready have the new pod; node node-1 is not Ready");
+        fleet.pass(Duration::from_hours(1));
+        assert!(fleet.rig.world.rejections.is_empty());
+        assert!(fleet.rig.engine.in_flight().is_empty());
+        fleet.node("node-1").ready = Readiness::Ready;
+        fleet.settle();
+        assert_eq!(log(&fleet), ["node-2", "node-3", "node-4", "node-1"]);
+        assert_eq!(fleet.shown(), "");
+        fleet.assert_free();
+        // A person need not wait for it: then it is its own controller's.
+        let mut fleet =
+            Fleet::new(3, Budget { max_unavailable: Amount::Pods(2), ..tight() }, &content(1, &words));
+        fleet.taints = taints;
+        fleet.node("node-2").ready = Readiness::NotReady;
+        fleet.commit("r2", &content(2, &words));
+        fleet.settle();
+        fleet.give(&format!("a promote {} 3", content(2, &words).hash));
+        fleet.tick();
+        fleet.tick();
+        assert_eq!((fleet.shown(), log(&fleet)), (String::new(), vec!["node-1", "node-3"]));
+        // One that never comes back leaves with its pod.
+        let mut fleet = Fleet::new(3, tight(), &content(1, &words));
+        fleet.taints = taints;
+        fleet.node("node-2").ready = Readiness::NotReady;
+        fleet.commit("r2", &content(2, &words));
+        fleet.settle();
+        assert_eq!(fleet.shown(), "on-delete step=3");
+        fleet.nodes.remove("node-2");
+        fleet.settle();
+        assert_eq!(fleet.shown(), "");
+    }
 }
 
 #[test]

@@ -43,6 +43,8 @@ pub(super) struct Fleet {
     pub(super) disruption: Disruption,
     /// Whether the engine may not read the nodes.
     pub(super) unreadable: bool,
+    /// Whether a node that is not Ready has a taint that its pod lives with, and a new one would not.
+    pub(super) taints: bool,
     /// So long a pod must be Ready to be available.
     pub(super) young: Duration,
     /// A content whose pods never get Ready, and nobody says why.
@@ -98,6 +100,7 @@ impl Fleet {
             nodes,
             disruption: Disruption::Allowed,
             unreadable: false,
+            taints: false,
             young: Duration::ZERO,
             mute: None,
             told: None,
@@ -232,17 +235,24 @@ impl Fleet {
     }
 
     fn available(&self) -> usize {
-        let old = |since: &Instant| self.rig.now.duration_since(*since) >= self.young;
-        self.nodes.values().filter(|node| node.since.as_ref().is_some_and(old)).count()
+        self.nodes.values().filter(|node| node.since.is_some_and(|since| self.is_old(since))).count()
+    }
+
+    fn is_old(&self, since: Instant) -> bool {
+        self.rig.now.duration_since(since) >= self.young
     }
 
     /// What the status of the DaemonSet says.
     fn count(&mut self, content: Hash) -> bool {
         let number = |count: usize| u32::try_from(count).unwrap();
-        let updated = number(self.nodes.values().filter(|node| node.content == content).count());
-        let ready = number(self.nodes.values().filter(|node| node.since.is_some()).count());
-        let available = number(self.available());
-        let replicas = number(self.nodes.len());
+        let tainted = |node: &&Node| self.taints && node.ready != Readiness::Ready;
+        let counted = || self.nodes.values().filter(|node| !tainted(node));
+        let updated = number(counted().filter(|node| node.content == content).count());
+        let ready = number(counted().filter(|node| node.since.is_some()).count());
+        let (replicas, misscheduled) =
+            (number(counted().count()), number(self.nodes.values().filter(tainted).count()));
+        let old = |node: &&Node| node.since.is_some_and(|since| self.is_old(since));
+        let available = number(counted().filter(old).count());
         let held = self.shown().starts_with("on-delete");
         let phase = if updated < replicas && !held {
             RollPhase::Replacing
@@ -251,7 +261,8 @@ impl Fleet {
         } else {
             RollPhase::Settled
         };
-        let numbers = Rolling { replicas, updated, ready, available, phase, ..Rolling::default() };
+        let numbers =
+            Rolling { replicas, updated, ready, available, misscheduled, phase, ..Rolling::default() };
         let shown = self.shown();
         if self.overlays.last() != Some(&shown) {
             self.overlays.push(shown);

@@ -316,6 +316,9 @@ fn what_another_daemon_has_claimed_and_may_not_be_looked_at_counts_and_is_told()
     let (mut rig, other) = claimed_elsewhere();
     assert!(rig.engine.other_hidden(&other, "you cannot list it".into()));
     assert!(!rig.engine.other_hidden(&other, "you cannot list it".into()), "it is told once");
+    rig.engine.settle();
+    assert_eq!(rig.engine.take_dirty(), [workload("web")], "it has something new to tell");
+    rig.engine.mark(&workload("web"));
     rig.settle();
     let told = "1 of 1 workloads are rolling: Deployment elsewhere/api; whether Deployment elsewhere/api still rolls is \
                 not known: you cannot list it; Deployment elsewhere/api is claimed by another source";
