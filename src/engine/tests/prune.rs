@@ -22,22 +22,29 @@ fn words(judged: &BTreeMap<ObjectId, Judgement>, id: &ObjectId) -> String {
     }
 }
 
+/// A guard that lets all go that is asked for.
+fn open_guard<'a>(confirmed: &'a BTreeSet<Uid>, inventory: &'a BTreeMap<GroupKind, u32>) -> PruneGuard<'a> {
+    PruneGuard {
+        closed: None,
+        other_place: None,
+        radius: BlastRadius::default(),
+        life: Life::Lives,
+        confirmed,
+        inventory,
+    }
+}
+
+#[track_caller]
+fn check(all: &[Pending], guard: &PruneGuard<'_>, expected: &str) {
+    assert_eq!(words(&judge(all, guard), &all[0].id), expected);
+}
+
 #[test]
 fn each_guard_says_why() {
     let confirmed = BTreeSet::from([Uid("uid-a".into())]);
     let nobody = BTreeSet::new();
     let hundred = inventory(&[("ConfigMap", 100)]);
-    let open = PruneGuard {
-        closed: None,
-        other_place: None,
-        radius: BlastRadius::default(),
-        life: Life::Lives,
-        confirmed: &nobody,
-        inventory: &hundred,
-    };
-    let check = |all: &[Pending], guard: &PruneGuard<'_>, expected: &str| {
-        assert_eq!(words(&judge(all, guard), &all[0].id), expected);
-    };
+    let open = open_guard(&nobody, &hundred);
     let a = || pending(config("a"));
     check(&[a()], &open, "delete");
     check(
@@ -97,17 +104,7 @@ fn what_another_source_wants_waits_and_takes_a_confirmation_that_knows_of_it() {
     let confirmed = BTreeSet::from([Uid("uid-a".into())]);
     let nobody = BTreeSet::new();
     let hundred = inventory(&[("ConfigMap", 100)]);
-    let open = PruneGuard {
-        closed: None,
-        other_place: None,
-        radius: BlastRadius::default(),
-        life: Life::Lives,
-        confirmed: &nobody,
-        inventory: &hundred,
-    };
-    let check = |all: &[Pending], guard: &PruneGuard<'_>, expected: &str| {
-        assert_eq!(words(&judge(all, guard), &all[0].id), expected);
-    };
+    let open = open_guard(&nobody, &hundred);
     let a = || pending(config("a"));
     let withheld = |is_long| Some(Withheld { why: "b wants it".into(), is_long });
     let soon = Pending { withheld: withheld(false), ..a() };
