@@ -115,13 +115,7 @@ pub(super) async fn inspected(
     let shown = cluster.get(kind, &question.id).await.map_err(|error| Trouble(error.reason().into()))?;
     let Some(shown) = shown else { return Err(Trouble("it is gone".into())) };
     let entry = FieldOwners::of(&shown).ours;
-    let lost = match fields::coverage(&content, entry.as_deref()) {
-        Coverage::Lost(paths) => paths,
-        Coverage::Whole => Vec::new(),
-        Coverage::OnlyEmpty(paths) => {
-            paths.into_iter().filter(|path| !fields::is_as_empty(&shown, path)).collect()
-        }
-    };
+    let lost = lost_paths(&content, &shown, entry.as_deref());
     let lost = match entry {
         Some(entry) if lost.is_empty() => {
             other_values(cluster, contents, kind, question, (&content, &shown, &entry)).await?
@@ -134,6 +128,18 @@ pub(super) async fn inspected(
         (true, false) => Err(Trouble("it changed while it was looked at".into())),
         // Whoever goes on writing does not keep it from being put back.
         (false, _) => Ok(question.verified(question.lost(&lost))),
+    }
+}
+
+/// Returns the paths of a content that our entry does not cover. Of an empty list the value decides, as the server
+/// tracks no path for it.
+fn lost_paths(content: &Value, shown: &Value, entry: Option<&str>) -> Vec<Path> {
+    match fields::coverage(content, entry) {
+        Coverage::Whole => Vec::new(),
+        Coverage::Lost(paths) => paths,
+        Coverage::OnlyEmpty(paths) => {
+            paths.into_iter().filter(|path| !fields::is_as_empty(shown, path)).collect()
+        }
     }
 }
 
@@ -208,13 +214,7 @@ pub(super) async fn who_changed(
     blocking(move || {
         let content = question.stamped(contents.defended(&question.want).ok()?);
         let entry = FieldOwners::of(&shown).ours;
-        let taken = match fields::coverage(&content, entry.as_deref()) {
-            Coverage::Whole => Vec::new(),
-            Coverage::Lost(paths) => paths,
-            Coverage::OnlyEmpty(paths) => {
-                paths.into_iter().filter(|path| !fields::is_as_empty(&shown, path)).collect()
-            }
-        };
+        let taken = lost_paths(&content, &shown, entry.as_deref());
         let differing =
             entry.map(|entry| fields::differing_values(&content, &shown, &entry, question.schema()));
         let mut rewritten = differing.unwrap_or_default();
