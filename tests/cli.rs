@@ -4,6 +4,8 @@
 
 #[path = "cli/bed.rs"]
 mod bed;
+#[path = "cli/configured.rs"]
+mod configured;
 #[path = "cli/dist.rs"]
 mod dist;
 #[path = "cli/notify.rs"]
@@ -79,6 +81,7 @@ fn help_is_a_page_for_each_command() {
         "top",
         "events",
         "check",
+        "uninstall",
         "rbac",
         "why",
         "hold",
@@ -318,11 +321,24 @@ fn what_is_not_there_cannot_be_read() {
     hint: a path or a git URL is wanted here, not the name of a source
     --- exit code 2
     ");
-    assert_snapshot!(bed.run("apply empty/readme.md"), @r"
-    $ rhumb apply empty/readme.md
+    assert_snapshot!(bed.run("run empty/readme.md"), @r"
+    $ rhumb run empty/readme.md
     --- standard error
     error: empty/readme.md is a file, and a source is a directory
-    hint: name its directory; `rhumb validate` and `rhumb render` take single files
+    hint: name its directory; `rhumb diff`, `rhumb apply` and `rhumb validate` take single files
+    --- exit code 2
+    ");
+    assert_snapshot!(bed.run("apply empty/readme.md --prune"), @r"
+    $ rhumb apply empty/readme.md --prune
+    --- standard error
+    error: --prune needs a whole source, and single files are a part of one
+    hint: name the directory of all files, or leave --prune out
+    --- exit code 2
+    ");
+    assert_snapshot!(bed.run("apply -f empty/none.yaml"), @r"
+    $ rhumb apply -f empty/none.yaml
+    --- standard error
+    error: empty/none.yaml: no such file or directory
     --- exit code 2
     ");
     assert_snapshot!(bed.run("run gopher://host/shop"), @r"
@@ -354,7 +370,9 @@ fn wrong_usage_is_explained() {
     error: the following required arguments were not provided:
       <SOURCE>
 
-    Usage: rhumb diff <SOURCE>
+    Usage: rhumb diff [OPTIONS] <SOURCE>
+           rhumb diff [OPTIONS] --filename <FILE>
+           rhumb diff [OPTIONS] --config <FILE> [--source <NAME> [SOURCE]]
 
     For more information, try '--help'.
     --- exit code 2

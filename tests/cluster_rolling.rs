@@ -39,7 +39,7 @@ impl Workload {
         let set = format!("applyset-{label}-v1");
         let (sink, events) = mpsc::channel(256);
         let informer =
-            cluster.informer(&kind, Selector::PartOf([Arc::<str>::from(set.as_str())].into()), sink);
+            cluster.informer(&kind, Selector::PartOf([Arc::<str>::from(set.as_str())].into()), 0, sink);
         let id = ObjectId::new(&kind.gvk.group_kind(), Some("default"), name);
         let mut body = json!({
             "apiVersion": "apps/v1", "kind": kind.gvk.kind,

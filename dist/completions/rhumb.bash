@@ -58,6 +58,9 @@ _rhumb() {
             rhumb,top)
                 cmd="rhumb__subcmd__top"
                 ;;
+            rhumb,uninstall)
+                cmd="rhumb__subcmd__uninstall"
+                ;;
             rhumb,validate)
                 cmd="rhumb__subcmd__validate"
                 ;;
@@ -108,6 +111,9 @@ _rhumb() {
                 ;;
             rhumb__subcmd__help,top)
                 cmd="rhumb__subcmd__help__subcmd__top"
+                ;;
+            rhumb__subcmd__help,uninstall)
+                cmd="rhumb__subcmd__help__subcmd__uninstall"
                 ;;
             rhumb__subcmd__help,validate)
                 cmd="rhumb__subcmd__help__subcmd__validate"
@@ -236,7 +242,7 @@ _rhumb() {
 
     case "${cmd}" in
         rhumb)
-            opts="-n -v -h -V --kubeconfig --context --system-namespace --namespace --name --state-directory --verbose --log-level --log-format --color --help --version run diff apply prune check rbac rollout why hold release status top events validate render version help"
+            opts="-n -v -h -V --kubeconfig --context --system-namespace --namespace --name --state-directory --verbose --log-level --log-format --color --help --version run diff apply prune check uninstall rbac rollout why hold release status top events validate render version help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -290,12 +296,32 @@ _rhumb() {
             return 0
             ;;
         rhumb__subcmd__apply)
-            opts="-y -o -n -v -h --ref --path --adopt --blast-radius --prune --wait --dry-run --yes --output --kubeconfig --context --system-namespace --namespace --name --state-directory --verbose --log-level --log-format --color --help"
+            opts="-f -c -y -o -n -v -h --filename --config --source --ref --path --adopt --blast-radius --prune --wait --dry-run --yes --output --kubeconfig --context --system-namespace --namespace --name --state-directory --verbose --log-level --log-format --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --filename)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -f)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -c)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --source)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --ref)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -458,12 +484,32 @@ _rhumb() {
             return 0
             ;;
         rhumb__subcmd__diff)
-            opts="-o -n -v -h --ref --path --adopt --blast-radius --output --kubeconfig --context --system-namespace --namespace --name --state-directory --verbose --log-level --log-format --color --help"
+            opts="-f -c -o -n -v -h --filename --config --source --ref --path --adopt --blast-radius --output --kubeconfig --context --system-namespace --namespace --name --state-directory --verbose --log-level --log-format --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --filename)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -f)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -c)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --source)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --ref)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -602,7 +648,7 @@ _rhumb() {
             return 0
             ;;
         rhumb__subcmd__help)
-            opts="run diff apply prune check rbac rollout why hold release status top events validate render version help"
+            opts="run diff apply prune check uninstall rbac rollout why hold release status top events validate render version help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -952,6 +998,20 @@ _rhumb() {
             return 0
             ;;
         rhumb__subcmd__help__subcmd__top)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        rhumb__subcmd__help__subcmd__uninstall)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -2417,13 +2477,83 @@ _rhumb() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        rhumb__subcmd__validate)
-            opts="-n -v -h --kubeconfig --context --system-namespace --name --state-directory --namespace --verbose --log-level --log-format --color --help"
+        rhumb__subcmd__uninstall)
+            opts="-n -v -h --delete-objects --count --dry-run --kubeconfig --context --system-namespace --namespace --name --state-directory --verbose --log-level --log-format --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --count)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --kubeconfig)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --context)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --system-namespace)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --namespace)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -n)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --name)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --state-directory)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --log-level)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --log-format)
+                    COMPREPLY=($(compgen -W "auto text json" -- "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        rhumb__subcmd__validate)
+            opts="-c -n -v -h --config --source --kubeconfig --context --system-namespace --name --state-directory --namespace --verbose --log-level --log-format --color --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -c)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --source)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --kubeconfig)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0

@@ -28,7 +28,7 @@ complete -c rhumb -n "__fish_rhumb_needs_command" -l kubeconfig -d 'Kubeconfig f
 complete -c rhumb -n "__fish_rhumb_needs_command" -l context -d 'Context of the kubeconfig [default: its current one]' -r
 complete -c rhumb -n "__fish_rhumb_needs_command" -l system-namespace -d 'Namespace of the sources\' parent objects [default: rhumb-system]' -r
 complete -c rhumb -n "__fish_rhumb_needs_command" -s n -l namespace -d 'Namespace of objects that name none [default: default]' -r
-complete -c rhumb -n "__fish_rhumb_needs_command" -l name -d 'Name of the source; what one source owns, no other touches [default: default]' -r
+complete -c rhumb -n "__fish_rhumb_needs_command" -l name -d 'Name of the source; what one source owns, no other touches [default: that of its place]' -r
 complete -c rhumb -n "__fish_rhumb_needs_command" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_needs_command" -l log-level -d 'error, warn, info, debug, trace, or RUST_LOG\'s directives [default: $RUST_LOG]' -r
 complete -c rhumb -n "__fish_rhumb_needs_command" -l log-format -d 'Form of the log lines: auto, text or json' -r -f -a "auto\t'The journal\'s own fields where standard error is the journal, else text'
@@ -45,6 +45,7 @@ complete -c rhumb -n "__fish_rhumb_needs_command" -f -a "diff" -d 'Show what wou
 complete -c rhumb -n "__fish_rhumb_needs_command" -f -a "apply" -d 'Apply a source once'
 complete -c rhumb -n "__fish_rhumb_needs_command" -f -a "prune" -d 'See and confirm deletions that wait for a person'
 complete -c rhumb -n "__fish_rhumb_needs_command" -f -a "check" -d 'Look whether all is there that rhumb needs: the server, git, files, rights'
+complete -c rhumb -n "__fish_rhumb_needs_command" -f -a "uninstall" -d 'Take out of the cluster what rhumb keeps there, and what it manages if told to'
 complete -c rhumb -n "__fish_rhumb_needs_command" -f -a "rbac" -d 'Print the least roles for what a source holds'
 complete -c rhumb -n "__fish_rhumb_needs_command" -f -a "rollout" -d 'See rollouts, and order what becomes of them'
 complete -c rhumb -n "__fish_rhumb_needs_command" -f -a "why" -d 'Say what an object waits for, and which revision brought what it shows'
@@ -67,7 +68,7 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand run" -l kubeconfig -d 'Kubec
 complete -c rhumb -n "__fish_rhumb_using_subcommand run" -l context -d 'Context of the kubeconfig [default: its current one]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand run" -l system-namespace -d 'Namespace of the sources\' parent objects [default: rhumb-system]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand run" -s n -l namespace -d 'Namespace of objects that name none [default: default]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand run" -l name -d 'Name of the source; what one source owns, no other touches [default: default]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand run" -l name -d 'Name of the source; what one source owns, no other touches [default: that of its place]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand run" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand run" -l log-level -d 'error, warn, info, debug, trace, or RUST_LOG\'s directives [default: $RUST_LOG]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand run" -l log-format -d 'Form of the log lines: auto, text or json' -r -f -a "auto\t'The journal\'s own fields where standard error is the journal, else text'
@@ -80,6 +81,9 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand run" -l no-prune -d 'Delete 
 complete -c rhumb -n "__fish_rhumb_using_subcommand run" -l observe -d 'Do everything but the writes'
 complete -c rhumb -n "__fish_rhumb_using_subcommand run" -s v -l verbose -d 'Say more on standard error; -vv says each call'
 complete -c rhumb -n "__fish_rhumb_using_subcommand run" -s h -l help -d 'Print help'
+complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -s f -l filename -d 'Only this file or directory, or - for standard input; may be repeated, and deletes nothing' -r -F
+complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -s c -l config -d 'Configuration file: its sources with their settings, as `rhumb run` has them' -r -F
+complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l source -d 'Name of a source of the configuration file' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l ref -d 'Branch, tag or commit' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l path -d 'Folder inside the source' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l adopt -d 'Whether to take over objects that exist already: never, if-unowned or always' -r
@@ -92,7 +96,7 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l kubeconfig -d 'Kube
 complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l context -d 'Context of the kubeconfig [default: its current one]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l system-namespace -d 'Namespace of the sources\' parent objects [default: rhumb-system]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -s n -l namespace -d 'Namespace of objects that name none [default: default]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l name -d 'Name of the source; what one source owns, no other touches [default: default]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l name -d 'Name of the source; what one source owns, no other touches [default: that of its place]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l log-level -d 'error, warn, info, debug, trace, or RUST_LOG\'s directives [default: $RUST_LOG]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l log-format -d 'Form of the log lines: auto, text or json' -r -f -a "auto\t'The journal\'s own fields where standard error is the journal, else text'
@@ -103,6 +107,9 @@ always\t'Always'
 never\t'Never'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -s v -l verbose -d 'Say more on standard error; -vv says each call'
 complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -s h -l help -d 'Print help'
+complete -c rhumb -n "__fish_rhumb_using_subcommand apply" -s f -l filename -d 'Only this file or directory, or - for standard input; may be repeated, and deletes nothing' -r -F
+complete -c rhumb -n "__fish_rhumb_using_subcommand apply" -s c -l config -d 'Configuration file: its sources with their settings, as `rhumb run` has them' -r -F
+complete -c rhumb -n "__fish_rhumb_using_subcommand apply" -l source -d 'Name of a source of the configuration file' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand apply" -l ref -d 'Branch, tag or commit' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand apply" -l path -d 'Folder inside the source' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand apply" -l adopt -d 'Whether to take over objects that exist already: never, if-unowned or always' -r
@@ -114,7 +121,7 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand apply" -l kubeconfig -d 'Kub
 complete -c rhumb -n "__fish_rhumb_using_subcommand apply" -l context -d 'Context of the kubeconfig [default: its current one]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand apply" -l system-namespace -d 'Namespace of the sources\' parent objects [default: rhumb-system]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand apply" -s n -l namespace -d 'Namespace of objects that name none [default: default]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand apply" -l name -d 'Name of the source; what one source owns, no other touches [default: default]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand apply" -l name -d 'Name of the source; what one source owns, no other touches [default: that of its place]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand apply" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand apply" -l log-level -d 'error, warn, info, debug, trace, or RUST_LOG\'s directives [default: $RUST_LOG]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand apply" -l log-format -d 'Form of the log lines: auto, text or json' -r -f -a "auto\t'The journal\'s own fields where standard error is the journal, else text'
@@ -132,7 +139,7 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and not __fish_seen_s
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and not __fish_seen_subcommand_from list confirm help" -l context -d 'Context of the kubeconfig [default: its current one]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and not __fish_seen_subcommand_from list confirm help" -l system-namespace -d 'Namespace of the sources\' parent objects [default: rhumb-system]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and not __fish_seen_subcommand_from list confirm help" -s n -l namespace -d 'Namespace of objects that name none [default: default]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and not __fish_seen_subcommand_from list confirm help" -l name -d 'Name of the source; what one source owns, no other touches [default: default]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and not __fish_seen_subcommand_from list confirm help" -l name -d 'Name of the source; what one source owns, no other touches [default: that of its place]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and not __fish_seen_subcommand_from list confirm help" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and not __fish_seen_subcommand_from list confirm help" -l log-level -d 'error, warn, info, debug, trace, or RUST_LOG\'s directives [default: $RUST_LOG]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and not __fish_seen_subcommand_from list confirm help" -l log-format -d 'Form of the log lines: auto, text or json' -r -f -a "auto\t'The journal\'s own fields where standard error is the journal, else text'
@@ -153,7 +160,7 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subco
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from list" -l context -d 'Context of the kubeconfig [default: its current one]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from list" -l system-namespace -d 'Namespace of the sources\' parent objects [default: rhumb-system]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from list" -s n -l namespace -d 'Namespace of objects that name none [default: default]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from list" -l name -d 'Name of the source; what one source owns, no other touches [default: default]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from list" -l name -d 'Name of the source; what one source owns, no other touches [default: that of its place]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from list" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from list" -l log-level -d 'error, warn, info, debug, trace, or RUST_LOG\'s directives [default: $RUST_LOG]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from list" -l log-format -d 'Form of the log lines: auto, text or json' -r -f -a "auto\t'The journal\'s own fields where standard error is the journal, else text'
@@ -170,7 +177,7 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subco
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from confirm" -l context -d 'Context of the kubeconfig [default: its current one]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from confirm" -l system-namespace -d 'Namespace of the sources\' parent objects [default: rhumb-system]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from confirm" -s n -l namespace -d 'Namespace of objects that name none [default: default]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from confirm" -l name -d 'Name of the source; what one source owns, no other touches [default: default]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from confirm" -l name -d 'Name of the source; what one source owns, no other touches [default: that of its place]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from confirm" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from confirm" -l log-level -d 'error, warn, info, debug, trace, or RUST_LOG\'s directives [default: $RUST_LOG]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from confirm" -l log-format -d 'Form of the log lines: auto, text or json' -r -f -a "auto\t'The journal\'s own fields where standard error is the journal, else text'
@@ -195,7 +202,7 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand check" -l kubeconfig -d 'Kub
 complete -c rhumb -n "__fish_rhumb_using_subcommand check" -l context -d 'Context of the kubeconfig [default: its current one]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand check" -l system-namespace -d 'Namespace of the sources\' parent objects [default: rhumb-system]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand check" -s n -l namespace -d 'Namespace of objects that name none [default: default]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand check" -l name -d 'Name of the source; what one source owns, no other touches [default: default]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand check" -l name -d 'Name of the source; what one source owns, no other touches [default: that of its place]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand check" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand check" -l log-level -d 'error, warn, info, debug, trace, or RUST_LOG\'s directives [default: $RUST_LOG]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand check" -l log-format -d 'Form of the log lines: auto, text or json' -r -f -a "auto\t'The journal\'s own fields where standard error is the journal, else text'
@@ -206,6 +213,24 @@ always\t'Always'
 never\t'Never'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand check" -s v -l verbose -d 'Say more on standard error; -vv says each call'
 complete -c rhumb -n "__fish_rhumb_using_subcommand check" -s h -l help -d 'Print help'
+complete -c rhumb -n "__fish_rhumb_using_subcommand uninstall" -l count -d 'Say that exactly so many objects are to be deleted, instead of being asked' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand uninstall" -l kubeconfig -d 'Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod\'s service account]' -r -F
+complete -c rhumb -n "__fish_rhumb_using_subcommand uninstall" -l context -d 'Context of the kubeconfig [default: its current one]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand uninstall" -l system-namespace -d 'Namespace of the sources\' parent objects [default: rhumb-system]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand uninstall" -s n -l namespace -d 'Namespace of objects that name none [default: default]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand uninstall" -l name -d 'Name of the source; what one source owns, no other touches [default: that of its place]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand uninstall" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
+complete -c rhumb -n "__fish_rhumb_using_subcommand uninstall" -l log-level -d 'error, warn, info, debug, trace, or RUST_LOG\'s directives [default: $RUST_LOG]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand uninstall" -l log-format -d 'Form of the log lines: auto, text or json' -r -f -a "auto\t'The journal\'s own fields where standard error is the journal, else text'
+text\t'A line of text for each event'
+json\t'A JSON object for each event'"
+complete -c rhumb -n "__fish_rhumb_using_subcommand uninstall" -l color -d 'When to colour: auto (not with NO_COLOR), always or never' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c rhumb -n "__fish_rhumb_using_subcommand uninstall" -l delete-objects -d 'Delete the objects of the source too, past all but what their annotations keep'
+complete -c rhumb -n "__fish_rhumb_using_subcommand uninstall" -l dry-run -d 'Only list what would go'
+complete -c rhumb -n "__fish_rhumb_using_subcommand uninstall" -s v -l verbose -d 'Say more on standard error; -vv says each call'
+complete -c rhumb -n "__fish_rhumb_using_subcommand uninstall" -s h -l help -d 'Print help'
 complete -c rhumb -n "__fish_rhumb_using_subcommand rbac" -s c -l config -d 'Configuration file with any number of sources' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand rbac" -l ref -d 'Branch, tag or commit' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rbac" -l path -d 'Folder inside the source' -r
@@ -217,7 +242,7 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand rbac" -l kubeconfig -d 'Kube
 complete -c rhumb -n "__fish_rhumb_using_subcommand rbac" -l context -d 'Context of the kubeconfig [default: its current one]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rbac" -l system-namespace -d 'Namespace of the sources\' parent objects [default: rhumb-system]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rbac" -s n -l namespace -d 'Namespace of objects that name none [default: default]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand rbac" -l name -d 'Name of the source; what one source owns, no other touches [default: default]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand rbac" -l name -d 'Name of the source; what one source owns, no other touches [default: that of its place]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rbac" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand rbac" -l log-level -d 'error, warn, info, debug, trace, or RUST_LOG\'s directives [default: $RUST_LOG]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rbac" -l log-format -d 'Form of the log lines: auto, text or json' -r -f -a "auto\t'The journal\'s own fields where standard error is the journal, else text'
@@ -229,7 +254,7 @@ never\t'Never'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand rbac" -s v -l verbose -d 'Say more on standard error; -vv says each call'
 complete -c rhumb -n "__fish_rhumb_using_subcommand rbac" -s h -l help -d 'Print help'
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and not __fish_seen_subcommand_from status history undo retry pause resume promote abort restart help" -s n -l namespace -d 'Namespace of objects that name none [default: the context\'s]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and not __fish_seen_subcommand_from status history undo retry pause resume promote abort restart help" -l name -d 'Name of the source; what one source owns, no other touches [default: default]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and not __fish_seen_subcommand_from status history undo retry pause resume promote abort restart help" -l name -d 'Name of the source; what one source owns, no other touches [default: that of its place]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and not __fish_seen_subcommand_from status history undo retry pause resume promote abort restart help" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and not __fish_seen_subcommand_from status history undo retry pause resume promote abort restart help" -l kubeconfig -d 'Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod\'s service account]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and not __fish_seen_subcommand_from status history undo retry pause resume promote abort restart help" -l context -d 'Context of the kubeconfig [default: its current one]' -r
@@ -254,7 +279,7 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and not __fish_seen
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and not __fish_seen_subcommand_from status history undo retry pause resume promote abort restart help" -f -a "restart" -d 'Replace a workload\'s pods'
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and not __fish_seen_subcommand_from status history undo retry pause resume promote abort restart help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from status" -s n -l namespace -d 'Namespace of objects that name none [default: the context\'s]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from status" -l name -d 'Name of the source; what one source owns, no other touches [default: default]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from status" -l name -d 'Name of the source; what one source owns, no other touches [default: that of its place]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from status" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from status" -l kubeconfig -d 'Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod\'s service account]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from status" -l context -d 'Context of the kubeconfig [default: its current one]' -r
@@ -270,7 +295,7 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_sub
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from status" -s v -l verbose -d 'Say more on standard error; -vv says each call'
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from status" -s h -l help -d 'Print help'
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from history" -s n -l namespace -d 'Namespace of objects that name none [default: the context\'s]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from history" -l name -d 'Name of the source; what one source owns, no other touches [default: default]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from history" -l name -d 'Name of the source; what one source owns, no other touches [default: that of its place]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from history" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from history" -l kubeconfig -d 'Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod\'s service account]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from history" -l context -d 'Context of the kubeconfig [default: its current one]' -r
@@ -286,7 +311,7 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_sub
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from history" -s h -l help -d 'Print help'
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from undo" -l to-revision -d 'Commit to go back to [default: the parent of the one that brought what is in force]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from undo" -s n -l namespace -d 'Namespace of objects that name none [default: the context\'s]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from undo" -l name -d 'Name of the source; what one source owns, no other touches [default: default]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from undo" -l name -d 'Name of the source; what one source owns, no other touches [default: that of its place]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from undo" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from undo" -l kubeconfig -d 'Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod\'s service account]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from undo" -l context -d 'Context of the kubeconfig [default: its current one]' -r
@@ -301,7 +326,7 @@ never\t'Never'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from undo" -s v -l verbose -d 'Say more on standard error; -vv says each call'
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from undo" -s h -l help -d 'Print help'
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from retry" -s n -l namespace -d 'Namespace of objects that name none [default: the context\'s]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from retry" -l name -d 'Name of the source; what one source owns, no other touches [default: default]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from retry" -l name -d 'Name of the source; what one source owns, no other touches [default: that of its place]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from retry" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from retry" -l kubeconfig -d 'Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod\'s service account]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from retry" -l context -d 'Context of the kubeconfig [default: its current one]' -r
@@ -317,7 +342,7 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_sub
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from retry" -s h -l help -d 'Print help'
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from pause" -l reason -d 'Why' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from pause" -s n -l namespace -d 'Namespace of objects that name none [default: the context\'s]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from pause" -l name -d 'Name of the source; what one source owns, no other touches [default: default]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from pause" -l name -d 'Name of the source; what one source owns, no other touches [default: that of its place]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from pause" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from pause" -l kubeconfig -d 'Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod\'s service account]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from pause" -l context -d 'Context of the kubeconfig [default: its current one]' -r
@@ -332,7 +357,7 @@ never\t'Never'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from pause" -s v -l verbose -d 'Say more on standard error; -vv says each call'
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from pause" -s h -l help -d 'Print help'
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from resume" -s n -l namespace -d 'Namespace of objects that name none [default: the context\'s]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from resume" -l name -d 'Name of the source; what one source owns, no other touches [default: default]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from resume" -l name -d 'Name of the source; what one source owns, no other touches [default: that of its place]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from resume" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from resume" -l kubeconfig -d 'Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod\'s service account]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from resume" -l context -d 'Context of the kubeconfig [default: its current one]' -r
@@ -347,7 +372,7 @@ never\t'Never'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from resume" -s v -l verbose -d 'Say more on standard error; -vv says each call'
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from resume" -s h -l help -d 'Print help'
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from promote" -s n -l namespace -d 'Namespace of objects that name none [default: the context\'s]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from promote" -l name -d 'Name of the source; what one source owns, no other touches [default: default]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from promote" -l name -d 'Name of the source; what one source owns, no other touches [default: that of its place]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from promote" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from promote" -l kubeconfig -d 'Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod\'s service account]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from promote" -l context -d 'Context of the kubeconfig [default: its current one]' -r
@@ -363,7 +388,7 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_sub
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from promote" -s v -l verbose -d 'Say more on standard error; -vv says each call'
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from promote" -s h -l help -d 'Print help'
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from abort" -s n -l namespace -d 'Namespace of objects that name none [default: the context\'s]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from abort" -l name -d 'Name of the source; what one source owns, no other touches [default: default]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from abort" -l name -d 'Name of the source; what one source owns, no other touches [default: that of its place]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from abort" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from abort" -l kubeconfig -d 'Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod\'s service account]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from abort" -l context -d 'Context of the kubeconfig [default: its current one]' -r
@@ -378,7 +403,7 @@ never\t'Never'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from abort" -s v -l verbose -d 'Say more on standard error; -vv says each call'
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from abort" -s h -l help -d 'Print help'
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from restart" -s n -l namespace -d 'Namespace of objects that name none [default: the context\'s]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from restart" -l name -d 'Name of the source; what one source owns, no other touches [default: default]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from restart" -l name -d 'Name of the source; what one source owns, no other touches [default: that of its place]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from restart" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from restart" -l kubeconfig -d 'Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod\'s service account]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from restart" -l context -d 'Context of the kubeconfig [default: its current one]' -r
@@ -407,7 +432,7 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand why" -l path -d 'Folder insi
 complete -c rhumb -n "__fish_rhumb_using_subcommand why" -l adopt -d 'Whether to take over objects that exist already: never, if-unowned or always' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand why" -l blast-radius -d 'Deletions that need no confirmation: a count, or a share as 10% [default: 10, and at most 10%]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand why" -s n -l namespace -d 'Namespace of objects that name none [default: the context\'s]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand why" -l name -d 'Name of the source; what one source owns, no other touches [default: default]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand why" -l name -d 'Name of the source; what one source owns, no other touches [default: that of its place]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand why" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand why" -l kubeconfig -d 'Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod\'s service account]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand why" -l context -d 'Context of the kubeconfig [default: its current one]' -r
@@ -424,7 +449,7 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand why" -s h -l help -d 'Print 
 complete -c rhumb -n "__fish_rhumb_using_subcommand hold" -l for -d 'How long' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand hold" -l reason -d 'Why' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand hold" -s n -l namespace -d 'Namespace of objects that name none [default: the context\'s]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand hold" -l name -d 'Name of the source; what one source owns, no other touches [default: default]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand hold" -l name -d 'Name of the source; what one source owns, no other touches [default: that of its place]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand hold" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand hold" -l kubeconfig -d 'Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod\'s service account]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand hold" -l context -d 'Context of the kubeconfig [default: its current one]' -r
@@ -439,7 +464,7 @@ never\t'Never'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand hold" -s v -l verbose -d 'Say more on standard error; -vv says each call'
 complete -c rhumb -n "__fish_rhumb_using_subcommand hold" -s h -l help -d 'Print help'
 complete -c rhumb -n "__fish_rhumb_using_subcommand release" -s n -l namespace -d 'Namespace of objects that name none [default: the context\'s]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand release" -l name -d 'Name of the source; what one source owns, no other touches [default: default]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand release" -l name -d 'Name of the source; what one source owns, no other touches [default: that of its place]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand release" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand release" -l kubeconfig -d 'Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod\'s service account]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand release" -l context -d 'Context of the kubeconfig [default: its current one]' -r
@@ -458,7 +483,7 @@ wide\t'The same with places, files and whole revisions'
 json\t'The answer of the daemon, schema status.rhumb.dev/v1'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand status" -l socket -d 'Socket of the daemon [default: $RHUMB_SOCKET, then rhumb.sock in $RUNTIME_DIRECTORY, $XDG_RUNTIME_DIR/rhumb or /run/rhumb]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand status" -s n -l namespace -d 'Namespace of NAME [default: any]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand status" -l name -d 'Name of the source; what one source owns, no other touches [default: default]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand status" -l name -d 'Name of the source; what one source owns, no other touches [default: that of its place]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand status" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand status" -l kubeconfig -d 'Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod\'s service account]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand status" -l context -d 'Context of the kubeconfig [default: its current one]' -r
@@ -476,7 +501,7 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand status" -s v -l verbose -d '
 complete -c rhumb -n "__fish_rhumb_using_subcommand status" -s h -l help -d 'Print help'
 complete -c rhumb -n "__fish_rhumb_using_subcommand top" -l socket -d 'Socket of the daemon [default: $RHUMB_SOCKET, then rhumb.sock in $RUNTIME_DIRECTORY, $XDG_RUNTIME_DIR/rhumb or /run/rhumb]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand top" -s n -l namespace -d 'Namespace of objects that name none [default: default]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand top" -l name -d 'Name of the source; what one source owns, no other touches [default: default]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand top" -l name -d 'Name of the source; what one source owns, no other touches [default: that of its place]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand top" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand top" -l kubeconfig -d 'Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod\'s service account]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand top" -l context -d 'Context of the kubeconfig [default: its current one]' -r
@@ -494,7 +519,7 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand events" -s o -l output -d 'F
 json\t'A JSON object for each, in a line'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand events" -l socket -d 'Socket of the daemon [default: $RHUMB_SOCKET, then rhumb.sock in $RUNTIME_DIRECTORY, $XDG_RUNTIME_DIR/rhumb or /run/rhumb]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand events" -s n -l namespace -d 'Namespace of objects that name none [default: default]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand events" -l name -d 'Name of the source; what one source owns, no other touches [default: default]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand events" -l name -d 'Name of the source; what one source owns, no other touches [default: that of its place]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand events" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand events" -l kubeconfig -d 'Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod\'s service account]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand events" -l context -d 'Context of the kubeconfig [default: its current one]' -r
@@ -509,10 +534,12 @@ never\t'Never'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand events" -s f -l follow -d 'Go on with what happens'
 complete -c rhumb -n "__fish_rhumb_using_subcommand events" -s v -l verbose -d 'Say more on standard error; -vv says each call'
 complete -c rhumb -n "__fish_rhumb_using_subcommand events" -s h -l help -d 'Print help'
+complete -c rhumb -n "__fish_rhumb_using_subcommand validate" -s c -l config -d 'Configuration file: what its sources hold, by what each may have' -r -F
+complete -c rhumb -n "__fish_rhumb_using_subcommand validate" -l source -d 'Name of a source of the configuration file' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand validate" -l kubeconfig -d 'Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod\'s service account]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand validate" -l context -d 'Context of the kubeconfig [default: its current one]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand validate" -l system-namespace -d 'Namespace of the sources\' parent objects [default: rhumb-system]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand validate" -l name -d 'Name of the source; what one source owns, no other touches [default: default]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand validate" -l name -d 'Name of the source; what one source owns, no other touches [default: that of its place]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand validate" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand validate" -s n -l namespace -d 'Namespace of objects that name none [default: default]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand validate" -l log-level -d 'error, warn, info, debug, trace, or RUST_LOG\'s directives [default: $RUST_LOG]' -r
@@ -530,7 +557,7 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand render" -l kubeconfig -d 'Ku
 complete -c rhumb -n "__fish_rhumb_using_subcommand render" -l context -d 'Context of the kubeconfig [default: its current one]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand render" -l system-namespace -d 'Namespace of the sources\' parent objects [default: rhumb-system]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand render" -s n -l namespace -d 'Namespace of objects that name none [default: default]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand render" -l name -d 'Name of the source; what one source owns, no other touches [default: default]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand render" -l name -d 'Name of the source; what one source owns, no other touches [default: that of its place]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand render" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand render" -l log-level -d 'error, warn, info, debug, trace, or RUST_LOG\'s directives [default: $RUST_LOG]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand render" -l log-format -d 'Form of the log lines: auto, text or json' -r -f -a "auto\t'The journal\'s own fields where standard error is the journal, else text'
@@ -545,7 +572,7 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand version" -l kubeconfig -d 'K
 complete -c rhumb -n "__fish_rhumb_using_subcommand version" -l context -d 'Context of the kubeconfig [default: its current one]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand version" -l system-namespace -d 'Namespace of the sources\' parent objects [default: rhumb-system]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand version" -s n -l namespace -d 'Namespace of objects that name none [default: default]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand version" -l name -d 'Name of the source; what one source owns, no other touches [default: default]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand version" -l name -d 'Name of the source; what one source owns, no other touches [default: that of its place]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand version" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand version" -l log-level -d 'error, warn, info, debug, trace, or RUST_LOG\'s directives [default: $RUST_LOG]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand version" -l log-format -d 'Form of the log lines: auto, text or json' -r -f -a "auto\t'The journal\'s own fields where standard error is the journal, else text'
@@ -556,23 +583,24 @@ always\t'Always'
 never\t'Never'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand version" -s v -l verbose -d 'Say more on standard error; -vv says each call'
 complete -c rhumb -n "__fish_rhumb_using_subcommand version" -s h -l help -d 'Print help'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check rbac rollout why hold release status top events validate render version help" -f -a "run" -d 'Follow a source, or those of a configuration, until told to stop'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check rbac rollout why hold release status top events validate render version help" -f -a "diff" -d 'Show what would change in the cluster, and write nothing'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check rbac rollout why hold release status top events validate render version help" -f -a "apply" -d 'Apply a source once'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check rbac rollout why hold release status top events validate render version help" -f -a "prune" -d 'See and confirm deletions that wait for a person'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check rbac rollout why hold release status top events validate render version help" -f -a "check" -d 'Look whether all is there that rhumb needs: the server, git, files, rights'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check rbac rollout why hold release status top events validate render version help" -f -a "rbac" -d 'Print the least roles for what a source holds'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check rbac rollout why hold release status top events validate render version help" -f -a "rollout" -d 'See rollouts, and order what becomes of them'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check rbac rollout why hold release status top events validate render version help" -f -a "why" -d 'Say what an object waits for, and which revision brought what it shows'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check rbac rollout why hold release status top events validate render version help" -f -a "hold" -d 'Keep an object as it is for a time: what differs is shown, and nothing is written'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check rbac rollout why hold release status top events validate render version help" -f -a "release" -d 'End a hold'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check rbac rollout why hold release status top events validate render version help" -f -a "status" -d 'Show what runs, from which revision, and what is not as it should be'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check rbac rollout why hold release status top events validate render version help" -f -a "top" -d 'Watch sources, rollouts, the budget and the queue on a full screen'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check rbac rollout why hold release status top events validate render version help" -f -a "events" -d 'Show what happened, and what happens'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check rbac rollout why hold release status top events validate render version help" -f -a "validate" -d 'Check manifests without a cluster'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check rbac rollout why hold release status top events validate render version help" -f -a "render" -d 'Print manifests as Kubernetes reads them, without a cluster'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check rbac rollout why hold release status top events validate render version help" -f -a "version" -d 'Print the version'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check rbac rollout why hold release status top events validate render version help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "run" -d 'Follow a source, or those of a configuration, until told to stop'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "diff" -d 'Show what would change in the cluster, and write nothing'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "apply" -d 'Apply a source once'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "prune" -d 'See and confirm deletions that wait for a person'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "check" -d 'Look whether all is there that rhumb needs: the server, git, files, rights'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "uninstall" -d 'Take out of the cluster what rhumb keeps there, and what it manages if told to'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "rbac" -d 'Print the least roles for what a source holds'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "rollout" -d 'See rollouts, and order what becomes of them'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "why" -d 'Say what an object waits for, and which revision brought what it shows'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "hold" -d 'Keep an object as it is for a time: what differs is shown, and nothing is written'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "release" -d 'End a hold'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "status" -d 'Show what runs, from which revision, and what is not as it should be'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "top" -d 'Watch sources, rollouts, the budget and the queue on a full screen'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "events" -d 'Show what happened, and what happens'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "validate" -d 'Check manifests without a cluster'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "render" -d 'Print manifests as Kubernetes reads them, without a cluster'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "version" -d 'Print the version'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c rhumb -n "__fish_rhumb_using_subcommand help; and __fish_seen_subcommand_from prune" -f -a "list" -d 'List the deletions that wait, each with its reason'
 complete -c rhumb -n "__fish_rhumb_using_subcommand help; and __fish_seen_subcommand_from prune" -f -a "confirm" -d 'Confirm deletions by name'
 complete -c rhumb -n "__fish_rhumb_using_subcommand help; and __fish_seen_subcommand_from rollout" -f -a "status" -d 'Show how far a rollout is, or all that go on'

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::args::{ApplyArgs, ApplyOutput};
 use super::object_name::ObjectName;
+use super::once::Once;
 use super::terminal::Answer;
 use super::{CommandError, Exit, Terminal, diff, session};
 use progress::{PROGRESS_INTERVAL, PassProgress};
@@ -20,16 +21,18 @@ use crate::daemon::{self, Ending, Pass, Reconciler, Until};
 use crate::engine::{BlastRadius, Plan, Reason, Verdict, precious};
 use crate::object::{Class, ObjectId};
 use crate::render::{self, Outcome, Palette, Tense};
-use crate::report::{Tale, Told};
+use crate::report::{Tale, Told, brief};
 
 /// How long one pass goes on while something still moves, when health is not waited for.
 const PATIENCE: Duration = Duration::from_mins(5);
 
 /// Carries the command out.
-pub(super) fn carry_out(args: &ApplyArgs, config: Config, terminal: &Terminal) -> Result<Exit, CommandError> {
+pub(super) fn carry_out(args: &ApplyArgs, mut once: Once, terminal: &Terminal) -> Result<Exit, CommandError> {
     let runtime = session::runtime()?;
+    let (cluster, note) = runtime.block_on(once.connect())?;
+    diff::notes(note.iter().chain(&once.note()), terminal);
     if args.dry_run {
-        let plan = runtime.block_on(diff::plan(&config))?;
+        let plan = runtime.block_on(diff::plan(&once, &cluster))?;
         let text = match args.output {
             ApplyOutput::Text => render::text(&plan, terminal.palette()),
             ApplyOutput::Json => render::json(&plan),
@@ -39,7 +42,7 @@ pub(super) fn carry_out(args: &ApplyArgs, config: Config, terminal: &Terminal) -
         terminal.tell(&render::diagnostics(&plan.diagnostics, terminal.error_palette()));
         return Ok(tried(&plan));
     }
-    runtime.block_on(apply(args, &config, terminal))
+    runtime.block_on(apply(args, &once, &cluster, terminal))
 }
 
 /// As [`exit`], for what would be done.
@@ -55,17 +58,21 @@ fn tried(plan: &Plan) -> Exit {
     }
 }
 
-async fn apply(args: &ApplyArgs, config: &Config, terminal: &Terminal) -> Result<Exit, CommandError> {
+async fn apply(
+    args: &ApplyArgs,
+    once: &Once,
+    cluster: &Cluster,
+    terminal: &Terminal,
+) -> Result<Exit, CommandError> {
     let foreseen = match args.output {
         ApplyOutput::Text => None,
-        ApplyOutput::Json => Some(diff::plan(config).await?),
+        ApplyOutput::Json => Some(diff::plan(once, cluster).await?),
     };
-    let cluster = session::connect(config).await?;
-    let source = session::only(config)?;
-    let mut pass = one_pass(args, config, &cluster, terminal).await?;
-    if let Some(confirmed) = asked(args, config, &source.name, &cluster, &pass, terminal).await? {
+    let source = once.source()?;
+    let mut pass = one_pass(args, once, cluster, terminal).await?;
+    if let Some(confirmed) = asked(args, &once.config, &source.name, cluster, &pass, terminal).await? {
         terminal.tell(&confirmed);
-        pass = one_pass(args, config, &cluster, terminal).await?;
+        pass = one_pass(args, once, cluster, terminal).await?;
     }
     match conclude(args, &pass, &pass.plan(&source.name, foreseen.as_ref()), terminal) {
         // A closed pipe: nobody reads, but the exit code says what was done.
@@ -76,12 +83,11 @@ async fn apply(args: &ApplyArgs, config: &Config, terminal: &Terminal) -> Result
 
 async fn one_pass(
     args: &ApplyArgs,
-    config: &Config,
+    once: &Once,
     cluster: &Cluster,
     terminal: &Terminal,
 ) -> Result<Pass, CommandError> {
-    let state = session::state(config, cluster).await?;
-    let mut setup = session::once(&session::only(config)?, &state)?;
+    let mut setup = once.setup(cluster).await?;
     if args.yes {
         setup.radius = BlastRadius { count: u32::MAX, percent: 100 };
     }
@@ -89,7 +95,7 @@ async fn one_pass(
         Some(wait) => Until::Healthy(Instant::now() + wait.get()),
         None => Until::Settled(Instant::now() + PATIENCE),
     };
-    let setup = session::daemon(config, cluster.clone(), vec![setup]);
+    let setup = session::daemon(&once.config, cluster.clone(), vec![setup]);
     let (listener, mut told) = mpsc::unbounded_channel();
     let pass = tokio::spawn(Reconciler::new(setup, until, listener).run(CancellationToken::new()));
     // What was begun is finished, whoever stops reading; that is told at the end.
@@ -163,7 +169,7 @@ fn counted(objects: usize) -> String {
     if objects == 1 { "this object".to_owned() } else { format!("these {objects} objects") }
 }
 
-fn line(id: &ObjectId, told: &Told, palette: Palette) -> String {
+pub(super) fn line(id: &ObjectId, told: &Told, palette: Palette) -> String {
     let text;
     let outcome = match told {
         Told::Created => Outcome::Created,
@@ -180,6 +186,10 @@ fn line(id: &ObjectId, told: &Told, palette: Palette) -> String {
         Told::Waiting(reason) => {
             text = reason.to_string();
             if reason.is_as_asked() { Outcome::Kept(&text) } else { Outcome::Waiting(&text) }
+        }
+        Told::Refused(Reason::Rejected(why)) => {
+            text = format!("{}; `rhumb why` says all of it", brief(why));
+            Outcome::Failed(&text)
         }
         Told::Refused(reason) => {
             text = reason.to_string();

@@ -58,7 +58,7 @@ pub struct Global {
     /// Namespace of objects that name none [default: default]
     #[arg(long, short, global = true, display_order = 94, value_name = "NAMESPACE", help_heading = "Source")]
     pub namespace: Option<Name>,
-    /// Name of the source; what one source owns, no other touches [default: default]
+    /// Name of the source; what one source owns, no other touches [default: that of its place]
     #[arg(long, global = true, display_order = 95, value_name = "NAME", help_heading = "Source")]
     pub name: Option<Name>,
     /// Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG's state home]
@@ -129,13 +129,13 @@ pub enum Command {
     #[command(override_usage = help::RUN_USAGE, after_help = help::RUN)]
     Run(RunArgs),
     /// Show what would change in the cluster, and write nothing
-    #[command(after_help = help::DIFF)]
+    #[command(override_usage = help::DIFF_USAGE, after_help = help::DIFF)]
     Diff(DiffArgs),
     /// Apply a source once
-    #[command(after_help = help::APPLY)]
+    #[command(override_usage = help::APPLY_USAGE, after_help = help::APPLY)]
     Apply(ApplyArgs),
     /// Check manifests without a cluster
-    #[command(after_help = help::VALIDATE)]
+    #[command(override_usage = help::VALIDATE_USAGE, after_help = help::VALIDATE)]
     Validate(ValidateArgs),
     /// Print manifests as Kubernetes reads them, without a cluster
     #[command(after_help = help::RENDER)]
@@ -174,6 +174,9 @@ pub enum Command {
     /// Look whether all is there that rhumb needs: the server, git, files, rights
     #[command(after_help = help::CHECK)]
     Check(CheckArgs),
+    /// Take out of the cluster what rhumb keeps there, and what it manages if told to
+    #[command(after_help = help::UNINSTALL)]
+    Uninstall(UninstallArgs),
     /// Print the least roles for what a source holds
     #[command(after_help = help::RBAC)]
     Rbac(RbacArgs),
@@ -184,12 +187,21 @@ pub enum Command {
     Version(VersionArgs),
 }
 
-/// Which source, for the commands that look at one.
+/// What a command reads that reads it once: a source, or single files.
 #[derive(Clone, Debug, Args)]
-pub struct SourceArgs {
-    /// Directory, git repository on this host, or git URL
-    #[arg(value_name = "SOURCE")]
-    pub source: String,
+pub struct OnceArgs {
+    /// Directory, git repository on this host, git URL, file, or - for standard input
+    #[arg(value_name = "SOURCE", required_unless_present_any = ["files", "config"])]
+    pub source: Option<String>,
+    /// Only this file or directory, or - for standard input; may be repeated, and deletes nothing
+    #[arg(long = "filename", short = 'f', value_name = "FILE", conflicts_with_all = ["source", "reference", "path"])]
+    pub files: Vec<PathBuf>,
+    /// Configuration file: its sources with their settings, as `rhumb run` has them
+    #[arg(long, short, value_name = "FILE", conflicts_with_all = ["reference", "path", "adopt", "blast_radius"])]
+    pub config: Option<PathBuf>,
+    /// Name of a source of the configuration file
+    #[arg(long = "source", value_name = "NAME", requires = "config")]
+    pub named: Option<Name>,
     /// Where in it.
     #[command(flatten)]
     pub place: PlaceArgs,
@@ -238,9 +250,9 @@ pub struct RunArgs {
 /// `rhumb diff`.
 #[derive(Debug, Args)]
 pub struct DiffArgs {
-    /// Which source.
+    /// What is read.
     #[command(flatten)]
-    pub source: SourceArgs,
+    pub what: OnceArgs,
     /// Form of the output: text, unified, json or name
     #[arg(long, short, value_name = "FORM", value_enum, default_value_t, hide_possible_values = true)]
     pub output: DiffOutput,
@@ -263,11 +275,11 @@ pub enum DiffOutput {
 /// `rhumb apply`.
 #[derive(Debug, Args)]
 pub struct ApplyArgs {
-    /// Which source.
+    /// What is read.
     #[command(flatten)]
-    pub source: SourceArgs,
+    pub what: OnceArgs,
     /// Delete what the source no longer names
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["files", "config"])]
     pub prune: bool,
     /// Wait until all is healthy, at most so long [default: 10m]
     #[arg(long, value_name = "TIMEOUT", num_args = 0..=1, require_equals = true, default_missing_value = "10m")]
@@ -297,8 +309,14 @@ pub enum ApplyOutput {
 #[derive(Debug, Args)]
 pub struct ValidateArgs {
     /// Directory or file, or - for standard input
-    #[arg(value_name = "PATH")]
-    pub path: PathBuf,
+    #[arg(value_name = "PATH", required_unless_present = "config")]
+    pub path: Option<PathBuf>,
+    /// Configuration file: what its sources hold, by what each may have
+    #[arg(long, short, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Name of a source of the configuration file
+    #[arg(long = "source", value_name = "NAME", requires = "config")]
+    pub named: Option<Name>,
 }
 
 /// `rhumb render`.
@@ -367,6 +385,23 @@ pub struct PruneConfirmArgs {
     pub count: Option<usize>,
 }
 
+/// `rhumb uninstall`.
+#[derive(Debug, Args)]
+pub struct UninstallArgs {
+    /// Name of the source [default: all of them, and what they share]
+    #[arg(value_name = "SOURCE")]
+    pub source: Option<Name>,
+    /// Delete the objects of the source too, past all but what their annotations keep
+    #[arg(long)]
+    pub delete_objects: bool,
+    /// Say that exactly so many objects are to be deleted, instead of being asked
+    #[arg(long, value_name = "N", requires = "delete_objects")]
+    pub count: Option<usize>,
+    /// Only list what would go
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
 /// `rhumb version`.
 #[derive(Debug, Args)]
 pub struct VersionArgs {}
@@ -379,8 +414,9 @@ fn adopt(word: &str) -> Result<Adopt, String> {
 /// Reads a command line; help and version are "errors" too, as clap has it.
 pub(super) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<CommandLine, clap::Error> {
     let mut command = command();
-    let matches = command.try_get_matches_from_mut(words);
-    let mut matches = matches.map_err(|error| suggestion::with_known_tips(error, &command))?;
+    let words: Vec<OsString> = words.into_iter().collect();
+    let matches = command.try_get_matches_from_mut(&words);
+    let mut matches = matches.map_err(|error| suggestion::with_known_tips(error, &command, &words))?;
     CommandLine::from_arg_matches_mut(&mut matches)
 }
 

@@ -1,26 +1,32 @@
 //! `rhumb check`: whether all is there that rhumb needs.
 
+mod granted;
+
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 
-use futures::{StreamExt as _, stream};
 use serde_json::json;
 
+use self::granted::{Denied, permissions};
+use super::accounts::Actors;
 use super::args::{CheckArgs, CheckOutput, Global};
-use super::rbac::{self, Bound};
+use super::naming::{self, Naming};
+use super::rbac;
 use super::rights::{Conduct, Rights, own_plurals};
 use super::session::patiently;
 use super::{CommandError, Exit, Terminal, holdings, remains, session, settings, share};
 use crate::announce::unusable;
-use crate::cluster::{self, Access, Cluster, Kinds, Looked, Lookup, Verdict, explain_unreadable_budget};
+use crate::cluster::{
+    self, Access, Cluster, Kinds, Looked, Lookup, explain_unread_claims, explain_unreadable_budget,
+};
 use crate::config::{Config, CustomSource, DeletionPolicy, SourceConfig, custom_path};
 use crate::engine::{Book, Life, Prune, Seals};
-use crate::manifest::{self, Scopes};
+use crate::manifest::Scopes;
 use crate::object::{Class, GroupKind, Gvk, Object};
 use crate::render::{Palette, Style};
-use crate::source::GitVersion;
+use crate::source::{GitVersion, unusable_keys};
 
 /// The form of the JSON.
 const FORM: &str = "check.rhumb.dev/v1";
@@ -111,8 +117,10 @@ pub(super) fn carry_out(
     }
     git(&mut report);
     secret_files(&config, &mut report);
+    keys(&config, &mut report);
     notifications(&config, &mut report);
-    session::runtime()?.block_on(in_cluster(&config, &mut report));
+    let naming = if args.sources.config.is_some() { Naming::Given } else { Naming::of(global) };
+    session::runtime()?.block_on(in_cluster(config, naming, &mut report));
     match args.output {
         CheckOutput::Text => {
             for finding in &report.findings {
@@ -131,14 +139,12 @@ fn form(report: &Report) -> serde_json::Value {
     let findings = report.findings.iter();
     let findings: Vec<_> =
         findings.map(|finding| json!({"level": finding.word(), "message": finding.text})).collect();
-    let denied = report.denied.iter().map(|denied| match &denied.access {
-        Access::Path { verb, path } => {
-            json!({"verb": verb, "path": path, "reason": denied.why, "said": denied.said()})
+    let denied = report.denied.iter().map(|denied| {
+        let mut told = lacking(denied);
+        if let Some(account) = &denied.account {
+            told["account"] = json!(account.to_string());
         }
-        Access::Objects { verb, group, resource, namespace, name } => json!({
-            "verb": verb, "group": group, "resource": resource, "namespace": namespace, "name": name,
-            "reason": denied.why, "said": denied.said(),
-        }),
+        told
     });
     json!({
         "apiVersion": FORM,
@@ -148,6 +154,18 @@ fn form(report: &Report) -> serde_json::Value {
         "denied": denied.collect::<Vec<_>>(),
         "roles": report.roles,
     })
+}
+
+fn lacking(denied: &Denied) -> serde_json::Value {
+    match &denied.access {
+        Access::Path { verb, path } => {
+            json!({"verb": verb, "path": path, "reason": denied.why, "said": denied.said()})
+        }
+        Access::Objects { verb, group, resource, namespace, name } => json!({
+            "verb": verb, "group": group, "resource": resource, "namespace": namespace, "name": name,
+            "reason": denied.why, "said": denied.said(),
+        }),
+    }
 }
 
 fn git(report: &mut Report) {
@@ -181,6 +199,18 @@ fn version(text: &str) -> Option<(u32, u32)> {
     let start = text.find(|c: char| c.is_ascii_digit())?;
     let mut numbers = text[start..].split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
     Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
+}
+
+/// Whether commits can be verified by the keys that sources ask for.
+fn keys(config: &Config, report: &mut Report) {
+    for file in config.key_files() {
+        match unusable_keys(file) {
+            Some(why) => report.tell(Level::Missing, why),
+            None => {
+                report.tell(Level::Ok, format!("commits can be verified by the keys of {}", file.display()));
+            }
+        }
+    }
 }
 
 /// Whether whoever is told of what happens can be: what their files hold, and of what. Tells nobody anything.
@@ -220,8 +250,8 @@ fn secret_files(config: &Config, report: &mut Report) {
     }
 }
 
-async fn in_cluster(config: &Config, report: &mut Report) {
-    let Some(cluster) = report.tried(session::connect(config).await, "the cluster") else { return };
+async fn in_cluster(mut config: Config, naming: Naming, report: &mut Report) {
+    let Some(cluster) = report.tried(session::connect(&config).await, "the cluster") else { return };
     let answered = cluster.server_version().await.map_err(CommandError::from);
     let Some(told) = report.tried(answered, "the API server") else { return };
     if version(&told).is_some_and(|version| version >= KUBERNETES) {
@@ -231,6 +261,10 @@ async fn in_cluster(config: &Config, report: &mut Report) {
         );
     } else {
         report.tell(Level::Missing, format!("Kubernetes {told}: 1.27 or newer is needed"));
+    }
+    let settled = naming::settle(&mut config, naming, None, &cluster).await;
+    if let Some(Some(note)) = report.tried(settled, "the name of the source") {
+        report.tell(Level::Ok, note);
     }
     let kinds = match patiently(|| cluster.discover()).await {
         Ok(kinds) => kinds,
@@ -258,13 +292,13 @@ async fn in_cluster(config: &Config, report: &mut Report) {
             report.tell(Level::Warning, text);
         }
     }
-    if let Some(folder) = report.tried(session::state(config, &cluster).await, "the state directory") {
+    if let Some(folder) = report.tried(session::state(&config, &cluster).await, "the state directory") {
         writable(&folder, report);
     }
     budget(&cluster, &config.namespace, report).await;
-    let config = joined(config, &cluster, &kinds, report).await;
-    if let Some(rights) = rights(&config, &cluster, &kinds, report).await {
-        permissions(&cluster, &rights, &config, report).await;
+    let config = joined(&config, &cluster, &kinds, report).await;
+    if let Some(actors) = rights(&config, &cluster, &kinds, report).await {
+        permissions(&cluster, &actors, &config, report).await;
     }
 }
 
@@ -280,6 +314,9 @@ fn untold(error: &cluster::Error, role: &str) -> String {
 async fn budget(cluster: &Cluster, namespace: &str, report: &mut Report) {
     let Ok(Some(budget)) = patiently(|| cluster.budget(namespace)).await else { return };
     match Book::parse(&budget.text, &Seals::default()) {
+        Ok(book) if !book.unread.is_empty() => {
+            report.tell(Level::Missing, explain_unread_claims(namespace, book.unread.len()));
+        }
         Ok(_) => report.tell(Level::Ok, "the rollout budget can be read"),
         Err(error) => report.tell(Level::Missing, explain_unreadable_budget(namespace, &error.to_string())),
     }
@@ -345,7 +382,7 @@ async fn joined(config: &Config, cluster: &Cluster, kinds: &Kinds, report: &mut 
     joined
 }
 
-async fn rights(config: &Config, cluster: &Cluster, kinds: &Kinds, report: &mut Report) -> Option<Rights> {
+async fn rights(config: &Config, cluster: &Cluster, kinds: &Kinds, report: &mut Report) -> Option<Actors> {
     let mut rights = Rights::of_rhumb(&config.namespace, Conduct::of_all(config));
     if share::is_shared(config, || cluster.is_of_a_pod()) && !config.only_observes() {
         rights.add_leases(&config.namespace);
@@ -355,11 +392,7 @@ async fn rights(config: &Config, cluster: &Cluster, kinds: &Kinds, report: &mut 
     }
     let mut scopes = Scopes::builtin();
     for (kind, scope) in kinds.scopes() {
-        let scope = match scope {
-            crate::cluster::Scope::Cluster => manifest::Scope::Cluster,
-            crate::cluster::Scope::Namespaced => manifest::Scope::Namespaced,
-        };
-        scopes.insert(kind.clone(), scope);
+        scopes.insert(kind.clone(), scope.into());
     }
     let read = report.tried(holdings::read(&config.sources, scopes).await, "the sources")?;
     let mut all = Vec::new();
@@ -377,40 +410,43 @@ async fn rights(config: &Config, cluster: &Cluster, kinds: &Kinds, report: &mut 
             report.tell(Level::Missing, text);
             report.unread.insert(source.name.clone());
         }
+        for found in &held.refused {
+            report
+                .tell(Level::Warning, format!("source {}: {}: {}", source.name, found.origin, found.message));
+        }
         all.push((source, held.objects));
     }
-    add(&mut rights, &all, kinds);
+    let mut actors = Actors::new(rights);
+    add(&mut actors, &all, kinds);
     let ending: Vec<SourceConfig> = report.ending.clone();
     let held = all.iter().map(|(source, held)| (*source, &held[..]));
     for one in held.chain(ending.iter().map(|source| (source, &[][..]))) {
-        let seen = remains::add(cluster, kinds, &config.namespace, one, &mut rights).await;
+        let seen = remains::add(cluster, kinds, &config.namespace, one, actors.of(one.0)).await;
         let name = format!("the inventory of source {}", one.0.name);
         for unseen in report.tried(seen.map_err(CommandError::from), &name).into_iter().flatten() {
             report.tell(Level::Missing, unseen);
         }
     }
+    let actors = actors.finished(&config.namespace);
+    let rights = &actors.own;
     for binding in &rights.unbound {
         report.tell(Level::Warning, format!("{binding}: {}", rbac::UNBOUND));
     }
     let all: Vec<Object> = all.into_iter().flat_map(|(_, held)| held).collect();
     unserved(&all, kinds, report);
-    unmade(&rights, &all, cluster, kinds, report).await;
-    Some(rights)
+    unmade(rights, &all, cluster, kinds, report).await;
+    Some(actors)
 }
 
 /// Adds what follows from all that sources hold.
-fn add(rights: &mut Rights, all: &[(&SourceConfig, Vec<Object>)], kinds: &Kinds) {
+fn add(actors: &mut Actors, all: &[(&SourceConfig, Vec<Object>)], kinds: &Kinds) {
     let own = own_plurals(all.iter().flat_map(|(_, held)| held));
     let plural = |kind: &GroupKind| match (own.get(kind), kinds.preferred(kind)) {
         (Some(plural), _) => Some(plural.clone()),
         (None, Lookup::Served(kind)) => Some(kind.plural.to_string()),
         (None, Lookup::Unserved { .. } | Lookup::Unknown) => None,
     };
-    for (source, held) in all {
-        rights.add_source(Conduct::of(source), held, &plural);
-    }
-    let conduct = |(source, held): &(&SourceConfig, Vec<Object>)| (Conduct::of(source), held.clone());
-    rights.add_bindings(&all.iter().map(conduct).collect::<Vec<_>>(), &plural);
+    actors.add(all, &plural);
 }
 
 /// Kinds of objects that neither the server has nor a source defines, or of which it cannot tell.
@@ -452,76 +488,6 @@ async fn unmade(rights: &Rights, held: &[Object], cluster: &Cluster, kinds: &Kin
     }
 }
 
-/// What was asked about, and was not granted.
-#[derive(Debug)]
-struct Denied {
-    access: Access,
-    /// What it is for.
-    why: &'static str,
-    verdict: Verdict,
-}
-
-impl Denied {
-    /// What the server says about it.
-    fn said(&self) -> &str {
-        match &self.verdict {
-            Verdict::Granted => "",
-            Verdict::Ungranted(said) | Verdict::Denied(said) => said,
-        }
-    }
-
-    fn text(&self) -> String {
-        let said = self.said();
-        let said = if said.is_empty() { String::new() } else { format!(": {said}") };
-        let server = match &self.verdict {
-            Verdict::Denied(_) => format!("; it is denied whatever roles grant{said}"),
-            _ if said.is_empty() => String::new(),
-            _ => format!("; the server says{said}"),
-        };
-        format!("the right to {}: {}{server}", words(&self.access), self.why)
-    }
-}
-
-async fn permissions(cluster: &Cluster, rights: &Rights, config: &Config, report: &mut Report) {
-    let questions = rights.questions();
-    let count = questions.len();
-    let ask = |(access, why): (Access, &'static str)| async move {
-        let verdict = patiently(|| cluster.may(&access)).await?;
-        Ok(Denied { access, why, verdict })
-    };
-    let answers: Vec<Result<Denied, cluster::Error>> =
-        stream::iter(questions).map(ask).buffered(CONCURRENCY).collect().await;
-    let (mut told, mut silence) = (Vec::new(), Vec::new());
-    for answer in answers {
-        match answer {
-            Ok(answer) => told.push(answer),
-            Err(error) => silence.push(error),
-        }
-    }
-    let denied: Vec<Denied> = told.into_iter().filter(|answer| answer.verdict != Verdict::Granted).collect();
-    if let Some(error) = silence.first() {
-        let (unknown, why) = (silence.len(), untold(error, "system:basic-user"));
-        let text = format!("of {unknown} of {count} rights it is not known whether they are granted: {why}");
-        report.tell(Level::Missing, text);
-    }
-    if denied.is_empty() {
-        if silence.is_empty() {
-            all_granted(count, config, report);
-        }
-        return;
-    }
-    for denied in &denied {
-        report.tell(Level::Missing, denied.text());
-    }
-    let open = denied.iter().filter(|denied| matches!(denied.verdict, Verdict::Ungranted(_)));
-    let lacking = rights.lacking(&open.map(|denied| denied.access.clone()).collect());
-    // An old server does not tell who asks.
-    let bound = cluster.user().await.ok().map(|user| Bound::of(&user));
-    let name = rbac::missing_name(config);
-    report.roles = rbac::documents(&lacking, &name, bound.as_ref());
-    report.denied = denied;
-}
-
 fn all_granted(count: usize, config: &Config, report: &mut Report) {
     for source in &config.sources {
         if let Some(bound) = rbac::bounds(source) {
@@ -538,21 +504,6 @@ fn all_granted(count: usize, config: &Config, report: &mut Report) {
     }
 }
 
-/// As `list secrets in all namespaces`.
-fn words(access: &Access) -> String {
-    match access {
-        Access::Path { verb, path } => format!("{verb} {path}"),
-        Access::Objects { verb, group, resource, namespace, name } => {
-            let group = if group.is_empty() { String::new() } else { format!(".{group}") };
-            let name = name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
-            let place = namespace
-                .as_ref()
-                .map_or("in the whole cluster".to_owned(), |name| format!("in namespace {name}"));
-            format!("{verb} {resource}{group}{name} {place}")
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -566,19 +517,5 @@ mod tests {
         check("v1.36.4", Some((1, 36)));
         check("v1.27+", Some((1, 27)));
         check("git", None);
-    }
-
-    #[test]
-    fn a_right_is_told_in_words() {
-        let access = Access::Objects {
-            verb: "create".to_owned(),
-            group: "apps".to_owned(),
-            resource: "deployments".to_owned(),
-            namespace: Some("shop".to_owned()),
-            name: None,
-        };
-        assert_eq!(words(&access), "create deployments.apps in namespace shop");
-        let access = Access::Path { verb: "get".to_owned(), path: "/healthz".to_owned() };
-        assert_eq!(words(&access), "get /healthz");
     }
 }

@@ -1,50 +1,139 @@
 //! `rhumb diff`.
 
-use super::args::{DiffArgs, DiffOutput};
+use std::path::Path;
+
+use super::args::{DiffArgs, DiffOutput, Global};
+use super::configured::Configured;
+use super::once::Once;
 use super::{CommandError, Exit, Terminal, session};
-use crate::config::Config;
+use crate::cluster::Cluster;
 use crate::daemon;
 use crate::engine::{Plan, Verdict};
 use crate::render;
 
 /// Carries the command out.
-pub(super) fn carry_out(args: &DiffArgs, config: Config, terminal: &Terminal) -> Result<Exit, CommandError> {
-    let plan = session::runtime()?.block_on(plan(&config))?;
-    let palette = terminal.palette();
-    let text = match args.output {
-        DiffOutput::Text => render::text(&plan, palette),
-        DiffOutput::Unified => render::unified(&plan, palette),
-        DiffOutput::Json => render::json(&plan),
-        DiffOutput::Name => render::names(&plan),
-    };
-    match args.output {
-        DiffOutput::Text => terminal.print(&text)?,
-        DiffOutput::Unified | DiffOutput::Json | DiffOutput::Name => terminal.hand_over(&text)?,
+pub(super) fn carry_out(args: &DiffArgs, global: &Global, terminal: &Terminal) -> Result<Exit, CommandError> {
+    match &args.what.config {
+        Some(file) => configured(args, global, file, terminal),
+        None => single(args, Once::compared(global, args)?, terminal),
     }
-    if args.output == DiffOutput::Unified {
-        terminal.tell(&render::held_back(&plan, terminal.error_palette()));
-    }
-    notes(&plan.notes, terminal);
-    if args.output != DiffOutput::Json {
-        terminal.tell(&render::diagnostics(&plan.diagnostics, terminal.error_palette()));
-    }
+}
+
+fn single(args: &DiffArgs, mut once: Once, terminal: &Terminal) -> Result<Exit, CommandError> {
+    let (plan, note) = session::runtime()?.block_on(async {
+        let (cluster, note) = once.connect().await?;
+        Ok::<_, CommandError>((plan(&once, &cluster).await?, note))
+    })?;
+    show(args.output, &plan, note.iter().chain(&once.note()), terminal)?;
     Ok(exit(&plan))
 }
 
+/// The sources of a file as one daemon would follow them, each under its heading where several are shown.
+fn configured(
+    args: &DiffArgs,
+    global: &Global,
+    file: &Path,
+    terminal: &Terminal,
+) -> Result<Exit, CommandError> {
+    let configured = Configured::compared(global, &args.what, file, terminal)?;
+    let (plans, notes) = session::runtime()?.block_on(plans(&configured))?;
+    let is_only = plans.len() == 1;
+    let mut exit = Exit::Done;
+    for (number, (name, plan)) in plans.into_iter().enumerate() {
+        if !is_only {
+            terminal.print(&heading(args.output, &name, number))?;
+        }
+        let ended = match plan {
+            Ok(plan) => {
+                show(args.output, &plan, &notes, terminal)?;
+                self::exit(&plan)
+            }
+            Err(error) if is_only => return Err(error),
+            Err(error) => {
+                terminal.complain(&CommandError { message: format!("source {name}: {error}"), ..error });
+                error.exit
+            }
+        };
+        exit = exit.worse(ended);
+    }
+    Ok(exit)
+}
+
+fn heading(output: DiffOutput, name: &str, number: usize) -> String {
+    let gap = if number == 0 { "" } else { "\n" };
+    match output {
+        DiffOutput::Text => format!("{gap}source {name}\n\n"),
+        // No patch begins so, and whoever applies one passes over it.
+        DiffOutput::Unified => format!("# source {name}\n"),
+        DiffOutput::Json | DiffOutput::Name => String::new(),
+    }
+}
+
+/// A plan of each source that is meant, or why there is none, and what is to be told of them all.
+type Plans = (Vec<(String, Result<Plan, CommandError>)>, Vec<String>);
+
+async fn plans(configured: &Configured) -> Result<Plans, CommandError> {
+    let config = &configured.config;
+    let cluster = session::connect(config).await?;
+    let state = session::state(config, &cluster).await?;
+    let (mut setups, mut failed) = (Vec::new(), Vec::new());
+    for source in &config.sources {
+        match configured.setup(source, &state) {
+            Ok(setup) => setups.push(setup),
+            Err(error) => failed.push((source.name.clone(), Err(error))),
+        }
+    }
+    let is_chosen = |name: &str| configured.is_chosen(name);
+    let planned = daemon::preview_all(&cluster, &config.namespace, setups, is_chosen).await?;
+    let planned = planned.into_iter().map(|(name, plan)| (name, plan.map_err(CommandError::from)));
+    let (mut plans, others): (Vec<_>, Vec<_>) =
+        planned.chain(failed).partition(|(name, _)| configured.is_chosen(name));
+    let place = |name: &str| config.sources.iter().position(|source| source.name == name);
+    plans.sort_by_key(|(name, _)| place(name));
+    let mut notes = configured.notes();
+    let unread = others.into_iter().filter_map(|(name, plan)| Some((name, plan.err()?)));
+    notes.extend(unread.map(|(name, error)| format!("what source {name} wants is not known: {error}")));
+    Ok((plans, notes))
+}
+
+fn show<'a>(
+    output: DiffOutput,
+    plan: &'a Plan,
+    told: impl IntoIterator<Item = &'a String>,
+    terminal: &Terminal,
+) -> Result<(), CommandError> {
+    let palette = terminal.palette();
+    let text = match output {
+        DiffOutput::Text => render::text(plan, palette),
+        DiffOutput::Unified => render::unified(plan, palette),
+        DiffOutput::Json => render::json(plan),
+        DiffOutput::Name => render::names(plan),
+    };
+    match output {
+        DiffOutput::Text => terminal.print(&text)?,
+        DiffOutput::Unified | DiffOutput::Json | DiffOutput::Name => terminal.hand_over(&text)?,
+    }
+    if output == DiffOutput::Unified {
+        terminal.tell(&render::held_back(plan, terminal.error_palette()));
+    }
+    notes(told.into_iter().chain(&plan.notes), terminal);
+    if output != DiffOutput::Json {
+        terminal.tell(&render::diagnostics(&plan.diagnostics, terminal.error_palette()));
+    }
+    Ok(())
+}
+
 /// Tells what holds for the source as a whole.
-pub(super) fn notes(notes: &[String], terminal: &Terminal) {
+pub(super) fn notes<'a>(notes: impl IntoIterator<Item = &'a String>, terminal: &Terminal) {
     for note in notes {
         terminal.tell(&format!("note: {note}\n"));
     }
 }
 
 /// One dry run over the only source.
-pub(super) async fn plan(config: &Config) -> Result<Plan, CommandError> {
-    let cluster = session::connect(config).await?;
-    let source = session::only(config)?;
-    let state = session::state(config, &cluster).await?;
-    let setup = session::once(&source, &state)?;
-    Ok(daemon::preview(&cluster, &config.namespace, setup).await?)
+pub(super) async fn plan(once: &Once, cluster: &Cluster) -> Result<Plan, CommandError> {
+    let setup = once.setup(cluster).await?;
+    Ok(Box::pin(daemon::preview(cluster, &once.config.namespace, setup)).await?)
 }
 
 impl From<daemon::PreviewError> for CommandError {

@@ -27,6 +27,14 @@ pub enum Exit {
     Aborted = 130,
 }
 
+impl Exit {
+    /// The one of two ends that says more of what went wrong.
+    #[must_use]
+    pub fn worse(self, other: Self) -> Self {
+        if other as u8 > self as u8 { other } else { self }
+    }
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         Self::from(exit as u8)

@@ -7,20 +7,20 @@ use jiff::Timestamp;
 use super::object_name::ObjectName;
 use super::rollout_words::{Stand, stand};
 use super::target::{Desk, Target};
-use super::{CommandError, steps};
-use crate::cluster::{applyset_id, explain_unreadable_budget};
+use super::{CommandError, steps, survey};
+use crate::cluster::{applyset_id, explain_unread_claims, explain_unreadable_budget};
 use crate::daemon;
 use crate::engine::{
-    Book, HOLD, Hold, Member, PAUSED, Paused, Queued, Rejection, Release, STARTED, Seals, Started, TOLD, Way,
-    is_workload,
+    Book, HOLD, Hold, Member, PAUSED, Paused, Queued, Rejection, Release, Seals, TOLD, Way, is_workload,
 };
 use crate::object::ObjectId;
+use crate::report::Phase;
 
 /// The facts about one object, as texts of the cluster.
 pub(super) struct Facts {
     id: ObjectId,
     applyset: String,
-    stand: Option<Stand>,
+    phase: Option<Phase>,
     paused: Option<(String, Paused)>,
     hold: Option<Hold>,
     rejection: Option<Rejection>,
@@ -29,12 +29,8 @@ pub(super) struct Facts {
     book: Book,
     /// How to mend the budget object, where it cannot be read.
     unreadable: Option<String>,
-    /// The content that it shows, as its annotation has it.
-    shown: Option<Release>,
     /// Where its steps stand.
     steps: Vec<String>,
-    /// The data that its pods were started with.
-    started: Option<Started>,
 }
 
 impl Facts {
@@ -54,44 +50,28 @@ impl Facts {
         Ok(Self {
             id: target.id.clone(),
             applyset: applyset_id(&desk.system, &target.source),
-            stand,
+            phase: survey::phase(desk, target, &book),
             paused: own.or(whole),
             hold: Hold::parse(target.annotation(HOLD)).filter(ends),
             rejection: rejections.into_iter().find(|one| one.unit.members.contains_key(&target.id)),
             pending: pending.map(|pending| pending.reason),
             book,
             unreadable,
-            started: target.annotation(STARTED).parse().ok(),
-            shown: target.release(),
             steps: steps::lines(desk, target).await,
         })
     }
 
-    /// The phase, in one word.
-    pub(super) fn phase(&self) -> &'static str {
-        let rolls =
-            self.book.claims.contains_key(&self.id) || self.stand.is_some_and(|stand| stand != Stand::Done);
-        match &self.rejection {
-            _ if self.hold.is_some() => "Held",
-            Some(rejection) if rejection.way == Way::Held => "Quarantined",
-            Some(rejection) if !rolls && !self.is_rejected(rejection) => "RolledBack",
-            _ if rolls => "RollingOut",
-            _ if self.pending.is_some() => "PruneWaiting",
-            Some(_) => "Waiting",
-            None if self.paused.is_some() => "Paused",
-            None if self.unit().is_some() || self.queued().is_some() => "Waiting",
-            // What waits stands where nobody can read it.
-            None if self.unreadable.is_some() => "Unknown",
-            None => "Settled",
+    /// The phase, in one word. What waits stands where nobody can read it.
+    pub(super) fn phase(&self) -> String {
+        match self.phase {
+            Some(phase) if !(phase.is_well() && self.is_unreadable()) => phase.to_string(),
+            _ => "Unknown".to_owned(),
         }
     }
 
-    /// Whether the rejected content is still there.
-    fn is_rejected(&self, rejection: &Rejection) -> bool {
-        let Some(member) = rejection.unit.members.get(&self.id) else { return false };
-        let data = self.started.map(|started| started.data);
-        let same = member.restarted.is_none_or(|restarted| data == Some(restarted.data));
-        same && shows(self.shown.as_ref(), rejection, member)
+    /// Whether nothing of the budget object can be read.
+    fn is_unreadable(&self) -> bool {
+        self.unreadable.is_some() && self.book.unread.is_empty()
     }
 
     /// Its place among those that wait to be rolled out.
@@ -140,7 +120,7 @@ impl Facts {
 
     /// What the rollout budget says, in one line.
     pub(super) fn budget(&self) -> String {
-        if self.unreadable.is_some() {
+        if self.is_unreadable() {
             return "rollout budget: it cannot be read".to_owned();
         }
         let own = if self.book.claims.contains_key(&self.id) { ", this one among them" } else { "" };
@@ -162,7 +142,12 @@ pub(super) async fn book(desk: &Desk) -> Result<(Book, Option<String>), CommandE
     let budget = desk.cluster.budget(&desk.system).await?;
     let read = budget.map(|budget| Book::parse(&budget.text, &Seals::default()));
     Ok(match read.transpose() {
-        Ok(book) => (book.unwrap_or_default(), None),
+        Ok(book) => {
+            let book = book.unwrap_or_default();
+            let unread = Some(book.unread.len()).filter(|count| *count > 0);
+            let unread = unread.map(|count| explain_unread_claims(&desk.system, count));
+            (book, unread)
+        }
         Err(error) => (Book::default(), Some(explain_unreadable_budget(&desk.system, &error.to_string()))),
     })
 }
@@ -201,7 +186,7 @@ pub(super) fn budget_words(book: &Book) -> String {
         more => format!(" and {more} more"),
     };
     let holders = if holders.is_empty() { String::new() } else { format!(": {}{more}", holders.join(", ")) };
-    let workloads = match book.claims.len() {
+    let workloads = match book.claims.len() + book.unread.len() {
         1 => "1 workload".to_owned(),
         count => format!("{count} workloads"),
     };

@@ -37,10 +37,20 @@ Examples:
   rhumb run --config /etc/rhumb/rhumb.yaml   several sources, and all settings
   rhumb run ./deploy --observe               only tell what would be done";
 
+pub(super) const DIFF_USAGE: &str = "\
+rhumb diff [OPTIONS] <SOURCE>
+       rhumb diff [OPTIONS] --filename <FILE>
+       rhumb diff [OPTIONS] --config <FILE> [--source <NAME> [SOURCE]]";
+
 pub(super) const DIFF: &str = "\
 The files of a path are read as they are on disk, committed or not, unless --ref names a
 revision. The server decides: what seems to differ goes through its dry run. Values of Secrets
-are masked.
+are masked. With -f, or a file as SOURCE, nothing but that is looked at.
+
+With --config it is what `rhumb run` with that file would do: of all its sources, or of the one
+that --source names, each with its place, and with what it may have, must be signed by and acts
+as. What one of them has or wants counts for the others. A directory, or files, beside it are
+judged as if that source had them.
 
   + is created  ~ is changed  - is deleted  ± is deleted and created  ? waits  ! is refused
   = is not wanted any more, and is kept as an annotation of it asks
@@ -50,36 +60,58 @@ Examples:
   rhumb diff deploy/ -o unified | less       the whole objects, as a patch
   rhumb diff . --ref v1.4 --path deploy      a revision instead of the files on disk
   rhumb diff deploy/ -o json | jq .summary
+  kubectl kustomize . | rhumb diff -f -      what comes through a pipe
+  rhumb diff --config rhumb.yaml             all sources of a configuration
+  rhumb diff --config rhumb.yaml --source shop deploy/
+                                             would these files be taken as the source shop?
 
 Exit codes: 0 no difference, 1 something differs or did not parse, 2 nothing could be read, 3 not
-reachable.";
+reachable, 78 the configuration is wrong.";
+
+pub(super) const APPLY_USAGE: &str = "\
+rhumb apply [OPTIONS] <SOURCE>
+       rhumb apply [OPTIONS] --filename <FILE>
+       rhumb apply [OPTIONS] --config <FILE> [--source <NAME>]";
 
 pub(super) const APPLY: &str = "\
 The files of a path are read as they are on disk, committed or not, unless --ref names a
 revision. Each object is told as it happens: created, configured, unchanged, pruned, waiting or
-refused. Nothing is deleted without --prune.
+refused. Nothing is deleted without --prune, and nothing with -f, or with a file as SOURCE: that is
+only a part of a source. With --config one source of that file is applied as `rhumb run` would do
+it: the newest commit, with all settings of the source, those that delete included.
 
 Examples:
   rhumb apply deploy/
+  rhumb apply -f web.yaml -f env.yaml        these files alone
   rhumb apply deploy/ --wait=5m              until all is healthy
   rhumb apply deploy/ --prune                delete what deploy/ no longer names
   rhumb apply deploy/ --dry-run              let the server check it
+  rhumb apply --config rhumb.yaml --source shop
 
 Exit codes: 0 all was sent and accepted, 1 a part waits, was refused or did not parse, 2 nothing
-could be read, 3 not reachable, 4 a guard says no, 5 not healthy in time (with --wait). A step of
-a rollout that is held when it ends is told as unfinished: `rhumb run` carries it on.";
+could be read, 3 not reachable, 4 a guard says no, 5 not healthy in time (with --wait), 78 the
+configuration is wrong. A step of a rollout that is held when it ends is told as unfinished: `rhumb
+run` carries it on.";
+
+pub(super) const VALIDATE_USAGE: &str = "\
+rhumb validate [OPTIONS] <PATH>
+       rhumb validate [OPTIONS] --config <FILE> [--source <NAME> [PATH]]";
 
 pub(super) const VALIDATE: &str = "\
 Prints what is wrong with the manifests: file, line and column, the line itself, and what to do.
 All files are read (*.yaml, *.yml, *.json) except those that .rhumbignore names or that begin
-with a dot.
+with a dot. With --config what the sources of that file hold is checked, of a repository the newest
+commit: what a source may not have is an error, and so is a commit without the signature that it
+asks for.
 
 Examples:
   rhumb validate deploy/
   rhumb validate deploy/web.yaml
   helm template shop chart/ | rhumb validate -
+  rhumb validate --config rhumb.yaml --source shop deploy/
 
-Exit codes: 0 no error (warnings may be there), 1 errors, 2 nothing could be read.";
+Exit codes: 0 no error (warnings may be there), 1 errors, 2 nothing could be read, 3 a git server
+is not reachable, 78 the configuration is wrong.";
 
 pub(super) const RENDER: &str = "\
 Each object stands in the order of the files, with nothing added: lists are taken apart, numbers
@@ -167,6 +199,25 @@ Examples:
 
 Exit codes: 0 all is there, 1 something is missing, 2 the sources or the configuration cannot be
 read.";
+
+pub(super) const UNINSTALL: &str = "\
+Without --delete-objects all objects stay as they are, with the label and the annotations that
+they have: what goes is the inventory, the orders and the Lease of the source, and without a
+SOURCE also the rollout budget and the key of seals in the system namespace. Another source takes
+such objects over with --adopt always. With --delete-objects they are deleted in the reverse order
+of their kinds, each in the version that was listed; what rhumb.dev/prune: never keeps stays.
+
+It refuses while a daemon serves the source; one that only observes makes nothing again. What was
+begun is finished by the same command again. A source that is an object of kind Source is ended by
+`kubectl delete sources.rhumb.dev NAME`, and refused while that object stands.
+
+Examples:
+  rhumb uninstall shop --dry-run             what would go
+  rhumb uninstall shop --delete-objects --count 12
+  rhumb uninstall                            leave the cluster, and all objects in it
+
+Exit codes: 0 done, 1 something is left, 2 wrong usage or no such source, 3 not reachable or not
+allowed, 4 not confirmed, a daemon serves it, or an object of kind Source declares it.";
 
 pub(super) const RBAC: &str = "\
 Asks no cluster: the roles follow from the manifests. What is watched needs a ClusterRole, as it is

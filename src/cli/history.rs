@@ -8,17 +8,32 @@ use super::object_name::ObjectName;
 use super::overview::clean;
 use super::target::{Desk, Target};
 use super::{CommandError, Exit, Terminal, facts};
-use crate::cluster::{Lookup, applyset_id};
+use crate::cluster::{FieldOwners, Lookup, applyset_id};
 use crate::daemon;
 use crate::engine::{Acknowledged, Authored, Release, is_workload};
+use crate::fields;
 use crate::object::{GroupKind, RELEASE, Revision, annotation, at, text_at};
 
 /// One revision of a workload.
+#[derive(Default)]
 struct Line {
     number: i64,
     revision: Option<Revision>,
     when: String,
     hash: String,
+    /// What its pods are made of, but for the annotations by which they are restarted.
+    pods: Value,
+    whose: Whose,
+}
+
+/// Who brought the template of a revision.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Whose {
+    /// The commit that its annotation names, which controllers copy from the workload.
+    #[default]
+    Commit,
+    /// Somebody else, while that annotation stood on the workload.
+    Other,
 }
 
 /// Prints the revisions of a workload, the newest first.
@@ -30,16 +45,19 @@ pub(super) async fn print(desk: &Desk, name: &ObjectName, terminal: &Terminal) -
     }
     let mut lines = lines(desk, &target).await?;
     lines.sort_by_key(|line| std::cmp::Reverse(line.number));
+    disown(&mut lines, Template::of(&target.object));
     let (book, _) = facts::book(desk).await?;
     let heads = ["REVISION", "COMMIT", "AUTHOR", "SUBJECT", "SINCE", "OUTCOME"].map(str::to_owned);
     let applyset = applyset_id(&desk.system, &target.source);
+    let newest = lines.first().map(|line| line.number);
     let told = lines.iter().map(|line| {
         let authored = line.revision.as_ref().and_then(|revision| book.author(&applyset, revision).cloned());
         let authored = authored.unwrap_or_else(|| Authored::of("-", "-"));
         let commit = line.revision.as_ref().map_or("-", |revision| revision.short());
         let cells = [&line.number.to_string(), commit, &authored.author, &authored.subject, &line.when];
         let [number, commit, author, subject, when] = cells.map(clean);
-        [number, commit, author, subject, when, clean(&outcome(&target, line))]
+        let is_newest = Some(line.number) == newest;
+        [number, commit, author, subject, when, clean(&outcome(&target, line, is_newest))]
     });
     let rows: Vec<[String; 6]> = std::iter::once(heads).chain(told).collect();
     terminal.print(&columns(&rows))?;
@@ -94,19 +112,63 @@ async fn lines(desk: &Desk, target: &Target) -> Result<Vec<Line>, CommandError> 
     Ok(all.iter().filter(owned).map(line).collect())
 }
 
+/// Takes from a commit what it did not bring: controllers copy its annotation to whatever somebody makes of the workload.
+///
+/// Of several revisions of one content the newest was put back; where the workload is somebody's now, the one before.
+/// One with other pods than that was made of somebody's change.
+fn disown(lines: &mut [Line], template: Template) {
+    let mut contents: Vec<&str> =
+        lines.iter().map(|line| &*line.hash).filter(|hash| !hash.is_empty()).collect();
+    contents.sort_unstable();
+    contents.dedup();
+    let contents: Vec<String> = contents.into_iter().map(str::to_owned).collect();
+    for content in contents {
+        let is_present = lines.first().is_some_and(|line| line.hash == content);
+        let put_back = usize::from(is_present && template == Template::Others);
+        let of_content = |line: &&Line| line.hash == content;
+        let Some(own) = lines.iter().filter(of_content).nth(put_back) else { continue };
+        let own = own.pods.clone();
+        for line in lines.iter_mut().filter(|line| line.hash == content && line.pods != own) {
+            (line.revision, line.whose) = (None, Whose::Other);
+        }
+    }
+}
+
+/// Who owns a workload's pod template now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Template {
+    Ours,
+    /// Somebody else has changed something of it, and it is not put back.
+    Others,
+}
+
+impl Template {
+    fn of(object: &Value) -> Self {
+        let others = FieldOwners::of(object).others;
+        let owns = |entry: &String| fields::owns(entry, &["spec", "template", "spec"]);
+        if others.iter().any(owns) { Self::Others } else { Self::Ours }
+    }
+}
+
 fn line(object: &Value) -> Line {
     let counted = annotation(object, "deployment.kubernetes.io/revision").parse().ok();
     let number = counted.or_else(|| at(object, &["revision"]).and_then(Value::as_i64)).unwrap_or(0);
     let release = Release::parse(annotation(object, RELEASE));
+    let template = at(object, &["spec", "template"]).or_else(|| at(object, &["data", "spec", "template"]));
     Line {
         number,
+        pods: template.and_then(|template| template.get("spec")).cloned().unwrap_or_default(),
+        whose: Whose::Commit,
         revision: release.as_ref().map(|release| release.revision.clone()),
         when: text_at(object, &["metadata", "creationTimestamp"]).to_owned(),
         hash: release.map(|release| release.hash.to_string()).unwrap_or_default(),
     }
 }
 
-fn outcome(target: &Target, line: &Line) -> String {
+fn outcome(target: &Target, line: &Line, is_newest: bool) -> String {
+    if line.whose == Whose::Other {
+        return "changed by somebody else".to_owned();
+    }
     let rejections = daemon::rejections(&target.parent);
     let rejected = rejections.iter().find(|rejection| {
         let member = rejection.unit.members.get(&target.id);
@@ -115,8 +177,44 @@ fn outcome(target: &Target, line: &Line) -> String {
     let shown = target.release().map(|release| release.hash.to_string());
     match rejected {
         Some(rejection) => rejection.cause.to_string(),
-        None if shown.as_deref() == Some(&*line.hash) => "in force".to_owned(),
+        None if is_newest && shown.as_deref() == Some(&*line.hash) => "in force".to_owned(),
         None if line.hash.is_empty() => "not from a source".to_owned(),
         None => "replaced".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_change_of_somebody_else_is_no_commits() {
+        #[track_caller]
+        fn check(template: Template, shown: &[(i64, &str, &str)], expected: &[i64]) {
+            let line = |(number, hash, image): &(i64, &str, &str)| Line {
+                number: *number,
+                revision: Some(Revision::new("1a2b")),
+                hash: (*hash).to_owned(),
+                pods: json!({ "containers": [{ "image": image }] }),
+                ..Line::default()
+            };
+            let mut lines: Vec<Line> = shown.iter().map(line).collect();
+            disown(&mut lines, template);
+            let others: Vec<i64> =
+                lines.iter().filter(|line| line.whose == Whose::Other).map(|line| line.number).collect();
+            assert_eq!(others, expected);
+            assert!(lines.iter().all(|line| line.revision.is_none() == (line.whose == Whose::Other)));
+        }
+        // The newest first; a restart changes nothing but an annotation.
+        let put_back =
+            [(5, "b", "app:2"), (4, "b", "app:2"), (3, "b", "theirs"), (2, "a", "app:1"), (1, "", "first")];
+        check(Template::Ours, &put_back, &[3]);
+        check(Template::Ours, &[(3, "a", "app:1"), (2, "", "x"), (1, "", "y")], &[]);
+        // On hold it stays, and what was put back before it is what the commit has.
+        let held = [(4, "b", "theirs"), (3, "b", "app:2"), (2, "b", "theirs before"), (1, "a", "app:1")];
+        check(Template::Others, &held, &[4, 2]);
+        check(Template::Others, &[(2, "b", "app:2"), (1, "a", "app:1")], &[]);
     }
 }

@@ -110,7 +110,8 @@ mod tests {
         let shown = "x 2030-01-02T03:04:05Z INFO all is well \u{fffd}2J\u{fffd}[2J\u{fffd}";
         let id = ObjectId::new(&GroupKind::new("rbac.authorization.k8s.io", "Role"), Some("shop"), forged);
         let told = Told::Refused(Reason::Refused(forged.into(), None));
-        let tale = Tale { id, told, happening: None, source: Some(forged.into()), revision: None };
+        let tale =
+            Tale { id, told, happening: None, source: Some(forged.into()), revision: None, known: None };
         let line = written(|| report::log(&tale));
         assert_eq!(line, format!(" WARN refused: {shown} object=Role shop/{shown} source={shown}\n"));
         let error = io::Error::other(forged);
@@ -133,11 +134,26 @@ mod tests {
             happening: Some(Happening::Configured),
             source: Some("shop".into()),
             revision: Some(Revision::new("1a2b")),
+            known: None,
         };
         let object = "object=Deployment shop/web";
         check(tale.clone(), &format!("INFO configured {object} source=shop revision=1a2b"));
         let repaired = Tale { happening: Some(Happening::DriftRepaired), revision: None, ..tale.clone() };
         check(repaired, &format!("INFO drift repaired {object} source=shop"));
+        // As long as pods may say it, and once.
+        let why = format!("revision 1a2b failed: {}; it is back at revision 3c4d", "x".repeat(700));
+        let failed =
+            Tale { told: Told::Refused(Reason::Rejected(why.into())), happening: None, ..tale.clone() };
+        let again = written(|| report::log(&Tale { known: Some("x".repeat(700).into()), ..failed.clone() }));
+        let words = " WARN failed: revision 1a2b failed: …; it is back at revision 3c4d object=";
+        assert!(again.starts_with(words), "{again}");
+        let line = written(|| report::log(&failed));
+        let words = line.split(" object=").next().unwrap_or_default();
+        assert!(
+            words.chars().count() <= 6 + 200 && words.starts_with(" WARN failed: revision 1a2b failed: x"),
+            "{line}"
+        );
+        assert!(words.ends_with("it is back at revision 3c4d"), "{line}");
         let refused = Told::Refused(Reason::NotAdopted);
         let words = refused.to_string();
         check(

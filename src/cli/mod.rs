@@ -5,9 +5,11 @@
 //!
 //! **Invariant:** only [`Terminal`] prints, and the screen of `top` draws; only `settings` reads the environment.
 
+mod accounts;
 mod apply;
 mod args;
 mod check;
+mod configured;
 mod crash;
 mod diff;
 mod events;
@@ -20,7 +22,10 @@ mod holdings;
 mod journal;
 mod log;
 mod log_line;
+mod members;
+mod naming;
 mod object_name;
+mod once;
 mod orders;
 mod overview;
 mod prune;
@@ -44,6 +49,7 @@ mod survey;
 mod target;
 mod terminal;
 mod top;
+mod uninstall;
 mod validate;
 mod view;
 mod why;
@@ -58,6 +64,7 @@ pub use terminal::{Answer, Terminal};
 
 use args::{Color, LogFormat};
 use log::Talk;
+use once::Once;
 
 /// Runs one command line, its first word being the program's name, and tells how it ended.
 pub fn main(words: impl IntoIterator<Item = OsString>) -> ExitCode {
@@ -95,8 +102,8 @@ fn carry_out(line: &CommandLine, terminal: &Terminal) -> Result<Exit, CommandErr
     log::start(global, talk, terminal)?;
     match &line.command {
         Command::Run(args) => run::carry_out(args, global, terminal),
-        Command::Diff(args) => diff::carry_out(args, settings::compared(global, args)?, terminal),
-        Command::Apply(args) => apply::carry_out(args, settings::applied(global, args)?, terminal),
+        Command::Diff(args) => diff::carry_out(args, global, terminal),
+        Command::Apply(args) => apply::carry_out(args, Once::applied(global, args, terminal)?, terminal),
         Command::Validate(args) => validate::carry_out(args, global, terminal),
         Command::Render(args) => render::carry_out(args, terminal),
         Command::Prune { command } => {
@@ -110,6 +117,9 @@ fn carry_out(line: &CommandLine, terminal: &Terminal) -> Result<Exit, CommandErr
         Command::Top(args) => top::carry_out(args, global, terminal),
         Command::Events(args) => events::carry_out(args, global, terminal),
         Command::Check(args) => check::carry_out(args, global, terminal),
+        Command::Uninstall(args) => {
+            uninstall::carry_out((args, global.name.as_ref()), &settings::connection(global), terminal)
+        }
         Command::Rbac(args) => rbac::carry_out(args, global, terminal),
         Command::Generate(args) => generate::carry_out(args),
         Command::Version(_) => {

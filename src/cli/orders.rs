@@ -103,7 +103,7 @@ impl std::fmt::Display for Subject {
 }
 
 /// What an intent is known by: the time, and a random part.
-fn token() -> String {
+pub(super) fn token() -> String {
     let random = RandomState::new().build_hasher().finish() & 0xffff;
     format!("{}-{random:04x}", Timestamp::now().as_millisecond())
 }

@@ -8,7 +8,7 @@ use unicode_width::UnicodeWidthStr as _;
 use super::object_name::ObjectName;
 use super::view::{View, id};
 use crate::object::Revision;
-use crate::render::{Palette, Style, harmless};
+use crate::render::{Palette, Style, harmless_line};
 use crate::report::{
     Named, ObjectStatus, Phase, QueueStatus, RollStatus, RolloutStatus, Share, SourceStatus, deletions_wait,
     server_is_silent,
@@ -59,7 +59,7 @@ impl Cell {
 
 /// One line, without anything that steers a terminal.
 pub(super) fn clean(text: &str) -> String {
-    harmless(&text.split_whitespace().collect::<Vec<_>>().join(" ")).into_owned()
+    harmless_line(text)
 }
 
 /// A table for each of the sources and of the objects, and what stands between them.
@@ -286,7 +286,8 @@ pub(super) fn notes(source: &SourceStatus) -> Vec<(Style, String)> {
         let text = format!("{deletions} for a person: `rhumb prune list --name {name}`");
         notes.push((Style::Waiting, text));
     }
-    notes.extend(source.unlisted.as_ref().map(|why| (Style::Warning, format!("nothing is pruned: {why}"))));
+    notes.extend(source.unlisted.clone().map(|why| (Style::Warning, why)));
+    notes.extend(source.unwatched.as_ref().map(|what| (Style::Waiting, what.clone())));
     notes
 }
 

@@ -4,13 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
+use super::accounts::{ACTS, Actors};
 use super::args::{Global, RbacArgs};
 use super::rights::{Conduct, Place, Rights, Subject, own_plurals};
 use super::{CommandError, Exit, Terminal, holdings, session, settings};
 use crate::change::yaml;
-use crate::config::{Config, Name, SourceConfig, UseLeases};
+use crate::cluster::ServiceAccount;
+use crate::config::{AccountName, Config, Name, SourceConfig, UseLeases};
 use crate::manifest::Scopes;
-use crate::object::{Class, GroupKind};
+use crate::object::{Class, Diagnostic, GroupKind};
+use crate::render;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 const VERSION: &str = "rbac.authorization.k8s.io/v1";
@@ -38,6 +41,11 @@ impl Bound {
         )
     }
 
+    /// A service account.
+    pub(super) fn account(account: &ServiceAccount) -> Self {
+        Self::ServiceAccount(account.namespace.to_string(), account.name.to_string())
+    }
+
     fn subject(&self) -> Value {
         match self {
             Self::User(name) => json!({"kind": "User", "name": name, "apiGroup": GROUP}),
@@ -52,7 +60,10 @@ impl Bound {
 pub(super) fn carry_out(args: &RbacArgs, global: &Global, terminal: &Terminal) -> Result<Exit, CommandError> {
     let config = settings::named(global, &args.sources, terminal)?;
     let bound = bound(args)?;
-    let (rights, guessed) = session::runtime()?.block_on(rights(&config, bound.as_ref()))?;
+    let (actors, guessed, refused) = session::runtime()?.block_on(rights(&config, bound.as_ref()))?;
+    let rights = &actors.own;
+    // The roles leave it out, and that is told where nobody applies it.
+    terminal.tell(&render::diagnostics(&refused, terminal.error_palette()));
     let name = role_name(&config);
     let whose = match &config.sources[..] {
         [source] => format!("source {}", source.name),
@@ -86,15 +97,22 @@ pub(super) fn carry_out(args: &RbacArgs, global: &Global, terminal: &Terminal) -
     for binding in &rights.unbound {
         terminal.hand_over(&format!("# {binding}: {UNBOUND}\n"))?;
     }
-    terminal.hand_over(&documents(&rights, &name, bound.as_ref()))?;
+    warn(rights, terminal)?;
+    terminal.hand_over(&documents(rights, &name, bound.as_ref()))?;
+    for (account, rights) in actors.accounts(&config.namespace) {
+        terminal.hand_over(&format!("# {account}: {ACTS}\n"))?;
+        warn(rights, terminal)?;
+        let name = account_role(&config, &account);
+        terminal.hand_over(&documents(rights, &name, Some(&Bound::account(&account))))?;
+    }
     Ok(Exit::Done)
 }
 
-/// The rights, and the kinds that neither Kubernetes nor a source defines.
+/// The rights, the kinds that neither Kubernetes nor a source defines, and what sources may not have.
 async fn rights(
     config: &Config,
     bound: Option<&Bound>,
-) -> Result<(Rights, BTreeSet<GroupKind>), CommandError> {
+) -> Result<(Actors, BTreeSet<GroupKind>, Vec<Diagnostic>), CommandError> {
     let mut rights = Rights::of_rhumb(&config.namespace, Conduct::of_all(config));
     // A service account is that of pods, of which there may be several.
     let shared = match config.leases {
@@ -108,7 +126,7 @@ async fn rights(
     if config.custom_sources.is_open() {
         rights.add_customs(&config.namespace);
     }
-    let (mut holdings, scopes) = (Vec::new(), Scopes::builtin());
+    let (mut holdings, mut refused, scopes) = (Vec::new(), Vec::new(), Scopes::builtin());
     for (source, held) in config.sources.iter().zip(holdings::read(&config.sources, scopes.clone()).await?) {
         let held = held?;
         if !held.complete {
@@ -116,17 +134,25 @@ async fn rights(
             return Err(CommandError::new(Class::Source, message)
                 .hint("what they hold would be missing; `rhumb validate` says what is wrong"));
         }
-        holdings.push((Conduct::of(source), held.objects));
+        refused.extend(held.refused);
+        holdings.push((source, held.objects));
     }
     let own = own_plurals(holdings.iter().flat_map(|(_, held)| held));
     let plural = |kind: &GroupKind| own.get(kind).cloned();
-    for (conduct, held) in &holdings {
-        rights.add_source(*conduct, held, &plural);
-    }
-    rights.add_bindings(&holdings, &plural);
+    let mut actors = Actors::new(rights);
+    actors.add(&holdings, &plural);
     let kinds = holdings.iter().flat_map(|(_, held)| held).map(|object| object.id.group_kind());
     let guessed = kinds.filter(|kind| scopes.get(kind).is_none() && !own.contains_key(kind)).collect();
-    Ok((rights, guessed))
+    Ok((actors.finished(&config.namespace), guessed, refused))
+}
+
+/// Says where rights amount to those over the whole cluster, beside the roles and to whoever asks for them.
+fn warn(rights: &Rights, terminal: &Terminal) -> Result<(), CommandError> {
+    for warning in rights.warnings() {
+        terminal.hand_over(&format!("# WARNING: {warning}\n"))?;
+        terminal.tell(&format!("warning: these roles grant {warning}\n"));
+    }
+    Ok(())
 }
 
 /// What the settings of a source take out of its roles.
@@ -153,11 +179,8 @@ fn bound(args: &RbacArgs) -> Result<Option<Bound>, CommandError> {
         (None, Some(account)) => {
             let (namespace, name) = account.split_once('/').ok_or_else(|| wrong(account))?;
             let namespace: Name = namespace.parse().map_err(|_| wrong(account))?;
-            // A name of several labels, as of most objects.
-            if name.len() > 253 || name.split('.').any(|label| label.parse::<Name>().is_err()) {
-                return Err(wrong(account));
-            }
-            Ok(Some(Bound::ServiceAccount(namespace.to_string(), name.to_owned())))
+            let name: AccountName = name.parse().map_err(|_| wrong(account))?;
+            Ok(Some(Bound::ServiceAccount(namespace.to_string(), name.to_string())))
         }
         (None, None) => Ok(None),
     }
@@ -173,9 +196,14 @@ pub(super) fn role_name(config: &Config) -> String {
     }
 }
 
+/// What the roles of an account are called as which sources act: `rhumb:rhumb-system:as:shop`.
+pub(super) fn account_role(config: &Config, account: &ServiceAccount) -> String {
+    format!("rhumb:{}:as:{}", config.namespace, account.name)
+}
+
 /// What the roles are called that grant what is missing. Applied, they take nothing away that is there.
-pub(super) fn missing_name(config: &Config) -> String {
-    role_name(config).replacen("rhumb:", "rhumb-missing:", 1)
+pub(super) fn missing_name(name: &str) -> String {
+    name.replacen("rhumb:", "rhumb-missing:", 1)
 }
 
 fn document(object: &Value) -> String {

@@ -1,17 +1,13 @@
 //! Manifests without a cluster: what `validate` and `render` look at.
 
-use std::io::Read as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::exit::plain;
+use super::once::{STANDARD_INPUT, STDIN, standard_input};
 use super::{CommandError, Exit};
 use crate::manifest::{self, Item, Reading};
 use crate::object::{Class, Diagnostic};
-use crate::source::{self, Error};
-
-/// The path that stands for standard input.
-const STANDARD_INPUT: &str = "-";
+use crate::source::{self, Error, Snapshot, Source};
 
 /// Which objects of a file count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,13 +31,19 @@ pub(super) struct Manifests {
     pub(super) understood: bool,
 }
 
+impl Default for Manifests {
+    fn default() -> Self {
+        Self { items: Vec::new(), diagnostics: Vec::new(), files: 0, understood: true }
+    }
+}
+
 impl Manifests {
     /// Reads a directory, a file, or standard input. Findings name files as they are reached from here.
     pub(super) fn read(path: &Path, extent: Extent) -> Result<Self, CommandError> {
-        let mut manifests = Self { items: Vec::new(), diagnostics: Vec::new(), files: 0, understood: true };
+        let mut manifests = Self::default();
         if path == Path::new(STANDARD_INPUT) {
             let bytes = standard_input()?;
-            manifests.take(manifest::read(&Arc::from("<stdin>"), &bytes), extent);
+            manifests.take(manifest::read(&Arc::from(STDIN), &bytes), extent);
             return Ok(manifests);
         }
         let disk = source::read_disk(path).map_err(without_cluster)?;
@@ -55,12 +57,30 @@ impl Manifests {
                 manifests.take(manifest::read(&shown(&file.path), bytes), extent);
             }
         }
-        manifests.understood &= disk.snapshot.complete();
-        manifests.diagnostics.extend(disk.snapshot.refused.into_iter().map(|mut found| {
+        manifests.add_refused(disk.snapshot, shown);
+        Ok(manifests)
+    }
+
+    /// Reads the newest commit of a repository. Findings name files with the folder that the source is in.
+    pub(super) async fn of_newest(mut source: Source, folder: &str) -> Result<Self, CommandError> {
+        let observed = source.observe().await?;
+        let reader = source.reader();
+        let snapshot = reader.snapshot(&observed.revision)?;
+        let mut manifests = Self::default();
+        let shown = |file: &str| -> Arc<str> { Arc::from(Path::new(folder).join(file).to_string_lossy()) };
+        for file in &snapshot.files {
+            manifests.take(manifest::read(&shown(&file.path), &reader.read(file.blob)?), Extent::All);
+        }
+        manifests.add_refused(snapshot, shown);
+        Ok(manifests)
+    }
+
+    fn add_refused(&mut self, snapshot: Snapshot, shown: impl Fn(&str) -> Arc<str>) {
+        self.understood &= snapshot.complete();
+        self.diagnostics.extend(snapshot.refused.into_iter().map(|mut found| {
             found.origin.file = shown(&found.origin.file);
             found
         }));
-        Ok(manifests)
     }
 
     fn take(&mut self, reading: Reading, extent: Extent) {
@@ -77,20 +97,6 @@ impl Manifests {
 /// How a command ends that found this.
 pub(super) fn verdict(found: &[Diagnostic]) -> Exit {
     if found.iter().any(Diagnostic::is_error) { Exit::Differs } else { Exit::Done }
-}
-
-fn standard_input() -> Result<Vec<u8>, CommandError> {
-    let mut bytes = Vec::new();
-    let read = std::io::stdin().lock().take(manifest::MAX_FILE + 1).read_to_end(&mut bytes);
-    let size = read.map_err(|error| {
-        CommandError::new(Class::Source, format!("cannot read standard input: {}", plain(&error)))
-    })?;
-    if size as u64 > manifest::MAX_FILE {
-        let limit = manifest::MAX_FILE >> 20;
-        return Err(CommandError::new(Class::Source, format!("standard input has more than {limit} MiB"))
-            .hint("put the manifests into files of a directory"));
-    }
-    Ok(bytes)
 }
 
 /// A source's error, without what only matters to those who follow one.

@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::rights::{Conduct, Rights};
+use super::rights::{Conduct, Reach, Rights};
 use super::session::patiently;
-use crate::cluster::{Cluster, Error, Kinds, Lookup, Parent, Selector, applyset_id};
+use crate::cluster::{
+    Cluster, Error, Kind, Kinds, Lookup, Parent, Scope, Selector, ServiceAccount, applyset_id,
+};
 use crate::config::SourceConfig;
 use crate::engine::Owner;
 use crate::object::{Class, GroupKind, Object, ObjectId};
@@ -26,15 +28,23 @@ pub(super) async fn add(
     };
     let Some(parent) = parent else { return Ok(Vec::new()) };
     let applyset: Arc<str> = applyset_id(system, &source.name).into();
-    let look = Look { cluster, kinds, source, held, parent: &parent, applyset };
+    let account = source.service_account.as_ref().map(|name| ServiceAccount::new(system, name.as_str()));
+    let acting = cluster.acting_as(account);
+    let look = Look { cluster: &acting, kinds, source, held, parent: &parent, applyset };
     let mut unseen = Vec::new();
     for kind in &parent.kinds {
+        let scope = kinds.scopes().find(|(known, _)| *known == kind).map(|(_, scope)| scope.into());
+        // What the source may not have is neither watched nor deleted.
+        if !source.allow.admits(kind, scope) {
+            continue;
+        }
         unseen.extend(look.at(kind, rights).await?);
     }
     Ok(unseen)
 }
 
 struct Look<'a> {
+    /// As the source sees it.
     cluster: &'a Cluster,
     kinds: &'a Kinds,
     source: &'a SourceConfig,
@@ -60,13 +70,30 @@ impl Look<'_> {
                 )));
             }
         };
+        let reach = Reach::of(self.source);
+        let scope = served.scope.into();
         if !is_held {
-            rights.add_remaining_kind(kind, &served.plural);
+            rights.add_remaining_kind((&reach, scope), kind, &served.plural);
         }
+        for namespace in reach.lists(scope) {
+            self.list(&served, namespace.as_ref(), is_held, rights).await?;
+        }
+        Ok(None)
+    }
+
+    /// Looks at one list of a kind.
+    async fn list(
+        &self,
+        served: &Arc<Kind>,
+        namespace: Option<&Arc<str>>,
+        is_held: bool,
+        rights: &mut Rights,
+    ) -> Result<(), Error> {
+        let kind = &served.gvk.group_kind();
         let wanted: BTreeSet<&ObjectId> = self.held.iter().map(|object| &object.id).collect();
-        let selector = Selector::PartOf([self.applyset.clone()].into());
+        let selector = Selector::part_of(&[self.applyset.clone()].into(), namespace);
         let conduct = Conduct::of(self.source);
-        match patiently(|| self.cluster.list(&served, &selector)).await {
+        match patiently(|| self.cluster.list(served, &selector)).await {
             Ok(members) => {
                 for (id, live) in &members {
                     if live.owner == Owner::Ours(self.applyset.clone()) && !wanted.contains(id) {
@@ -76,16 +103,17 @@ impl Look<'_> {
             }
             // Where they are is not known, so it is wherever the source has anything.
             Err(error) if error.class() == Class::Forbidden && !is_held => match served.scope {
-                crate::cluster::Scope::Cluster => rights.add_remaining(conduct, kind, &served.plural, None),
-                crate::cluster::Scope::Namespaced => {
-                    for namespace in &self.parent.namespaces {
-                        rights.add_remaining(conduct, kind, &served.plural, Some(namespace));
+                Scope::Cluster => rights.add_remaining(conduct, kind, &served.plural, None),
+                Scope::Namespaced => {
+                    let is_there = |name: &&String| namespace.is_none_or(|one| **one == **name);
+                    for name in self.parent.namespaces.iter().filter(is_there) {
+                        rights.add_remaining(conduct, kind, &served.plural, Some(name));
                     }
                 }
             },
             Err(error) if error.class() == Class::Forbidden => {}
             Err(error) => return Err(error),
         }
-        Ok(None)
+        Ok(())
     }
 }

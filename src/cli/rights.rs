@@ -1,15 +1,20 @@
 //! The rights that a reconciler needs for what its sources hold, and no others.
 
+mod breadth;
+mod reach;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use serde_json::Value;
 
+pub(super) use self::reach::Reach;
+
 use crate::cluster::Access;
 use crate::config::{Config, Mode, SourceConfig};
 use crate::engine::{KEY_SECRET, Prune, Recreate, is_workload, recreates, restarts_on_change, sets_count};
 use crate::graph;
-use crate::manifest::Scopes;
+use crate::manifest::{Scope, Scopes};
 use crate::object::{GroupKind, Object, ObjectId, annotation, at, text_at};
 
 const RBAC: &str = "rbac.authorization.k8s.io";
@@ -17,7 +22,7 @@ const ADMISSION: &str = "admissionregistration.k8s.io";
 const CERTIFICATES: &str = "certificates.k8s.io";
 const STEPS: &str = "rhumb.dev/steps";
 
-/// What is asked of a kind, in all namespaces at once.
+/// What is asked of a kind, wherever a source looks for its objects.
 const KIND: [&str; 2] = ["list", "watch"];
 
 /// What claims may be of.
@@ -47,7 +52,7 @@ impl Conduct {
     pub(super) fn of(source: &SourceConfig) -> Self {
         match (source.mode, source.prune) {
             (Mode::Observe, _) => Self::Observes,
-            (Mode::Enforce, Prune::Off) => Self::Keeps,
+            (Mode::Enforce, Prune::Off | Prune::Partial) => Self::Keeps,
             (Mode::Enforce, Prune::On) => Self::Prunes,
         }
     }
@@ -99,17 +104,48 @@ pub(super) enum Subject {
 /// All rights, each with the verbs of it, and what they are for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Rights {
-    pub(super) all: BTreeMap<(Place, Subject), BTreeMap<String, &'static str>>,
+    pub(super) all: All,
     /// Namespaces of objects, which must be there before a Role can be.
     pub(super) namespaces: BTreeSet<String>,
     /// Bindings to policies whose parameters nobody here knows.
     pub(super) unbound: BTreeSet<String>,
+    /// Where these are the rights of an account as which sources act: what rhumb's own account needs for them.
+    own: Option<All>,
 }
+
+/// The verbs of each right, and what they are for.
+type All = BTreeMap<(Place, Subject), BTreeMap<String, &'static str>>;
 
 /// The name of a kind in URLs, as the server tells it.
 pub(super) type Plural<'a> = &'a dyn Fn(&GroupKind) -> Option<String>;
 
 impl Rights {
+    /// Those of an account as which sources act.
+    pub(super) fn of_account() -> Self {
+        Self { own: Some(All::new()), ..Self::default() }
+    }
+
+    /// Takes over what rhumb's own account needs for sources that act as another one.
+    pub(super) fn take_over(&mut self, account: &mut Self) {
+        for (key, verbs) in account.own.iter_mut().flat_map(std::mem::take) {
+            self.all.entry(key).or_default().extend(verbs);
+        }
+        self.unbound.append(&mut account.unbound);
+        self.namespaces.extend(account.namespaces.iter().cloned());
+    }
+
+    /// Adds the right to act as service accounts of rhumb's own namespace.
+    pub(super) fn add_accounts(&mut self, system: &str, names: Vec<String>) {
+        if names.is_empty() {
+            return;
+        }
+        let names = Some(names.into_iter().collect());
+        let accounts =
+            Subject::Objects { group: String::new(), resource: "serviceaccounts".to_owned(), names };
+        let why = "sources act as these service accounts";
+        self.add(Place::Namespace(system.to_owned()), accounts, &["impersonate"], why);
+    }
+
     /// What the reconciler itself needs, where this is the most that any of its sources does.
     pub(super) fn of_rhumb(system: &str, conduct: Conduct) -> Self {
         let mut rights = Self::default();
@@ -150,17 +186,28 @@ impl Rights {
     }
 
     /// Adds what a source needs.
-    pub(super) fn add_source(&mut self, conduct: Conduct, held: &[Object], plural: Plural<'_>) {
+    pub(super) fn add_source(
+        &mut self,
+        (conduct, reach): (Conduct, &Reach),
+        held: &[Object],
+        plural: Plural<'_>,
+    ) {
         let plural = |kind: &GroupKind| plural(kind).unwrap_or_else(|| guess(&kind.kind));
         for object in held {
             let kind = object.id.group_kind();
+            self.add_watch(reach, object, &plural(&kind));
             self.add_object(conduct, object, &plural(&kind));
             if is_workload(&object.id) {
                 self.add_workload(conduct, object);
             }
             if sets_count(&object.id, &object.body) {
                 let ceded = "replicas that an autoscaler owns are left to it";
-                self.add(Place::Cluster, objects("autoscaling", "horizontalpodautoscalers"), &KIND, ceded);
+                self.add_own(
+                    Place::Cluster,
+                    objects("autoscaling", "horizontalpodautoscalers"),
+                    &KIND,
+                    ceded,
+                );
             }
             if conduct.writes() {
                 self.add_granted(object);
@@ -172,14 +219,21 @@ impl Rights {
         if conduct.writes() && has(is_workload) {
             let claimed = "what other daemons have claimed of the rollout budget counts as long as it rolls";
             for resource in WORKLOADS {
-                self.add(Place::Cluster, objects("apps", resource), &["list"], claimed);
+                self.add_own(Place::Cluster, objects("apps", resource), &["list"], claimed);
             }
         }
     }
 
     /// Adds what is needed for a kind of which a source has objects in the cluster that it no longer holds.
-    pub(super) fn add_remaining_kind(&mut self, kind: &GroupKind, resource: &str) {
-        self.add(Place::Cluster, objects(&kind.group, resource), &KIND, REMAINS);
+    pub(super) fn add_remaining_kind(
+        &mut self,
+        (reach, scope): (&Reach, Scope),
+        kind: &GroupKind,
+        resource: &str,
+    ) {
+        for place in reach.places(scope) {
+            self.add(place, objects(&kind.group, resource), &KIND, REMAINS);
+        }
         self.add_proof_of(kind);
     }
 
@@ -196,7 +250,7 @@ impl Rights {
         self.add(place, objects(&kind.group, resource), conduct.verbs(Recreate::Never), REMAINS);
         if conduct.writes() {
             let home = namespace.unwrap_or(HOME).to_owned();
-            self.add(Place::Namespace(home), objects("", "events"), &TOLD, EVENTS);
+            self.add_own(Place::Namespace(home), objects("", "events"), &TOLD, EVENTS);
         }
     }
 
@@ -209,7 +263,7 @@ impl Rights {
         for (group, resource) in
             [("apiextensions.k8s.io", "customresourcedefinitions"), ("apiregistration.k8s.io", "apiservices")]
         {
-            self.add(Place::Cluster, objects(group, resource), &["list"], proof);
+            self.add_own(Place::Cluster, objects(group, resource), &["list"], proof);
         }
     }
 
@@ -235,21 +289,43 @@ impl Rights {
     }
 
     fn add(&mut self, place: Place, subject: Subject, verbs: &[&str], why: &'static str) {
-        let known = self.all.entry((place, subject)).or_default();
-        for verb in verbs {
-            known.entry((*verb).to_owned()).or_insert(why);
+        note(&mut self.all, place, subject, verbs, why);
+    }
+
+    /// Adds what rhumb does by its own account, whoever acts for the source.
+    fn add_own(&mut self, place: Place, subject: Subject, verbs: &[&str], why: &'static str) {
+        note(self.own.as_mut().unwrap_or(&mut self.all), place, subject, verbs, why);
+    }
+
+    /// Adds the watch of an object's kind, in each place that its source looks into.
+    fn add_watch(&mut self, reach: &Reach, object: &Object, resource: &str) {
+        let (scope, why) = match (object.id.namespace(), reach) {
+            (None, _) => (Scope::Cluster, "objects of this kind are watched"),
+            (Some(_), Reach::Cluster) => {
+                (Scope::Namespaced, "objects of this kind are watched in all namespaces")
+            }
+            (Some(_), Reach::Namespaces(names)) => {
+                self.namespaces.extend(names.iter().map(ToString::to_string));
+                (Scope::Namespaced, "objects of this kind are watched in each namespace of the source")
+            }
+        };
+        for place in reach.places(scope) {
+            self.add(place, objects(object.id.group(), resource), &KIND, why);
         }
     }
 
     fn add_object(&mut self, conduct: Conduct, object: &Object, resource: &str) {
-        let subject = || objects(object.id.group(), resource);
-        self.add(Place::Cluster, subject(), &KIND, "objects of this kind are watched in all namespaces");
         let place = self.place(object);
         let verbs = conduct.verbs(recreates(&object.body));
-        self.add(place, subject(), verbs, "objects of this kind are in the source");
+        self.add(
+            place,
+            objects(object.id.group(), resource),
+            verbs,
+            "objects of this kind are in the source",
+        );
         if conduct.writes() {
             let home = object.id.namespace().unwrap_or(HOME).to_owned();
-            self.add(Place::Namespace(home), objects("", "events"), &TOLD, EVENTS);
+            self.add_own(Place::Namespace(home), objects("", "events"), &TOLD, EVENTS);
         }
     }
 
@@ -279,8 +355,12 @@ impl Rights {
             }
         }
         let steps = !annotation(&object.body, STEPS).is_empty();
+        if steps && object.id.kind() == "Deployment" && conduct.writes() {
+            let shared = "a step takes back the pods that a scale gave its template";
+            self.add(place.clone(), objects("apps", "replicasets/scale"), &["patch"], shared);
+        }
         if steps && object.id.kind() == "DaemonSet" {
-            self.add(Place::Cluster, objects("", "nodes"), &KIND, "steps go node by node");
+            self.add_own(Place::Cluster, objects("", "nodes"), &KIND, "steps go node by node");
             if conduct.writes() {
                 let evict = "steps evict pods";
                 self.add(place.clone(), objects("", "pods/eviction"), &["create"], evict);
@@ -409,6 +489,13 @@ impl Rights {
     }
 }
 
+fn note(all: &mut All, place: Place, subject: Subject, verbs: &[&str], why: &'static str) {
+    let known = all.entry((place, subject)).or_default();
+    for verb in verbs {
+        known.entry((*verb).to_owned()).or_insert(why);
+    }
+}
+
 fn asked(place: &Place, subject: &Subject, verb: &str) -> Vec<Access> {
     let verb = verb.to_owned();
     let namespace = match place {
@@ -433,8 +520,9 @@ fn asked(place: &Place, subject: &Subject, verb: &str) -> Vec<Access> {
     }
 }
 
+static BUILTIN: LazyLock<Scopes> = LazyLock::new(Scopes::builtin);
+
 fn is_builtin(kind: &GroupKind) -> bool {
-    static BUILTIN: LazyLock<Scopes> = LazyLock::new(Scopes::builtin);
     BUILTIN.get(kind).is_some()
 }
 
@@ -457,7 +545,8 @@ fn named(group: &str, resource: &str, name: &str) -> Subject {
 fn parameters(policy: &Object) -> Option<GroupKind> {
     let text = |key| text_at(&policy.body, &["spec", "paramKind", key]);
     let group = text("apiVersion").split_once('/').map_or("", |(group, _)| group);
-    Some(text("kind")).filter(|kind| !kind.is_empty()).map(|kind| GroupKind::new(group, kind))
+    let is_kind = |kind: &&str| is_plain(&kind.to_lowercase()) && is_group(group);
+    Some(text("kind")).filter(is_kind).map(|kind| GroupKind::new(group, kind))
 }
 
 /// The names of the kinds that sources themselves define.
@@ -468,7 +557,14 @@ pub(super) fn own_plurals<'a>(held: impl Iterator<Item = &'a Object>) -> BTreeMa
         let kind = GroupKind::new(&text(&["spec", "group"]), &text(&["spec", "names", "kind"]));
         (kind, text(&["spec", "names", "plural"]))
     };
-    definitions.map(name).collect()
+    // What no server takes would otherwise become a right: to `*`, to a part of an object, to another group's kind.
+    let right = |(kind, plural): &(GroupKind, String)| {
+        is_plain(plural)
+            && is_group(&kind.group)
+            && kind.group.contains('.')
+            && !BUILTIN.has_group(&kind.group)
+    };
+    definitions.map(name).filter(right).collect()
 }
 
 /// The name of a kind in URLs as Kubernetes itself guesses it.
@@ -482,6 +578,16 @@ pub(super) fn guess(kind: &str) -> String {
             _ => kind + "s",
         },
     }
+}
+
+/// Whether a text may stand in a role as the name of a resource, or a part of one of a group.
+fn is_plain(text: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    !text.is_empty() && text.bytes().all(plain)
+}
+
+fn is_group(text: &str) -> bool {
+    text.is_empty() || text.split('.').all(is_plain)
 }
 
 #[cfg(test)]

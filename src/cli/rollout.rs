@@ -177,10 +177,10 @@ async fn all(desk: &Desk) -> Result<(String, Progress), CommandError> {
         stands.push(Stand::GoesOn);
     }
     lines.extend(queue.iter().map(|line| format!("{}\n", clean(line))));
-    lines.push(match &unreadable {
-        Some(why) => format!("rollout budget: {}\n", clean(why)),
-        None => format!("{}\n", facts::budget_words(&book)),
-    });
+    lines.extend(unreadable.iter().map(|why| format!("rollout budget: {}\n", clean(why))));
+    if unreadable.is_none() || !book.unread.is_empty() {
+        lines.push(format!("{}\n", facts::budget_words(&book)));
+    }
     let progress = if stands.contains(&Stand::GoesOn) {
         Progress::GoesOn
     } else if stands.is_empty() {

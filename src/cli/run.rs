@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::args::{Global, RunArgs};
+use super::naming::{self, Naming};
 use super::reload::{Reloaded, reload};
 use super::settings::{Reading, Typed};
 use super::share::{Served, Share, is_shared};
@@ -110,12 +111,20 @@ async fn follow(
     let Some(state) = stop.run_until_cancelled(Box::pin(patient)).await else {
         return Ok(Exit::Done);
     };
+    let state = state?;
+    let naming = if typed.args.config.is_some() { Naming::Given } else { Naming::of(typed.global) };
+    let Some(settled) =
+        stop.run_until_cancelled(naming::settle_patiently(&mut config, naming, &cluster)).await
+    else {
+        return Ok(Exit::Done);
+    };
+    settled?;
     let _credentials = AbortOnDropHandle::new(tokio::spawn(cluster.follow_credentials(CREDENTIALS)));
     let (listener, told) = mpsc::unbounded_channel();
     let log = tokio::spawn(log(told, recorder.follow(report::has_line)));
     let (recipients, announced) = watch::channel(Vec::new());
     let _announcing = AbortOnDropHandle::new(tokio::spawn(announce(announced, recorder.clone())));
-    let (state, share) = (state?, Share::of(&config, &cluster, &seen));
+    let share = Share::of(&config, &cluster, &seen);
     let namespace = config.namespace.clone();
     let events = daemon::write_events(cluster.clone(), share.terms(), namespace, recorder.clone());
     let _events = AbortOnDropHandle::new(tokio::spawn(events));
@@ -189,7 +198,10 @@ fn answer(
     let guard = || Guard::new(&spec.hosts, spec.token.clone());
     let socket =
         spec.socket.clone().map(|path| (Place::Socket(path), Door::Guarded(Guard::of_socket(&spec.hosts))));
-    let listen = |address| (Place::Address(address, spec.tls.clone()), Door::Guarded(guard()));
+    let listen = |address| {
+        let guard = if spec.tls.is_some() { guard().with_sign_in() } else { guard() };
+        (Place::Address(address, spec.tls.clone()), Door::Guarded(guard))
+    };
     let probes = spec.probes.map(|address| (Place::Probes(address), Door::Probes));
     for (place, door) in [socket, spec.listen.map(listen), probes].into_iter().flatten() {
         let router = serve::router(process.clone(), hooks.clone(), door);

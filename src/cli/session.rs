@@ -1,6 +1,7 @@
 //! What the commands that talk to a cluster share: a runtime, the connection, the sources.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
@@ -13,7 +14,7 @@ use crate::daemon::{Fatal, Files, Setup, SourceSetup};
 use crate::engine::Writes;
 use crate::object::Class;
 use crate::pulse::Pulses;
-use crate::source::{self, Source, read_disk};
+use crate::source::{self, Disk, Settings, Source, read_disk};
 
 /// So often something is asked where the server asks to slow down, and with this pause where it names none.
 const TRIES: usize = 5;
@@ -158,7 +159,8 @@ fn followed_at(
     config: &SourceConfig,
     state: &Path,
 ) -> Result<SourceSetup, CommandError> {
-    let source = Source::open(&config.name, location, &state.join(&config.name))?;
+    let settings = Settings::of_service(&config.name, &config.credentials);
+    let source = Source::open_with(&config.name, location, &state.join(&config.name), settings)?;
     let place = source.identity().to_owned();
     Ok(setup(config, place, Files::Followed(source)))
 }
@@ -166,13 +168,19 @@ fn followed_at(
 /// A source as it is on disk now, where it is a directory; else at its revision.
 pub(super) fn once(config: &SourceConfig, state: &Path) -> Result<SourceSetup, CommandError> {
     match &config.location {
-        Location::Directory(path) => {
-            let disk = read_disk(path)?;
-            let place = source::Location::from(&config.location).identity();
-            Ok(setup(config, place, Files::Once(disk.into())))
-        }
+        Location::Directory(path) => Ok(on_disk(config, place(config), read_disk(path)?.into())),
         Location::Git { .. } => followed(config, state),
     }
+}
+
+/// What tells the place of a source from others.
+pub(super) fn place(config: &SourceConfig) -> String {
+    source::Location::from(&config.location).identity()
+}
+
+/// A source whose files were read already.
+pub(super) fn on_disk(config: &SourceConfig, place: String, disk: Arc<Disk>) -> SourceSetup {
+    setup(config, place, Files::Once(disk))
 }
 
 fn setup(config: &SourceConfig, place: String, files: Files) -> SourceSetup {
@@ -180,6 +188,9 @@ fn setup(config: &SourceConfig, place: String, files: Files) -> SourceSetup {
         name: config.name.clone(),
         place,
         namespace: config.namespace.clone(),
+        allow: config.allow.clone().into(),
+        account: config.service_account.as_ref().map(|name| name.as_str().into()),
+        namespaces: config.allow.namespaces.clone(),
         adopt: config.adopt,
         opt_out: config.opt_out,
         prune: config.prune,

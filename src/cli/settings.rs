@@ -6,9 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::CommandError;
-use super::args::{
-    ApplyArgs, DiffArgs, Global, LogFormat, PlaceArgs, RunArgs, SourceArgs, SourcesArgs, WhyArgs,
-};
+use super::args::{Global, LogFormat, PlaceArgs, RunArgs, SourcesArgs, WhyArgs};
 use super::exit::{Exit, plain};
 use super::terminal::Terminal;
 use crate::config::{self, Config, Environment, GitSpec, GitUrl, Mode, Name, ServeConfig, SourceSpec};
@@ -118,19 +116,21 @@ pub(super) fn connection(global: &Global) -> Config {
     config
 }
 
-/// The name of the source that the flags mean.
-pub(super) fn source_name(global: &Global) -> Name {
-    global.name.clone().unwrap_or_else(Name::unnamed)
+/// The name of the source that the flags mean, or that follows from where it is.
+fn source_name(global: &Global, spec: &SourceSpec) -> Result<Name, CommandError> {
+    if let Some(name) = &global.name {
+        return Ok(name.clone());
+    }
+    let placed = spec.clone().named(&Name::unnamed(), &here()?);
+    let placed = placed.map_err(|error| CommandError::usage(error.to_string()))?;
+    let location = source::Location::from(&placed.location);
+    let title = location.title();
+    Ok(Name::derived(&[&title.whole, &title.inside], &location.identity()))
 }
 
 /// The namespace of objects that name none.
 pub(super) fn default_namespace(global: &Global) -> Name {
     global.namespace.clone().unwrap_or_else(Name::unnamed)
-}
-
-/// The settings of `diff`, which shows what would be deleted too.
-pub(super) fn compared(global: &Global, args: &DiffArgs) -> Result<Config, CommandError> {
-    once(global, &args.source, Prune::On)
 }
 
 /// The settings of `why`, where it names a source.
@@ -141,12 +141,7 @@ pub(super) fn explained(global: &Global, args: &WhyArgs) -> Result<Option<Config
         }
         return Err(CommandError::usage("--ref and --path are of a SOURCE").hint("name it behind the object"));
     };
-    once(global, &SourceArgs { source, place: args.place.clone() }, Prune::On).map(Some)
-}
-
-/// The settings of `apply`, which deletes only when it is told to.
-pub(super) fn applied(global: &Global, args: &ApplyArgs) -> Result<Config, CommandError> {
-    once(global, &args.source, if args.prune { Prune::On } else { Prune::Off })
+    once(global, &source, &args.place, Prune::On).map(Some)
 }
 
 /// The settings of commands that ask what sources hold: those of a file, or of one place as it is on disk.
@@ -159,7 +154,7 @@ pub(super) fn named(
         (Some(file), _) => from_file(global, Mode::Enforce, (file, Reading::First), terminal),
         (None, source) => {
             let source = source.clone().unwrap_or_default();
-            once(global, &SourceArgs { source, place: args.place.clone() }, Prune::On)
+            once(global, &source, &args.place, Prune::On)
         }
     }
 }
@@ -171,18 +166,31 @@ pub(super) fn credentials_directory() -> Option<PathBuf> {
 
 /// A path is read as it is on disk, unless a revision is named. A URL and a bare repository have no files
 /// there: of them the newest commit is read.
-fn once(global: &Global, args: &SourceArgs, prune: Prune) -> Result<Config, CommandError> {
-    let place = source::classify(&args.source)?;
+pub(super) fn once(
+    global: &Global,
+    text: &str,
+    args: &PlaceArgs,
+    prune: Prune,
+) -> Result<Config, CommandError> {
+    let place = source::classify(text)?;
     let mut spec = match place {
         Place::Repository(path)
-            if args.place.reference.is_none() && !source::is_url(&args.source) && is_work_tree(&path) =>
+            if args.reference.is_none() && !source::is_url(text) && is_work_tree(&path) =>
         {
-            on_disk(&path, &args.place)
+            on_disk(&path, args)
         }
-        place => by_place(place, &args.source, &args.place)?,
+        place => by_place(place, text, args)?,
     };
     spec.prune = prune == Prune::On;
-    with_source(global, spec, &args.place)
+    with_source(global, spec, args)
+}
+
+/// The settings of a source whose files were read already, as those of this folder.
+pub(super) fn of_folder(global: &Global, folder: &Path, args: &PlaceArgs) -> Result<Config, CommandError> {
+    let spec = SourceSpec { directory: Some(folder.to_owned()), ..SourceSpec::default() };
+    let mut config = with_source(global, spec, args)?;
+    config.sources.iter_mut().for_each(|source| source.prune = Prune::Partial);
+    Ok(config)
 }
 
 /// What was typed.
@@ -268,7 +276,7 @@ fn by_place(place: Place, text: &str, args: &PlaceArgs) -> Result<SourceSpec, Co
         Place::Directory(path) if args.reference.is_some() => Err(no_repository(text, &path)),
         Place::Directory(path) => Ok(on_disk(&path, args)),
         Place::File(_) => Err(CommandError::usage(format!("{text} is a file, and a source is a directory"))
-            .hint("name its directory; `rhumb validate` and `rhumb render` take single files")),
+            .hint("name its directory; `rhumb diff`, `rhumb apply` and `rhumb validate` take single files")),
     }
 }
 
@@ -302,7 +310,8 @@ fn with_source(global: &Global, spec: SourceSpec, args: &PlaceArgs) -> Result<Co
         blast_radius: args.blast_radius.unwrap_or_default(),
         ..spec
     };
-    let source = spec.named(&source_name(global), &here()?);
+    let name = source_name(global, &spec)?;
+    let source = spec.named(&name, &here()?);
     let source = source.map_err(|error| CommandError::usage(error.to_string()))?;
     let mut config = connection(global);
     config.serve = ServeConfig::of_environment(&here()?);
@@ -327,7 +336,8 @@ fn text_of(file: &Path, reading: Reading) -> std::io::Result<String> {
     String::from_utf8(bytes).map_err(|_| std::io::Error::other("it is no UTF-8"))
 }
 
-fn from_file(
+/// The settings of a configuration file.
+pub(super) fn from_file(
     global: &Global,
     mode: Mode,
     (file, reading): (&Path, Reading),

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::target::Desk;
+use super::members::{by_namespace, is_too_wide};
+use super::target::{Desk, Target};
 use super::view::View;
 use super::{CommandError, facts};
 use crate::cluster::{Lookup, Parent, Selector, applyset_id};
@@ -50,6 +51,15 @@ pub(super) async fn survey(desk: &Desk) -> Result<View, CommandError> {
     Ok(View { at: Timestamp::now(), process: None, sources, rollout, objects })
 }
 
+/// In which phase one object is, in the words in which all are told.
+pub(super) fn phase(desk: &Desk, target: &Target, book: &Book) -> Option<Phase> {
+    let live = desk.cluster.view(&target.kind, &target.object)?;
+    let source = Told::of(desk, target.source.clone(), target.parent.clone());
+    let mut objects = vec![object(&source, book, &target.id, &live)];
+    last_status::merge(&source.name, &source.parent.data, &mut objects);
+    objects.first().map(|object| object.phase)
+}
+
 impl Told {
     fn of(desk: &Desk, name: String, parent: Parent) -> Self {
         Self {
@@ -74,6 +84,16 @@ async fn members(desk: &Desk, told: &mut [Told]) -> Vec<(ObjectId, Live)> {
             Lookup::Served(served) => match desk.cluster.list(&served, &selector).await {
                 Ok(found) => {
                     members.extend(found);
+                    continue;
+                }
+                Err(refused) if is_too_wide(&refused, &served) => {
+                    for source in told.iter_mut().filter(|source| source.parent.kinds.contains(&kind)) {
+                        let of = (&source.applyset, &source.parent);
+                        match by_namespace(&desk.cluster, &served, of, refused.clone()).await {
+                            Ok(found) => members.extend(found),
+                            Err(error) => source.unread = Some(format!("{kind} cannot be listed: {error}")),
+                        }
+                    }
                     continue;
                 }
                 Err(error) => error.to_string(),
@@ -228,7 +248,7 @@ fn rollout(told: &[Told], book: &Book, members: &[(ObjectId, Live)]) -> RolloutS
     RolloutStatus {
         known: true,
         unreadable: None,
-        workloads: share(book.claims.len() as u32),
+        workloads: share((book.claims.len() + book.unread.len()) as u32),
         unavailable: share(book.pods_away()),
         starts: share(0),
         window: 0,

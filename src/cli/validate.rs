@@ -1,11 +1,15 @@
 //! `rhumb validate`.
 
+use std::path::Path;
+
 use super::args::{Global, ValidateArgs};
+use super::configured::Configured;
 use super::reading::{Extent, Manifests, verdict};
-use super::settings;
-use super::{CommandError, Exit, Terminal};
-use crate::engine::{misused, waiting_for_themselves};
+use super::{CommandError, Exit, Terminal, holdings, session, settings};
+use crate::config::{Location, SourceConfig};
+use crate::engine::{AllowList, misused, waiting_for_themselves};
 use crate::manifest::{Scopes, assemble};
+use crate::object::Diagnostic;
 use crate::render;
 
 /// Prints what is wrong with manifests, each alone and all together; needs no cluster.
@@ -14,22 +18,87 @@ pub(super) fn carry_out(
     global: &Global,
     terminal: &Terminal,
 ) -> Result<Exit, CommandError> {
-    let Manifests { items, mut diagnostics, files, understood } = Manifests::read(&args.path, Extent::All)?;
+    match (&args.config, &args.path) {
+        (Some(file), _) => {
+            let configured = Configured::read(global, (file, args.named.as_ref()), terminal)?;
+            sources(args, &configured, terminal)
+        }
+        (None, path) => {
+            let manifests = Manifests::read(path.as_deref().unwrap_or(Path::new("")), Extent::All)?;
+            let namespace = settings::default_namespace(global);
+            check(manifests, namespace.as_str(), &AllowList::default(), terminal)
+        }
+    }
+}
+
+/// What sources of a file hold, each by its own settings.
+fn sources(args: &ValidateArgs, configured: &Configured, terminal: &Terminal) -> Result<Exit, CommandError> {
+    if let Some(path) = &args.path {
+        let source = configured.single("what is named beside --config is judged as one source")?;
+        let manifests = Manifests::read(path, Extent::All)?;
+        return check(manifests, &source.namespace, &source.allow, terminal);
+    }
+    let is_only = configured.chosen().nth(1).is_none();
+    let mut exit = Exit::Done;
+    for (number, source) in configured.chosen().enumerate() {
+        if !is_only {
+            let gap = if number == 0 { "" } else { "\n" };
+            terminal.print(&format!("{gap}source {}\n", source.name))?;
+        }
+        let ended = match held(source) {
+            Ok(manifests) => check(manifests, &source.namespace, &source.allow, terminal)?,
+            Err(error) if is_only => return Err(error),
+            Err(error) => {
+                let message = format!("source {}: {error}", source.name);
+                terminal.complain(&CommandError { message, ..error });
+                error.exit
+            }
+        };
+        exit = exit.worse(ended);
+    }
+    Ok(exit)
+}
+
+/// What a source holds: of a repository the newest commit, which has to be signed where the source asks for that.
+fn held(source: &SourceConfig) -> Result<Manifests, CommandError> {
+    match &source.location {
+        Location::Directory(path) => Manifests::read(path, Extent::All),
+        Location::Git { path, .. } => session::runtime()?.block_on(async {
+            let clone = holdings::folder()?;
+            Manifests::of_newest(holdings::newest(source, clone.path())?, path.as_str()).await
+        }),
+    }
+}
+
+fn check(
+    manifests: Manifests,
+    namespace: &str,
+    allow: &AllowList,
+    terminal: &Terminal,
+) -> Result<Exit, CommandError> {
+    let Manifests { items, mut diagnostics, files, understood } = manifests;
     let (documents, mut scopes) = (items.len(), Scopes::builtin());
     for item in &items {
         scopes.learn(item);
     }
-    let namespace = settings::default_namespace(global);
-    let assembled = assemble(items, &scopes, namespace.as_str());
+    let assembled = assemble(items, &scopes, namespace);
     diagnostics.extend(assembled.diagnostics);
     diagnostics.extend(assembled.objects.iter().flat_map(misused));
     diagnostics.extend(waiting_for_themselves(&assembled.objects));
+    let objects = assembled.objects.iter().map(|object| (&object.id, &object.origin));
+    let held = assembled.held.iter().map(|held| (&held.id, &held.origin));
+    let refused = |(id, origin)| allow.finding(id, scopes.get(&id.group_kind()), origin);
+    diagnostics.extend(objects.chain(held).filter_map(refused));
     diagnostics.sort();
     terminal.print(&render::diagnostics(&diagnostics, terminal.palette()))?;
-    let told = Some(render::tally(&diagnostics)).filter(|tally| !tally.is_empty());
+    tell(&diagnostics, (documents, files), terminal);
+    Ok(if understood { verdict(&diagnostics) } else { Exit::Differs })
+}
+
+fn tell(found: &[Diagnostic], (documents, files): (usize, usize), terminal: &Terminal) {
+    let told = Some(render::tally(found)).filter(|tally| !tally.is_empty());
     let told = told.as_deref().unwrap_or("nothing wrong");
     terminal.tell(&format!("{} in {}: {told}\n", counted(documents, "object"), counted(files, "file")));
-    Ok(if understood { verdict(&diagnostics) } else { Exit::Differs })
 }
 
 fn counted(count: usize, word: &str) -> String {

@@ -27,7 +27,7 @@ pub(super) fn carry_out(args: &WhyArgs, global: &Global, terminal: &Terminal) ->
         let desk = rollout::desk(global).await?;
         let target = desk.target(&args.object).await?;
         let plan = match config {
-            Ok(Some(config)) => planned(&desk, &target, config).await.map(Some),
+            Ok(Some(config)) => Box::pin(planned(&desk, &target, config)).await.map(Some),
             Ok(None) => Ok(None),
             Err(error) => Err(error),
         };
@@ -64,7 +64,7 @@ async fn shown(desk: &Desk, target: &Target) -> Result<Vec<Line>, CommandError> 
         lines.push(("budget", facts.budget()));
         lines.extend(restarted(target).map(|words| ("restart", words)));
     }
-    lines.push(("phase", facts.phase().to_owned()));
+    lines.push(("phase", facts.phase()));
     lines.extend(facts.waits().into_iter().map(|wait| ("because", wait)));
     Ok(lines)
 }
@@ -76,7 +76,7 @@ async fn planned(desk: &Desk, target: &Target, mut config: Config) -> Result<Pla
     }
     let state = session::state(&config, &desk.cluster).await?;
     let setup = session::once(&session::only(&config)?, &state)?;
-    Ok(daemon::preview_of(&desk.cluster, &desk.system, setup, &target.id).await?)
+    Ok(Box::pin(daemon::preview_of(&desk.cluster, &desk.system, setup, &target.id)).await?)
 }
 
 /// Where the object stands in the source, and whether that asks for something else than there is.

@@ -37,7 +37,19 @@ pub fn explain_unreadable_budget(namespace: &str, why: &str) -> String {
     let why = &why[..why.floor_char_boundary(WHY)];
     format!(
         "ConfigMap {namespace}/{NAME}: {why}; no rollout begins; `kubectl -n {namespace} delete configmap {NAME}` \
-         has it made anew, without the claims of rollouts that go on"
+         has it made anew, and who still runs writes its claims again"
+    )
+}
+
+/// Says that some claims cannot be read, what follows, and the command that mends it.
+pub fn explain_unread_claims(namespace: &str, count: usize) -> String {
+    let claims = match count {
+        1 => "1 claim cannot be read, and counts".to_owned(),
+        count => format!("{count} claims cannot be read, and count"),
+    };
+    format!(
+        "ConfigMap {namespace}/{NAME}: {claims}; `kubectl -n {namespace} delete configmap {NAME}` has it made anew, \
+         and who still runs writes its claims again"
     )
 }
 

@@ -14,6 +14,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::{Mutex, OnceCell, RwLock, watch};
 use tokio::task::JoinHandle;
 
+use super::account::{self, Guise, ServiceAccount};
 use super::classify;
 use super::connect::{Connection, IN_CLUSTER, LOGIN, Link, Patience};
 use super::credentials::Seen;
@@ -46,6 +47,8 @@ pub struct Cluster {
     inner: Arc<Inner>,
     /// What its writes must not outlive.
     fence: Option<Fence>,
+    /// As whom it is asked; none for whoever the credentials are of.
+    account: Option<ServiceAccount>,
 }
 
 struct Inner {
@@ -73,6 +76,8 @@ struct Line {
     seen: Seen,
     /// Until when its credentials hold.
     expires: Option<Timestamp>,
+    /// Whom its user acts as.
+    guise: Guise,
 }
 
 impl std::fmt::Debug for Cluster {
@@ -196,14 +201,16 @@ impl Cluster {
         measures: Measures,
         pulses: Pulses,
     ) -> Result<Self, Error> {
-        let Link { client, context, namespace, server, seen, expires } = connection.open(LOGIN).await?;
+        let Link { client, context, namespace, server, seen, expires, guise } =
+            connection.open(LOGIN).await?;
         Ok(Self {
             fence: None,
+            account: None,
             inner: Arc::new(Inner {
                 connection: connection.clone(),
                 context,
                 namespace,
-                line: RwLock::new(Line { client, server, seen, expires }),
+                line: RwLock::new(Line { client, server, seen, expires, guise }),
                 astray: watch::Sender::new(None),
                 renewed: Mutex::default(),
                 gate: Gate::new(connection),
@@ -219,7 +226,18 @@ impl Cluster {
     /// The same cluster, with writes that are refused as soon as the fence is closed.
     #[must_use]
     pub fn fenced(&self, fence: Fence) -> Self {
-        Self { inner: self.inner.clone(), fence: Some(fence) }
+        Self { fence: Some(fence), ..self.clone() }
+    }
+
+    /// The same cluster, asked as this account; none for whoever the credentials are of.
+    #[must_use]
+    pub fn acting_as(&self, account: Option<ServiceAccount>) -> Self {
+        Self { account, ..self.clone() }
+    }
+
+    /// As whom it is asked, where that is not whoever the credentials are of.
+    pub fn account(&self) -> Option<&ServiceAccount> {
+        self.account.as_ref()
     }
 
     /// Whether the credentials are those that a pod is given.
@@ -239,7 +257,8 @@ impl Cluster {
 
     /// Reads what identifies the cluster: the uid of its namespace `kube-system`. Asked once.
     pub async fn uid(&self) -> Result<Uid, Error> {
-        let read = async { identity(&self.ask(Ask::read(KUBE_SYSTEM.to_owned(), IDENTITY)).await?) };
+        let own = self.acting_as(None);
+        let read = async { identity(&own.ask(Ask::read(KUBE_SYSTEM.to_owned(), IDENTITY)).await?) };
         self.inner.uid.get_or_try_init(|| read).await.cloned()
     }
 
@@ -304,7 +323,7 @@ impl Cluster {
         let traffic = if ask.method == Method::GET { Traffic::Read } else { Traffic::Write };
         let (on, way) = (ask.on.clone(), ask.lane);
         let (method, path) = (ask.method.clone(), ask.path.clone());
-        let request = ask.request(Body::from)?;
+        let mut request = ask.request(Body::from)?;
         let (_permit, deadline) = match way {
             Lane::Queued => (self.inner.gate.admit(traffic).await, self.timeout()),
             Lane::Ahead(deadline) => (None, deadline),
@@ -316,6 +335,7 @@ impl Cluster {
                 line.unwrap_or_else(|_| Err(Error::new(on.clone(), plugin::hangs())))?
             }
         };
+        self.act(&line, &mut request, &on)?;
         // Judged last, right before it is sent.
         let underway = self.pass_fence(traffic, &on)?;
         let deadline = underway.as_ref().map_or(deadline, |underway| deadline.min(underway.left()));
@@ -340,7 +360,7 @@ impl Cluster {
             return Ok(Answer { status: head.status, headers: head.headers, body });
         }
         let after = head.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
-        let error = classify::answer(head.status.as_u16(), after, &body, on);
+        let error = self.told(classify::answer(head.status.as_u16(), after, &body, on));
         match way {
             Lane::Queued => self.renew_if_refused(&error).await,
             Lane::Ahead(within) => {
@@ -370,6 +390,20 @@ impl Cluster {
         }
     }
 
+    /// Has the server judge a request by the rights of the account, where there is one.
+    fn act<B>(&self, line: &Line, request: &mut Request<B>, on: &On) -> Result<(), Error> {
+        let Some(account) = &self.account else { return Ok(()) };
+        account::act_as(account, line.guise, request.headers_mut(), on)
+    }
+
+    /// Has an error say who lacks a right.
+    fn told(&self, error: Error) -> Error {
+        match &self.account {
+            Some(account) => account::told_of(account, error),
+            None => error,
+        }
+    }
+
     /// Lets a write through the fence, where there is one.
     fn pass_fence(&self, traffic: Traffic, on: &On) -> Result<Option<Underway>, Error> {
         match &self.fence {
@@ -386,8 +420,9 @@ impl Cluster {
         path: String,
         on: &On,
     ) -> Result<(impl futures::AsyncBufRead + Send + use<>, Arc<str>), Error> {
-        let request = Ask::read(path, on.clone()).request(|body| body)?;
+        let mut request = Ask::read(path, on.clone()).request(|body| body)?;
         let line = self.line().await?;
+        self.act(&line, &mut request, on)?;
         match tokio::time::timeout(self.timeout(), line.client.request_stream(request)).await {
             Ok(Ok(stream)) => {
                 // A watch of what does not change may be silent for a minute.
@@ -395,7 +430,7 @@ impl Cluster {
                 Ok((stream, line.server))
             }
             Ok(Err(error)) => {
-                let error = classify::transport(&error, on.clone(), &line.server);
+                let error = self.told(classify::transport(&error, on.clone(), &line.server));
                 self.renew_if_refused(&error).await;
                 Err(error)
             }
@@ -467,8 +502,8 @@ impl Cluster {
 
     /// Uses a client from now on, unless it is for another cluster: then it tells so.
     async fn renewed(&self, link: Link) -> Result<Option<String>, Error> {
-        let Link { client, server, seen, expires, .. } = link;
-        let renewed = Line { client, server, seen, expires };
+        let Link { client, server, seen, expires, guise, .. } = link;
+        let renewed = Line { client, server, seen, expires, guise };
         if let Some(known) = self.inner.uid.get() {
             let request = Ask::read(KUBE_SYSTEM.to_owned(), IDENTITY).request(Body::from)?;
             let (head, body) = self.exchange(&renewed, request, &IDENTITY, self.timeout()).await?;

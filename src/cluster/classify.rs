@@ -165,6 +165,8 @@ fn denied(status: &Status, causes: &[StatusCause], on: &On) -> Fault {
         || says("because it is being terminated")
     {
         Denial::Terminating
+    } else if says("\" cannot impersonate resource \"") && says("User \"") {
+        Denial::Impersonation
     } else if says(" cannot ") && says("User \"") {
         Denial::Rbac
     } else {
@@ -172,6 +174,7 @@ fn denied(status: &Status, causes: &[StatusCause], on: &On) -> Fault {
     };
     let ours = match by {
         Denial::Rbac => "the user may not do this",
+        Denial::Impersonation => "the user may not impersonate it",
         Denial::Quota => "a quota is used up",
         Denial::Terminating => "the namespace is being deleted",
         Denial::Admission => {

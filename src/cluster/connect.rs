@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use kube::client::ClientBuilder;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 
+use super::account::Guise;
 use super::classify;
 use super::credentials::{self, LONGEST_TOKEN, Seen, is_token, seen};
 use super::error::{Error, Fault, On};
@@ -99,6 +100,8 @@ pub(super) struct Link {
     pub(super) seen: Seen,
     /// Until when what a credential plugin gave holds.
     pub(super) expires: Option<Timestamp>,
+    /// Whom its user acts as.
+    pub(super) guise: Guise,
 }
 
 /// What the files say.
@@ -127,6 +130,12 @@ impl Connection {
         config.connect_timeout = Some(self.timeout.min(HANDSHAKE));
         let namespace = config.default_namespace.clone();
         let server = host_and_port(&config.cluster_url);
+        let user = &config.auth_info;
+        let acts = user.impersonate.is_some()
+            || user.impersonate_groups.is_some()
+            || user.impersonate_uid.is_some()
+            || user.impersonate_user_extra.is_some();
+        let guise = if acts { Guise::Another } else { Guise::None };
         // Runs the credential plugin, which may hang.
         let made =
             tokio::task::spawn_blocking(move || ClientBuilder::try_from(config).map(ClientBuilder::build));
@@ -146,7 +155,7 @@ impl Connection {
             Ok(Err(_)) => return Err(wrong("the client could not be made".to_owned())),
             Err(_) => return Err(wrong("the client could not be made in time".to_owned())),
         };
-        Ok(Link { client, context, namespace, server, seen, expires })
+        Ok(Link { client, context, namespace, server, seen, expires, guise })
     }
 
     async fn config(&self) -> Result<Said, Error> {

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 
+use super::account::ServiceAccount;
 use super::call::Cluster;
 use super::error::{Error, Fault, On};
 use super::informer::{Informer, InformerEvent, News};
@@ -31,6 +32,8 @@ const BACKLOG: usize = 64;
 pub struct DataEvent {
     /// The object.
     pub id: ObjectId,
+    /// As whom it was read; none for whoever the credentials are of.
+    pub account: Option<ServiceAccount>,
     /// What there is to tell.
     pub news: DataNews,
 }
@@ -97,14 +100,15 @@ impl Cluster {
             relist: relist.clone(),
             ids: lens.ids,
             listed: None,
+            account: self.account().cloned(),
             sink: sink.clone(),
         };
-        let id = first.clone();
+        let (id, account) = (first.clone(), self.account().cloned());
         let task = async move {
             if AssertUnwindSafe(follow.run()).catch_unwind().await.is_err() {
                 let bug = Error::new(On::Object(id.clone()), Fault::Bug);
                 let news = DataNews::Failed(bug.reason().into(), bug.class());
-                let _ = sink.send(DataEvent { id, news }).await;
+                let _ = sink.send(DataEvent { id, account, news }).await;
             }
         };
         Some(DataFollower { task: tokio::spawn(task), relist })
@@ -122,6 +126,7 @@ struct Follow {
     ids: Arc<BTreeSet<ObjectId>>,
     /// What the list that goes on has shown.
     listed: Option<BTreeSet<ObjectId>>,
+    account: Option<ServiceAccount>,
     sink: mpsc::Sender<DataEvent>,
 }
 
@@ -177,7 +182,8 @@ impl Follow {
     }
 
     async fn tell(&self, id: ObjectId, news: DataNews) -> Result<(), Closed> {
-        self.sink.send(DataEvent { id, news }).await.map_err(|_| Closed)
+        let account = self.account.clone();
+        self.sink.send(DataEvent { id, account, news }).await.map_err(|_| Closed)
     }
 }
 

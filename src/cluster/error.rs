@@ -71,6 +71,8 @@ pub struct Wrong {
 pub enum Denial {
     /// The user may not do this.
     Rbac,
+    /// The user may not act as the account as which this was asked.
+    Impersonation,
     /// A quota is used up.
     Quota,
     /// The namespace is being deleted.
@@ -318,7 +320,10 @@ impl Fault {
             | Self::NoKind
             | Self::Invalid { .. }
             | Self::Webhook { .. }
-            | Self::Denied { by: Denial::Rbac | Denial::Quota | Denial::Admission, .. } => Retry::Slowly,
+            | Self::Denied {
+                by: Denial::Rbac | Denial::Impersonation | Denial::Quota | Denial::Admission,
+                ..
+            } => Retry::Slowly,
             Self::Denied { by: Denial::Terminating, .. }
             | Self::Unauthorized
             | Self::Plugin { .. }

@@ -20,8 +20,8 @@ use super::kinds::Kind;
 use super::path::{Selector, Within};
 use super::watch::{Event, Start, Watch};
 use super::wire::{Form, Lens, Project, Scaler, ScalerLens, VersionLens};
-use crate::engine::{Live, Rv};
-use crate::object::{GroupKind, ObjectId};
+use crate::engine::{Listing, Live, OWN, Rv, WatcherId};
+use crate::object::ObjectId;
 use crate::pulse::Pulse;
 
 /// What the sign of life of a watch begins with; its kind follows.
@@ -36,8 +36,8 @@ const STEADY: Duration = Duration::from_secs(30);
 /// What an informer tells about its kind.
 #[derive(Debug)]
 pub struct InformerEvent<R = Live> {
-    /// The kind.
-    pub kind: GroupKind,
+    /// What is listed: by whom, the kind, and where.
+    pub listing: Listing,
     /// What happened.
     pub news: News<R>,
 }
@@ -86,16 +86,18 @@ impl Drop for Informer {
 }
 
 impl Cluster {
-    /// Tells everything about the selected objects of a kind, in the version given, until it is dropped.
+    /// Tells everything about the selected objects of a kind, in the version given, until it is dropped. The number of
+    /// who watches is handed back with each piece of news.
     ///
     /// Waits while the sink is full. Needs a running tokio runtime.
     pub fn informer(
         &self,
         kind: &Arc<Kind>,
         selector: Selector,
+        watcher: WatcherId,
         sink: mpsc::Sender<InformerEvent<Live>>,
     ) -> Informer {
-        self.inform(kind, selector, Lens::new(kind, self.interner(), Form::Whole), sink)
+        self.inform_by(watcher, kind, selector, Lens::new(kind, self.interner(), Form::Whole), sink)
     }
 
     /// Tells what the autoscalers of the cluster scale; the kind is `HorizontalPodAutoscaler`.
@@ -147,11 +149,24 @@ impl Cluster {
         lens: P,
         sink: mpsc::Sender<InformerEvent<P::Record>>,
     ) -> Informer {
+        self.inform_by(OWN, kind, selector, lens, sink)
+    }
+
+    fn inform_by<P: Project>(
+        &self,
+        watcher: WatcherId,
+        kind: &Arc<Kind>,
+        selector: Selector,
+        lens: P,
+        sink: mpsc::Sender<InformerEvent<P::Record>>,
+    ) -> Informer {
+        let namespace = selector.namespace().map(Arc::from);
+        let listing = Listing { watcher, kind: kind.gvk.group_kind(), namespace };
         let relist = Arc::new(Notify::new());
         let follower = Follower {
             cluster: self.clone(),
             kind: kind.clone(),
-            group_kind: kind.gvk.group_kind(),
+            listing,
             selector,
             lens,
             sink,
@@ -163,11 +178,11 @@ impl Cluster {
             pulse: self.pulses().expect(&format!("{WATCH_OVER}{}", kind.gvk.group_kind()), SLACK),
         };
         let (bug, sink) =
-            (Error::new(On::Kind(follower.group_kind.clone()), Fault::Bug), follower.sink.clone());
-        let kind = follower.group_kind.clone();
+            (Error::new(On::Kind(follower.listing.kind.clone()), Fault::Bug), follower.sink.clone());
+        let listing = follower.listing.clone();
         let task = async move {
             if AssertUnwindSafe(follower.run()).catch_unwind().await.is_err() {
-                let _ = sink.send(InformerEvent { kind, news: News::Failed(bug, Duration::ZERO) }).await;
+                let _ = sink.send(InformerEvent { listing, news: News::Failed(bug, Duration::ZERO) }).await;
             }
         };
         Informer { task: tokio::spawn(task), relist }
@@ -196,7 +211,7 @@ struct Listed {
 struct Follower<P: Project> {
     cluster: Cluster,
     kind: Arc<Kind>,
-    group_kind: GroupKind,
+    listing: Listing,
     selector: Selector,
     lens: P,
     sink: mpsc::Sender<InformerEvent<P::Record>>,
@@ -230,7 +245,7 @@ impl<P: Project> Follower<P> {
         self.lens.sweep();
         loop {
             let ended = self.follow(&mut version, watch.take()).await?;
-            self.cluster.measures().watch_restarted(&self.group_kind.to_string());
+            self.cluster.measures().watch_restarted(&self.listing.kind.to_string());
             match ended {
                 End::Resume => {}
                 End::Relist => return Ok(()),
@@ -252,7 +267,7 @@ impl<P: Project> Follower<P> {
                 }
                 other => return Ok(other),
             }
-            tracing::debug!(kind = %self.group_kind, "the server has no streaming lists: reading pages");
+            tracing::debug!(kind = %self.listing.kind, "the server has no streaming lists: reading pages");
         }
         self.list_by_pages().await
     }
@@ -386,7 +401,7 @@ impl<P: Project> Follower<P> {
 
     async fn tell(&self, news: News<P::Record>) -> Result<(), Closed> {
         self.pulse.beat(SLACK);
-        let event = InformerEvent { kind: self.group_kind.clone(), news };
+        let event = InformerEvent { listing: self.listing.clone(), news };
         self.sink.send(event).await.map_err(|_| Closed)
     }
 }

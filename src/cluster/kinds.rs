@@ -7,6 +7,7 @@ use kube::client::{APIGroupDiscovery, APIGroupDiscoveryList, APIVersionDiscovery
 
 use super::call::{Ask, Cluster};
 use super::error::{Error, Fault, On};
+use crate::manifest;
 use crate::object::{GroupKind, Gvk};
 
 /// Both forms of the aggregated document: `v2` since Kubernetes 1.30, `v2beta1` since 1.27.
@@ -20,6 +21,15 @@ pub enum Scope {
     Cluster,
     /// One object per namespace and name.
     Namespaced,
+}
+
+impl From<Scope> for manifest::Scope {
+    fn from(scope: Scope) -> Self {
+        match scope {
+            Scope::Cluster => Self::Cluster,
+            Scope::Namespaced => Self::Namespaced,
+        }
+    }
 }
 
 /// One kind in one version, as the server serves it.

@@ -9,6 +9,7 @@
 
 mod absent;
 mod access;
+mod account;
 mod backoff;
 mod budget;
 mod call;
@@ -46,7 +47,8 @@ mod wire;
 mod write;
 
 pub use access::{Access, Verdict};
-pub use budget::{BudgetObject, explain_unreadable_budget};
+pub use account::ServiceAccount;
+pub use budget::{BudgetObject, explain_unread_claims, explain_unreadable_budget};
 pub use call::Cluster;
 pub use config_key::ConfigKey;
 pub use connect::Connection;

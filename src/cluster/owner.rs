@@ -1,9 +1,9 @@
 //! Whose object it is, by the marks that it carries.
 
 use super::interner::Interner;
-use super::wire::{Entry, Meta};
+use super::wire::{Entry, Meta, OwnerReference};
 use crate::engine::{Asks, Carrier, Keep, Owner, PRUNE, Reconcile};
-use crate::object::PART_OF;
+use crate::object::{PART_OF, RELEASE};
 
 const KUSTOMIZATION: [&str; 2] =
     ["kustomize.toolkit.fluxcd.io/name", "kustomize.toolkit.fluxcd.io/namespace"];
@@ -15,6 +15,9 @@ const HELM: [&str; 2] = ["meta.helm.sh/release-name", "meta.helm.sh/release-name
 const CONFIG_SYNC_MANAGED: &str = "configmanagement.gke.io/managed";
 const CONFIG_SYNC_ID: &str = "configsync.gke.io/resource-id";
 const KAPP: &str = "kapp.k14s.io/app";
+
+/// Where an object says which controller it belongs to.
+const CONTROLLED: &str = "metadata.ownerReferences";
 
 /// Every label and annotation that marks an owner. What asks for something stands in the engine's vocabulary.
 pub(super) const MARKS: [&str; 13] = [
@@ -35,32 +38,40 @@ pub(super) const MARKS: [&str; 13] = [
 
 /// Judges by metadata; `ours` is our own Apply entry.
 ///
-/// A controller's object is never ours: the controller writes it anew. Otherwise an object is ours as long
-/// as our entry owns the label, also when somebody else's mark was added later; and without that another
-/// owner's mark counts for more than a label that may be copied.
+/// An object is ours as long as our entry owns the label, also when somebody else's mark was added later, or a
+/// controller's: whoever may write it may add either. Without that a controller's object is never ours, as the
+/// controller writes it anew; and another owner's mark counts for more than a label that may be copied.
 pub(super) fn of(meta: &Meta<'_>, ours: Option<&Entry<'_>>, interner: &Interner) -> Owner {
-    if let Some(controller) = meta.owner_references.iter().find(|reference| reference.controller) {
-        let place =
-            if meta.namespace.0.is_empty() { String::new() } else { format!("{}/", meta.namespace.0) };
-        return Owner::Controlled(
-            interner.text(&format!("{} {place}{}", controller.kind.0, controller.name.0)),
-        );
-    }
     let member_of = meta.labels.get(PART_OF).map(|set| interner.text(set));
-    let path = ["metadata", "labels", PART_OF];
-    match (member_of, foreign(meta)) {
-        (Some(set), _) if ours.is_some_and(|entry| entry.owns(&path)) => Owner::Ours(set),
-        (_, Some(mark)) => Owner::Foreign(interner.text(&mark)),
-        (Some(set), None) => Owner::Labelled(set),
-        (None, None) => Owner::Nobody,
+    match (member_of, controller(meta), foreign(meta, ours)) {
+        (Some(set), ..) if owns_label(ours) => Owner::Ours(set),
+        (_, Some(controller), _) => {
+            let (kind, name) = (&controller.kind.0, &controller.name.0);
+            let place = Some(&meta.namespace.0).filter(|namespace| !namespace.is_empty());
+            let place = place.map_or_else(String::new, |namespace| format!("{namespace}/"));
+            Owner::Controlled(interner.text(&format!("{kind} {place}{name}")))
+        }
+        (_, None, Some((_, mark))) => Owner::Foreign(interner.text(&mark)),
+        (Some(set), None, None) => Owner::Labelled(set),
+        (None, None, None) => Owner::Nobody,
     }
+}
+
+fn controller<'a, 'b>(meta: &'a Meta<'b>) -> Option<&'a OwnerReference<'b>> {
+    meta.owner_references.iter().find(|reference| reference.controller)
+}
+
+fn owns_label(ours: Option<&Entry<'_>>) -> bool {
+    ours.is_some_and(|entry| entry.owns(&["metadata", "labels", PART_OF]))
 }
 
 /// Returns what the object asks for when nobody wants it any more, in our words or those of other tools.
 ///
-/// Whoever put the word there, it can only keep the object: that it goes first counts where we wrote it ourselves.
+/// Whoever put the word there, it can only keep the object: that it goes first counts where we wrote it ourselves. So
+/// does a controller that it is said to belong to.
 pub(super) fn keep(meta: &Meta<'_>, ours: Option<&Entry<'_>>) -> Keep {
     match Asks::of(meta.marks()).keep {
+        _ if controller(meta).is_some() => Keep::Asked,
         Keep::First if !ours.is_some_and(|entry| entry.owns(&["metadata", "annotations", PRUNE])) => Keep::No,
         keep => keep,
     }
@@ -69,46 +80,60 @@ pub(super) fn keep(meta: &Meta<'_>, ours: Option<&Entry<'_>>) -> Keep {
 /// The word by which somebody else asks for the object to be left alone. What we put there ourselves is the word of a
 /// manifest, and a newer one counts for more.
 ///
-/// Whether an object is only to be created is for its manifest to say, as Flux has it.
+/// Whether an object is only to be created is for its manifest to say, as Flux has it. Where we have written the object,
+/// another owner's mark says the same as such a word, in the place of our label; so does a controller's.
 pub(super) fn opt_out(meta: &Meta<'_>, ours: Option<&Entry<'_>>) -> Option<&'static str> {
     let is_disabled = |asks: Asks| asks.reconcile == Reconcile::Disabled;
-    if !is_disabled(Asks::of(meta.marks())) {
-        return None;
-    }
-    let is_foreign = |(carrier, key, _): &(Carrier, &str, &str)| {
-        let map = if *carrier == Carrier::Label { "labels" } else { "annotations" };
-        !ours.is_some_and(|entry| entry.owns(&["metadata", map, key]))
-    };
-    let asks = Asks::of(meta.marks().filter(is_foreign));
-    asks.left_by.filter(|_| is_disabled(asks))
+    let all = is_disabled(Asks::of(meta.marks()));
+    let asks = all.then(|| Asks::of(meta.marks().filter(|mark| is_foreign(ours, *mark))));
+    let word = asks.filter(|asks| is_disabled(*asks)).and_then(|asks| asks.left_by);
+    // Most objects have no such mark, which is cheaper to see than what our entry owns.
+    let controlled = controller(meta).map(|_| CONTROLLED);
+    let claimed = || controlled.or_else(|| foreign(meta, ours).map(|(key, _)| key));
+    let owns_release = || ours.is_some_and(|entry| entry.owns(&["metadata", "annotations", RELEASE]));
+    let counts = |_: &&str| if owns_label(ours) { controlled.is_some() } else { owns_release() };
+    word.or_else(|| claimed().filter(counts))
 }
 
-/// The first mark of another tool, in words.
-fn foreign(meta: &Meta<'_>) -> Option<String> {
-    let label = |key: &str| meta.labels.get(key);
-    let annotation = |key: &str| meta.annotations.get(key);
+/// Whether somebody else put a mark there.
+fn is_foreign(ours: Option<&Entry<'_>>, (carrier, key, _): (Carrier, &str, &str)) -> bool {
+    let map = if carrier == Carrier::Label { "labels" } else { "annotations" };
+    !ours.is_some_and(|entry| entry.owns(&["metadata", map, key]))
+}
+
+/// The first mark of another tool: its key, and the owner in words. What a manifest of ours brought is none.
+fn foreign(meta: &Meta<'_>, ours: Option<&Entry<'_>>) -> Option<(&'static str, String)> {
+    let marks = |of: Carrier, key: &str| {
+        let found = meta.marks().find(|(carrier, name, _)| *carrier == of && *name == key);
+        found.filter(|mark| is_foreign(ours, *mark)).map(|(.., value)| value)
+    };
+    let label = |key: &str| marks(Carrier::Label, key);
+    let annotation = |key: &str| marks(Carrier::Annotation, key);
     let placed = |namespace: Option<&str>, name: &str| match namespace {
         Some(namespace) => format!("{namespace}/{name}"),
         None => name.to_owned(),
     };
     if let Some(name) = label(KUSTOMIZATION[0]) {
-        return Some(format!("Flux Kustomization {}", placed(label(KUSTOMIZATION[1]), name)));
+        let place = placed(label(KUSTOMIZATION[1]), name);
+        return Some((KUSTOMIZATION[0], format!("Flux Kustomization {place}")));
     }
     if let Some(name) = label(HELM_RELEASE[0]) {
-        return Some(format!("Flux HelmRelease {}", placed(label(HELM_RELEASE[1]), name)));
+        return Some((HELM_RELEASE[0], format!("Flux HelmRelease {}", placed(label(HELM_RELEASE[1]), name))));
     }
     if let Some(tracking) = annotation(ARGO_TRACKING) {
         // `<application>:<group>/<kind>:<namespace>/<name>`
-        return Some(format!("Argo CD Application {}", tracking.split(':').next().unwrap_or(tracking)));
+        let name = tracking.split(':').next().unwrap_or(tracking);
+        return Some((ARGO_TRACKING, format!("Argo CD Application {name}")));
     }
     if let Some(name) = label(ARGO_INSTANCE) {
-        return Some(format!("Argo CD Application {name}"));
+        return Some((ARGO_INSTANCE, format!("Argo CD Application {name}")));
     }
-    if let (Some("Helm"), Some(name)) = (label(MANAGED_BY), annotation(HELM[0])) {
-        return Some(format!("Helm release {}", placed(annotation(HELM[1]), name)));
+    // Its label stands in many a manifest, so only the annotation has to be theirs.
+    if let (Some("Helm"), Some(name)) = (meta.labels.get(MANAGED_BY), annotation(HELM[0])) {
+        return Some((HELM[0], format!("Helm release {}", placed(annotation(HELM[1]), name))));
     }
     if annotation(CONFIG_SYNC_MANAGED) == Some("enabled") || annotation(CONFIG_SYNC_ID).is_some() {
-        return Some("Config Sync".to_owned());
+        return Some((CONFIG_SYNC_MANAGED, "Config Sync".to_owned()));
     }
-    label(KAPP).map(|app| format!("kapp app {app}"))
+    label(KAPP).map(|app| (KAPP, format!("kapp app {app}")))
 }

@@ -30,6 +30,13 @@ pub struct Within {
 }
 
 impl Selector {
+    /// The members of these sets, by label; those of one namespace, where it is named.
+    pub fn part_of(sets: &BTreeSet<Arc<str>>, namespace: Option<&Arc<str>>) -> Self {
+        let Some(namespace) = namespace else { return Self::PartOf(sets.clone()) };
+        let labels = Some(part_of(sets).into());
+        Self::Within(Arc::new(Within { namespace: namespace.clone(), labels, fields: None }))
+    }
+
     /// The namespace; none for the whole cluster.
     pub(super) fn namespace(&self) -> Option<&str> {
         match self {
@@ -42,10 +49,7 @@ impl Selector {
     pub(super) fn parameters(&self) -> Vec<(&'static str, Cow<'_, str>)> {
         match self {
             Self::All => Vec::new(),
-            Self::PartOf(sets) => {
-                let sets: Vec<&str> = sets.iter().map(|set| &**set).collect();
-                vec![("labelSelector", format!("{PART_OF} in ({})", sets.join(",")).into())]
-            }
+            Self::PartOf(sets) => vec![("labelSelector", part_of(sets).into())],
             Self::Within(within) => {
                 let labels = within.labels.as_deref().map(|labels| ("labelSelector", labels.into()));
                 let fields = within.fields.as_deref().map(|fields| ("fieldSelector", fields.into()));
@@ -53,6 +57,11 @@ impl Selector {
             }
         }
     }
+}
+
+fn part_of(sets: &BTreeSet<Arc<str>>) -> String {
+    let sets: Vec<&str> = sets.iter().map(|set| &**set).collect();
+    format!("{PART_OF} in ({})", sets.join(","))
 }
 
 /// The path of a kind's collection: of one namespace, or of the whole cluster.

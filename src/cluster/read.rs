@@ -150,6 +150,12 @@ impl Cluster {
         }
     }
 
+    /// Returns what informers keep of an object that was read whole; none where it is no object.
+    pub fn view(&self, kind: &Arc<Kind>, object: &Value) -> Option<Live> {
+        let lens = Lens::new(kind, self.interner(), Form::Whole);
+        lens.project(&object.to_string()).map(|seen| seen.record)
+    }
+
     /// Lists the objects of a kind once, page by page. A list that expires midway starts again, once.
     pub async fn list(&self, kind: &Arc<Kind>, selector: &Selector) -> Result<Vec<(ObjectId, Live)>, Error> {
         match self.list_once(kind, selector).await {

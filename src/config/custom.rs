@@ -1,14 +1,20 @@
 //! Sources that stand in the cluster, as objects of kind `Source`.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::path::PathBuf;
 
 use serde::de::value::{MapAccessDeserializer, StrDeserializer};
 use serde::de::{self, Deserializer, IntoDeserializer as _, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{API_VERSION, Environment, Location, Mode, Name, Narrowing, SourceConfig, SourceSpec, UrlPrefix};
-use crate::engine::{self, Adopt, BlastRadius, Life, OptOut, Prune};
+use super::allow::given;
+use super::{
+    API_VERSION, AccountName, AllowSpec, BoundCredentials, CredentialUse, Environment, Location, Mode, Name,
+    Narrowing, SourceConfig, SourceSpec, UrlPrefix, VerifySpec,
+};
+use crate::engine::{self, Adopt, AllowList, BlastRadius, Life, OptOut, Prune};
 use crate::fields::blurred;
 
 /// What keeps an object with the policy [`DeletionPolicy::Delete`] until all that it has is deleted.
@@ -35,12 +41,89 @@ pub struct CustomSourcePolicy {
     pub follow: CustomSources,
     /// What they may name; none for all that `follow` lets them.
     pub allow: Option<Vec<UrlPrefix>>,
+    /// Which credentials of the host they show where; none are shown elsewhere once anything is listed here or there.
+    pub credentials: BoundCredentials,
+    /// What they may have at most, whatever their own `allow` says.
+    pub objects: Option<AllowSpec>,
+    /// Files with keys, by the names under which sources ask for their signatures.
+    pub keys: BTreeMap<Name, PathBuf>,
+    /// What the commits of each of them must show, whatever it asks for itself.
+    pub verify: Option<VerifySpec>,
+    /// As which service account one acts that names none; none for rhumb's own.
+    pub default_service_account: Option<AccountName>,
+    /// The service accounts that they may name, beside that one; none for all as which rhumb may act.
+    pub service_accounts: Option<BTreeSet<AccountName>>,
 }
 
 impl CustomSourcePolicy {
     /// Says that the cluster is asked for them.
     pub fn is_open(&self) -> bool {
         self.follow != CustomSources::None
+    }
+
+    /// The same with its files made independent of the working directory.
+    pub(super) fn resolved(mut self, environment: &Environment) -> Self {
+        for file in self.keys.values_mut() {
+            *file = environment.resolve(file);
+        }
+        self.verify = self.verify.map(|verify| verify.resolved(environment));
+        self
+    }
+
+    /// Puts the files of the configuration in place of the names in a spec.
+    fn name_keys(&self, spec: &mut SourceSpec) -> Result<(), String> {
+        let Some(git) = &mut spec.git else {
+            return match &self.verify {
+                Some(_) => {
+                    Err("a directory carries no signatures, which `customSources.verify` asks for".to_owned())
+                }
+                None => Ok(()),
+            };
+        };
+        git.verify = match (&self.verify, git.verify.take()) {
+            (Some(verify), _) => Some(verify.clone()),
+            (None, Some(verify)) => Some(verify.named(&self.keys)?),
+            (None, None) => None,
+        };
+        Ok(())
+    }
+
+    /// Which credentials a source shows to its git server. Where no addresses are listed, whoever may write Sources is
+    /// trusted with all of them.
+    fn credentials(&self, location: &Location) -> CredentialUse {
+        if self.allow.is_none() && self.credentials.is_empty() {
+            return CredentialUse::Own;
+        }
+        self.credentials.of(location)
+    }
+
+    /// What a source may have, within what all of them may have.
+    fn bounded(&self, own: AllowList) -> AllowList {
+        match &self.objects {
+            Some(all) => own.within(all.clone().into()),
+            None => own,
+        }
+    }
+
+    /// As which account a source acts that names this one, or none; or why it may not, in the words of whoever wrote it.
+    fn account(&self, named: Option<AccountName>) -> Result<Option<AccountName>, String> {
+        let default = || self.default_service_account.clone();
+        let (Some(allowed), is_default) = (&self.service_accounts, named.is_none() || named == default())
+        else {
+            return Ok(named.or_else(default));
+        };
+        match named.or_else(default) {
+            Some(account) if is_default || allowed.contains(&account) => Ok(Some(account)),
+            Some(account) => Err(format!(
+                "serviceAccountName: {account} is not allowed: add it to `customSources.serviceAccounts` of the \
+                 configuration, or name one that is there"
+            )),
+            None => Err(
+                "it has no serviceAccountName: name one of `customSources.serviceAccounts` of the configuration, or set \
+                 `customSources.defaultServiceAccount` there"
+                    .to_owned(),
+            ),
+        }
     }
 
     /// Why a location is not followed, in the words of whoever wrote it.
@@ -59,18 +142,39 @@ impl CustomSourcePolicy {
             );
         }
         let allow = self.allow.as_ref()?;
-        let covered = allow.iter().any(|prefix| prefix.covers(location));
-        (!covered).then(|| {
-            "its address is not allowed: add a prefix of it to `customSources.allow` of the configuration, \
-             or name a repository below one that is there"
-                .to_owned()
+        if !allow.iter().any(|prefix| prefix.covers(location)) {
+            return Some(
+                "its address is not allowed: add a prefix of it to `customSources.allow` of the configuration, \
+                 or name a repository below one that is there"
+                    .to_owned(),
+            );
+        }
+        let Location::Git { reference: Some(reference), .. } = location else { return None };
+        (!is_pushed(reference, here)).then(|| {
+            format!(
+                "its reference `{reference}` is not allowed: with `customSources.allow` it is a branch or a tag, as \
+                 anybody may get commits and other references into a repository; write refs/heads/NAME or \
+                 refs/tags/NAME"
+            )
         })
     }
 }
 
+/// Whether a reference is one that only those can set who may push to the repository itself.
+///
+/// Servers give the commits of forks by their ids, and what is only proposed under references of their own, as
+/// `refs/pull/1/head`. A repository of this host takes the beginning of an id too.
+fn is_pushed(reference: &str, here: bool) -> bool {
+    let shortest = if here { 4 } else { 40 };
+    let is_id =
+        (shortest..=40).contains(&reference.len()) && reference.bytes().all(|b| b.is_ascii_hexdigit());
+    let is_named = ["refs/heads/", "refs/tags/"].iter().any(|folder| reference.starts_with(folder));
+    !is_id && (is_named || !reference.starts_with("refs/"))
+}
+
 impl From<CustomSources> for CustomSourcePolicy {
     fn from(follow: CustomSources) -> Self {
-        Self { follow, allow: None }
+        Self { follow, ..Self::default() }
     }
 }
 
@@ -96,14 +200,51 @@ impl<'de> Visitor<'de> for PolicyVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<CustomSourcePolicy, A::Error> {
         #[derive(Deserialize)]
-        #[serde(deny_unknown_fields, expecting = "a mapping with follow and allow")]
-        struct Both {
+        #[serde(
+            rename_all = "camelCase",
+            deny_unknown_fields,
+            expecting = "a mapping with follow, allow, credentials, objects, keys, verify, defaultServiceAccount and \
+                         serviceAccounts"
+        )]
+        struct All {
             follow: CustomSources,
             #[serde(default)]
             allow: Option<Vec<UrlPrefix>>,
+            #[serde(default)]
+            credentials: BoundCredentials,
+            // A key without a value must not allow everything.
+            #[serde(default, deserialize_with = "given")]
+            objects: Option<AllowSpec>,
+            #[serde(default)]
+            keys: BTreeMap<Name, PathBuf>,
+            #[serde(default)]
+            verify: Option<VerifySpec>,
+            #[serde(default)]
+            default_service_account: Option<AccountName>,
+            #[serde(default)]
+            service_accounts: Option<BTreeSet<AccountName>>,
         }
-        let both = Both::deserialize(MapAccessDeserializer::new(map))?;
-        Ok(CustomSourcePolicy { follow: both.follow, allow: both.allow })
+        let All {
+            follow,
+            allow,
+            credentials,
+            objects,
+            keys,
+            verify,
+            default_service_account,
+            service_accounts,
+        } = All::deserialize(MapAccessDeserializer::new(map))?;
+        let verify = verify.map(|verify| verify.named(&keys)).transpose().map_err(de::Error::custom)?;
+        Ok(CustomSourcePolicy {
+            follow,
+            allow,
+            credentials,
+            objects,
+            keys,
+            verify,
+            default_service_account,
+            service_accounts,
+        })
     }
 }
 
@@ -134,8 +275,12 @@ pub struct CustomSource {
     pub deleted: bool,
     /// What that means for its objects.
     pub policy: DeletionPolicy,
+    /// What it may have at all, where nothing else of it is understood.
+    pub allow: AllowList,
     /// What it asks for, or why that cannot be followed.
     pub config: Result<SourceConfig, String>,
+    /// As whom it acts, or why it may not.
+    account: Result<Option<AccountName>, String>,
     /// Its status as it was read.
     pub status: Value,
 }
@@ -186,7 +331,18 @@ impl CustomSource {
             document.metadata;
         let mut spec = document.spec;
         let policy = policy(&mut spec);
-        let config = checked(&name, spec, allowed);
+        let allow = allowed.bounded(allow(&spec));
+        // As whom it acts is known where nothing else of it is understood.
+        let named = spec.get("serviceAccountName").and_then(Value::as_str).map(str::parse);
+        let named = named.transpose().map_err(|error| format!("spec.serviceAccountName: {error}"));
+        let account = named.and_then(|named| allowed.account(named));
+        let config = checked(&name, spec, allowed)
+            .and_then(|config| Ok(SourceConfig { service_account: account.clone()?, ..config }))
+            .map(|config| SourceConfig {
+                allow: allow.clone(),
+                credentials: allowed.credentials(&config.location),
+                ..config
+            });
         Some(Self {
             name,
             uid,
@@ -194,8 +350,10 @@ impl CustomSource {
             generation,
             finalizers,
             deleted: deletion_timestamp.is_some(),
+            allow,
             policy: *policy.as_ref().unwrap_or(&DeletionPolicy::Orphan),
             config: policy.and(config),
+            account,
             status: document.status,
         })
     }
@@ -239,7 +397,11 @@ impl CustomSource {
             Tie::Missing => None,
             Tie::UntilEmpty => {
                 let name: Name = self.name.parse().ok()?;
-                let config = config.cloned().unwrap_or_else(|| nowhere(&name));
+                // What is its own is deleted with the rights that it has, and with no others.
+                let account = self.account.clone().ok()?;
+                let ending =
+                    || SourceConfig { service_account: account, ..SourceConfig::ending(&name, &self.allow) };
+                let config = config.cloned().unwrap_or_else(ending);
                 Some(SourceConfig { life: Life::Ends, prune: Prune::On, ..config })
             }
             Tie::Right | Tie::Needless if self.deleted => None,
@@ -248,21 +410,33 @@ impl CustomSource {
     }
 }
 
-/// A source of which only the name can be understood: what it has is known from the cluster alone.
-fn nowhere(name: &Name) -> SourceConfig {
-    SourceConfig {
-        name: name.to_string(),
-        location: Location::nowhere(),
-        namespace: Name::unnamed().into(),
-        prune: Prune::On,
-        adopt: Adopt::Never,
-        opt_out: OptOut::default(),
-        blast_radius: BlastRadius::default(),
-        prune_delay: super::Pause::new(engine::PRUNE_DELAY),
-        budget: Narrowing::default(),
-        mode: Mode::Enforce,
-        life: Life::Ends,
+impl SourceConfig {
+    /// A source that ends, and of which only the name is understood: what it has is known from the cluster alone.
+    pub fn ending(name: &Name, allow: &AllowList) -> Self {
+        Self {
+            name: name.to_string(),
+            location: Location::nowhere(),
+            namespace: Name::unnamed().into(),
+            allow: allow.clone(),
+            service_account: None,
+            credentials: CredentialUse::Nothing,
+            prune: Prune::On,
+            adopt: Adopt::Never,
+            opt_out: OptOut::default(),
+            blast_radius: BlastRadius::default(),
+            prune_delay: super::Pause::new(engine::PRUNE_DELAY),
+            budget: Narrowing::default(),
+            mode: Mode::Enforce,
+            life: Life::Ends,
+        }
     }
+}
+
+/// What a spec bounds its source to, whatever else stands in it. Where that is not understood nothing is allowed, so that
+/// nothing of it is deleted.
+fn allow(spec: &Value) -> AllowList {
+    let read = spec.get("allow").map_or(Ok(AllowSpec::default()), AllowSpec::deserialize);
+    read.map_or_else(|_| AllowList::nothing(), AllowList::from)
 }
 
 /// Takes the key out of a spec that the file does not have.
@@ -276,7 +450,8 @@ fn checked(name: &str, spec: Value, allowed: &CustomSourcePolicy) -> Result<Sour
     let name: Name = name.parse().map_err(|error| format!("metadata.name: {error}"))?;
     // The words of the error may show a value that has a password in it.
     let wrong = |error: serde_json::Error| blurred(&format!("spec: {error}"));
-    let spec: SourceSpec = serde_json::from_value(spec).map_err(wrong)?;
+    let mut spec: SourceSpec = serde_json::from_value(spec).map_err(wrong)?;
+    allowed.name_keys(&mut spec)?;
     let config = spec.named(&name, &Environment::default()).map_err(|error| blurred(&error.to_string()))?;
     match allowed.refusal(&config.location) {
         Some(why) => Err(why),
@@ -311,162 +486,4 @@ pub fn custom_path(namespace: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-    use crate::config::Config;
-
-    fn read(name: &str, spec: Value, allowed: impl Into<CustomSourcePolicy>) -> Result<SourceConfig, String> {
-        let object = json!({ "metadata": { "name": name, "generation": 3 }, "spec": spec });
-        let custom = CustomSource::read(object, &allowed.into()).unwrap();
-        assert_eq!((&*custom.name, custom.generation, &custom.status), (name, 3, &Value::Null));
-        custom.config
-    }
-
-    #[test]
-    fn an_object_is_a_source_as_of_the_file() {
-        let url = "https://git.example.org/shop.git";
-        let spec = json!({ "git": { "url": url, "ref": "main", "interval": "5m" }, "observe": true });
-        let config = read("shop", spec, CustomSources::Remote).unwrap();
-        assert!(
-            matches!(&config.location, Location::Git { url: u, reference: Some(r), .. } if u.expose() == url && r == "main")
-        );
-        assert_eq!((&*config.name, config.mode), ("shop", crate::config::Mode::Observe));
-    }
-
-    #[test]
-    fn what_cannot_be_followed_says_why() {
-        #[track_caller]
-        fn check(name: &str, spec: Value, allowed: CustomSources, why: &str) {
-            let found = read(name, spec, allowed).map(|config| config.name);
-            assert!(found.as_ref().is_err_and(|text| text.contains(why)), "{found:?}");
-        }
-        let remote = json!({ "git": { "url": "https://a.example/b" } });
-        check("a.b", remote.clone(), CustomSources::Remote, "metadata.name: not a name");
-        check("a", Value::Null, CustomSources::Remote, "spec: invalid type");
-        check("a", json!({}), CustomSources::Remote, "neither `git` nor `directory`");
-        check("a", json!({ "git": remote["git"], "directory": "/a" }), CustomSources::Any, "both");
-        check("a", json!({ "prune": "no" }), CustomSources::Remote, "spec: ");
-        let secret = read("a", json!({ "git": "https://a:canary@b/c" }), CustomSources::Any).unwrap_err();
-        assert!(secret.contains("https://***@b/c") && !secret.contains("canary"), "{secret}");
-        for here in [json!({ "directory": "/etc" }), json!({ "git": { "url": "/srv/a.git" } })] {
-            check("a", here.clone(), CustomSources::Remote, "`customSources: any`");
-            assert!(read("a", here, CustomSources::Any).is_ok());
-        }
-        for url in ["file:///srv/a.git", "FILE:///srv/a.git", "file:/srv/a.git", "a/b"] {
-            check("a", json!({ "git": { "url": url } }), CustomSources::Remote, "`customSources: any`");
-        }
-    }
-
-    #[test]
-    fn only_what_the_configuration_allows_is_named() {
-        #[track_caller]
-        fn check(follow: CustomSources, allow: &[&str], spec: Value, allowed: bool) {
-            let allow = allow.iter().map(|prefix| prefix.parse().unwrap()).collect();
-            let found = read("a", spec.clone(), CustomSourcePolicy { follow, allow: Some(allow) });
-            assert_eq!(found.is_ok(), allowed, "{spec}: {found:?}");
-        }
-        let git = |url: &str| json!({ "git": { "url": url } });
-        let team = ["https://git.example.org/team-a/", "/srv/git"];
-        check(CustomSources::Remote, &team, git("https://git.example.org/team-a/shop.git"), true);
-        check(CustomSources::Remote, &team, git("https://git.example.org/team-b/shop.git"), false);
-        check(CustomSources::Remote, &team, git("https://git.example.org/team-a/../team-b"), false);
-        check(CustomSources::Remote, &team, git("https://token@git.example.org/team-a/shop.git"), false);
-        check(CustomSources::Remote, &team, git("file:///srv/git/shop.git"), false);
-        check(CustomSources::Any, &team, git("file:///srv/git/shop.git"), true);
-        check(CustomSources::Any, &team, json!({ "directory": "/srv/git/shop" }), true);
-        check(CustomSources::Any, &team, json!({ "directory": "/etc" }), false);
-        check(CustomSources::Any, &[], git("https://git.example.org/team-a/shop.git"), false);
-    }
-
-    #[test]
-    fn a_name_in_both_is_the_files() {
-        let custom = |name: &str, spec: Value| {
-            CustomSource::read(
-                json!({ "metadata": { "name": name }, "spec": spec }),
-                &CustomSources::Any.into(),
-            )
-            .unwrap()
-        };
-        let all = [
-            custom("a", json!({ "directory": "/cluster" })),
-            custom("b", json!({ "directory": "/cluster" })),
-            custom("c", json!({})),
-        ];
-        let mut config = Config::default();
-        config.sources.extend(custom("a", json!({ "directory": "/file" })).config);
-        let joined = config.joined(&all);
-        let places: Vec<_> = joined.sources.iter().map(|source| (&*source.name, &source.location)).collect();
-        let (file, cluster) = (Location::Directory("/file".into()), Location::Directory("/cluster".into()));
-        assert_eq!(places, [("a", &file), ("b", &cluster)]);
-    }
-
-    fn object(metadata: Value, policy: &str, spec: Value) -> CustomSource {
-        let mut object =
-            json!({ "metadata": { "name": "shop", "uid": "u", "resourceVersion": "7" }, "spec": spec });
-        for (key, value) in metadata.as_object().unwrap() {
-            object["metadata"][key] = value.clone();
-        }
-        if !policy.is_empty() {
-            object["spec"]["deletionPolicy"] = json!(policy);
-        }
-        CustomSource::read(object, &CustomSources::Any.into()).unwrap()
-    }
-
-    #[test]
-    fn the_finalizer_is_there_exactly_as_long_as_something_is_to_be_deleted() {
-        #[track_caller]
-        fn check(metadata: &Value, policy: &str, observe: bool, tie: Tie, life: Option<Life>) {
-            let custom =
-                object(metadata.clone(), policy, json!({ "directory": "/shop", "observe": observe }));
-            assert_eq!(custom.tie(), tie);
-            assert_eq!(custom.followed().map(|config| config.life), life);
-        }
-        let (lives, ends) = (Some(Life::Lives), Some(Life::Ends));
-        let fresh = json!({});
-        let tied = json!({ "finalizers": ["a", FINALIZER] });
-        let deleted = json!({ "finalizers": ["a"], "deletionTimestamp": "2030-01-01T00:00:00Z" });
-        let going = json!({ "finalizers": [FINALIZER], "deletionTimestamp": "2030-01-01T00:00:00Z" });
-        for orphan in ["", "Orphan"] {
-            check(&fresh, orphan, false, Tie::Right, lives);
-            check(&tied, orphan, false, Tie::Needless, lives);
-            check(&deleted, orphan, false, Tie::Right, None);
-            check(&going, orphan, false, Tie::Needless, None);
-        }
-        check(&fresh, "Delete", false, Tie::Missing, None);
-        check(&tied, "Delete", false, Tie::Right, lives);
-        check(&going, "Delete", false, Tie::UntilEmpty, ends);
-        // Without its finalizer it was never followed, or a person took it off.
-        check(&deleted, "Delete", false, Tie::Right, None);
-        check(&fresh, "Delete", true, Tie::Right, lives);
-        check(&tied, "Delete", true, Tie::Needless, lives);
-        check(&going, "Delete", true, Tie::Needless, None);
-        let custom = object(tied, "", json!({}));
-        assert_eq!(custom.finalizers(Tie::Needless), Some(vec!["a".to_owned()]));
-        assert_eq!(custom.finalizers(Tie::Right), None);
-        let both = Some(vec!["a".to_owned(), FINALIZER.to_owned()]);
-        assert_eq!(object(deleted, "", json!({})).finalizers(Tie::Missing), both);
-    }
-
-    #[test]
-    fn what_cannot_be_understood_is_not_begun_and_can_be_deleted() {
-        let going = json!({ "finalizers": [FINALIZER], "deletionTimestamp": "2030-01-01T00:00:00Z" });
-        let unknown = json!({ "colour": "red" });
-        // It came with its finalizer, and was never followed.
-        let mut named = going.clone();
-        named["name"] = json!("a.b");
-        let spec = json!({ "directory": "/shop" });
-        assert_eq!(object(named, "Delete", spec).tie(), Tie::Needless);
-        assert_eq!(object(json!({}), "Delete", unknown.clone()).tie(), Tie::Right);
-        let custom = object(going.clone(), "Delete", unknown);
-        let config = custom.followed().unwrap();
-        assert_eq!((&*config.name, config.life, config.prune), ("shop", Life::Ends, Prune::On));
-        let kept = object(going.clone(), "Delete", json!({ "directory": "/shop", "prune": false }));
-        assert_eq!(kept.followed().unwrap().prune, Prune::On);
-        // Whoever writes neither word means nothing that could be undone.
-        let unclear = object(going, "delete", json!({ "directory": "/shop" }));
-        assert_eq!((unclear.policy, unclear.tie()), (DeletionPolicy::Orphan, Tie::Needless));
-        assert!(unclear.config.unwrap_err().starts_with("spec.deletionPolicy: unknown variant `delete`"));
-    }
-}
+mod tests;

@@ -139,7 +139,7 @@ impl Reading<'_> {
             resync: document.resync,
             budget: document.budget,
             leases: document.leases,
-            custom_sources: document.custom_sources,
+            custom_sources: document.custom_sources.resolved(self.environment),
             serve: document.serve.resolved(self.environment),
             notify: self.notify,
             sources: self.sources,

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use serde::de::{self, Deserializer};
 use serde::{Deserialize, Serialize};
 
-use super::{Duration, Environment};
+use super::{Duration, Environment, VerifySpec};
 use crate::fields::without_credentials;
 
 /// Where a source's manifests are.
@@ -23,6 +23,8 @@ pub enum Location {
         path: TreePath,
         /// How often a remote repository is asked.
         interval: Duration,
+        /// What its commits must show; none for any commit.
+        verify: Option<VerifySpec>,
     },
     /// A directory, read as it is on disk.
     Directory(PathBuf),

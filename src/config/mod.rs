@@ -7,6 +7,8 @@
 //! **Invariant:** plain values only. Reads no file and no environment variable (both are arguments) and
 //! holds nothing that runs.
 
+mod allow;
+mod credential;
 mod custom;
 mod duration;
 mod environment;
@@ -23,11 +25,14 @@ mod schema;
 mod serve;
 mod spec;
 mod tree;
+mod verify;
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+pub use allow::{AllowSpec, ClusterScopedSpec};
+pub use credential::{BoundCredentials, CredentialUse};
 pub use custom::{
     CustomSource, CustomSourcePolicy, CustomSources, DeletionPolicy, FINALIZER, Tie, custom_path,
 };
@@ -36,17 +41,18 @@ pub use environment::{Environment, NoStateDirectory};
 pub use file::read;
 pub use leases::UseLeases;
 pub use location::{GitUrl, Location, NotInside, TreePath, is_url};
-pub use name::{Name, NotAName};
+pub use name::{AccountName, Name, NotAName, NotAnAccount};
 pub use notify::{Uncommitted, is_sound};
 pub use prefix::{NotAPrefix, UrlPrefix};
 pub use reload::{Change, changed};
 pub use schema::definition;
 pub use serve::SOCKET;
 pub use spec::{API_VERSION, ApiSpec, Budget, GitSpec, Narrowing, SourceSpec, SpecError};
+pub use verify::{VerifyMode, VerifySpec};
 
 use serde::Deserialize;
 
-use crate::engine::{Adopt, BlastRadius, Life, OptOut, Prune};
+use crate::engine::{Adopt, AllowList, BlastRadius, Life, OptOut, Prune};
 
 /// Everything that a person can set.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -210,6 +216,12 @@ pub struct SourceConfig {
     pub location: Location,
     /// The namespace of objects that name none.
     pub namespace: String,
+    /// What it may have at all.
+    pub allow: AllowList,
+    /// The service account, in rhumb's own namespace, as which its objects are read and written; none for rhumb's own.
+    pub service_account: Option<AccountName>,
+    /// Which credentials of the host it shows to its git server.
+    pub credentials: CredentialUse,
     /// Whether what it no longer names is deleted.
     pub prune: Prune,
     /// Whether objects that exist already are taken over.

@@ -1,6 +1,7 @@
 //! Prefixes of repositories' addresses: what a source that stands in the cluster may name.
 
 use std::fmt;
+use std::net::Ipv6Addr;
 use std::path::Path;
 use std::str::FromStr;
 
@@ -34,18 +35,34 @@ struct Address {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "not an address as https://host/folder, ssh://git@host/folder, git@host:folder or /folder, without a \
-     password, `..`, `//`, `%`, `?` and `#`"
+     password, `..`, `//`, `%`, `?`, `#` and `;`"
 )]
 pub struct NotAPrefix;
 
 impl UrlPrefix {
     /// Says that a location is at this prefix or below it.
     pub fn covers(&self, location: &Location) -> bool {
-        let found = match location {
-            Location::Git { url, .. } => Address::read(url.expose()),
-            Location::Directory(path) => path.to_str().and_then(Address::of_path),
-        };
-        found.is_some_and(|found| self.0.covers(&found))
+        match location {
+            Location::Git { url, .. } => self.covers_text(url.expose()),
+            Location::Directory(path) => {
+                path.to_str().and_then(Address::of_path).is_some_and(|found| self.0.covers(&found))
+            }
+        }
+    }
+
+    /// As [`UrlPrefix::covers`], of the address of a repository.
+    pub fn covers_text(&self, url: &str) -> bool {
+        Address::read(url).is_some_and(|found| self.0.covers(&found))
+    }
+
+    /// How many folders it names: of two that cover the same, the one with more is the narrower one.
+    pub fn depth(&self) -> usize {
+        self.0.folders.len()
+    }
+
+    /// Whether credentials can be bound to it: the server shows who it is, and git takes it for the name of a setting.
+    pub fn takes_credentials(&self) -> bool {
+        matches!(&*self.0.scheme, "https" | "ssh") && !self.to_string().contains('=')
     }
 }
 
@@ -87,7 +104,8 @@ impl Address {
     }
 
     fn read(text: &str) -> Option<Self> {
-        let doubtful = |c: char| c.is_control() || c.is_whitespace() || "\\%?#".contains(c);
+        // Some servers take `..;` for `..`.
+        let doubtful = |c: char| c.is_control() || c.is_whitespace() || "\\%?#;".contains(c);
         if text.contains(doubtful) {
             return None;
         }
@@ -115,11 +133,12 @@ impl Address {
             return None;
         }
         let (host, port) = match host.rsplit_once(':').filter(|_| !host.ends_with(']')) {
-            Some((host, port)) => (host, Some(port.parse::<u16>().ok()?)),
+            Some((host, port)) => (host, Some(number(port)?)),
             None => (host, None),
         };
         let is_name = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
-        let is_literal = host.starts_with('[') && host.ends_with(']');
+        let literal = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+        let is_literal = literal.is_some_and(|literal| literal.parse::<Ipv6Addr>().is_ok());
         if host.is_empty() || !(is_literal || host.chars().all(is_name)) {
             return None;
         }
@@ -165,6 +184,12 @@ fn server(authority: &str) -> Option<(Option<&str>, &str)> {
     }
 }
 
+/// A port, written in digits and nothing else.
+fn number(port: &str) -> Option<u16> {
+    let digits = port.bytes().all(|byte| byte.is_ascii_digit());
+    port.parse().ok().filter(|_| digits)
+}
+
 /// The folders of a path, which may end with a slash; none for what another program could read otherwise.
 fn folders(path: &str) -> Option<Vec<String>> {
     let path = path.strip_suffix('/').unwrap_or(path);
@@ -182,7 +207,7 @@ mod tests {
 
     fn at(url: &str) -> Location {
         let (path, interval) = (TreePath::default(), Duration::seconds(60));
-        Location::Git { url: GitUrl::new(url), reference: None, path, interval }
+        Location::Git { url: GitUrl::new(url), reference: None, path, interval, verify: None }
     }
 
     #[test]
@@ -213,6 +238,9 @@ mod tests {
                 "https://git.example.org//team-a/shop.git",
                 "https://git.example.org/team-a/./shop.git",
                 "https://git.example.org:8443/team-a/shop.git",
+                "https://git.example.org:+443/team-a/shop.git",
+                "https://git.example.org/team-a/..;/team-b/shop.git",
+                "https://[git.example.org]/team-a/shop.git",
                 "http://git.example.org/team-a/shop.git",
                 "ssh://git.example.org/team-a/shop.git",
                 "https://git.example.org.evil.example/team-a/shop.git",
@@ -224,6 +252,11 @@ mod tests {
                 "git.example.org:team-a/shop.git",
                 "/team-a/shop.git",
             ],
+        );
+        check(
+            "https://[2001:db8::1]/a",
+            &["https://[2001:DB8::1]:443/a/b"],
+            &["https://[2001:db8::2]/a/b", "https://[2001:db8::1@evil.example]/a/b"],
         );
         check("https://git.example.org", &["https://git.example.org/a"], &["https://git.example.com/a"]);
         check(
@@ -252,6 +285,9 @@ mod tests {
             "https://host/a?b",
             "ext::sh",
             "ftp://h/a",
+            "https://host:0x1bb/",
+            "https://[host]/",
+            "https://host/a;b",
         ] {
             assert_eq!(text.parse::<UrlPrefix>(), Err(NotAPrefix), "{text}");
         }

@@ -7,6 +7,11 @@ use serde_json::{Value, json};
 const DURATION: &str = "^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$";
 /// A DNS label.
 const LABEL: &str = "^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$";
+/// A kind with its group, or all kinds of a group.
+const KIND: &str = "^([a-z0-9]([-.a-z0-9]*[a-z0-9])?/)?[A-Za-z]([-A-Za-z0-9]*[A-Za-z0-9])?$|^[a-z0-9]([-.a-z0-9]*[a-z0-9])?/[*]$";
+
+/// DNS labels with dots between them.
+const ACCOUNT: &str = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$";
 
 /// The `CustomResourceDefinition`.
 pub fn definition() -> Value {
@@ -86,6 +91,13 @@ fn spec() -> Value {
             "git": git(),
             "directory": text("A directory of the host that rhumb runs on; it or `git`. Only followed with `customSources: any`."),
             "namespace": matching(LABEL, "The namespace of objects that name none. Left out: default."),
+            "allow": allow(),
+            "serviceAccountName": {
+                "type": "string",
+                "pattern": ACCOUNT,
+                "maxLength": 253,
+                "description": "The ServiceAccount, in rhumb's own namespace, as which the objects are read and written. Left out: that of the configuration, else rhumb's own.",
+            },
             "prune": switch("Whether what the source no longer names is deleted. Left out: true."),
             "adopt": one_of(
                 &["never", "if-unowned", "always"],
@@ -129,6 +141,41 @@ fn git() -> Value {
             "ref": text("Branch, tag or commit. Left out: the repository's own HEAD."),
             "path": text("The folder inside it. Left out: all of it."),
             "interval": interval(),
+            "verify": verify(),
+        },
+    })
+}
+
+fn verify() -> Value {
+    json!({
+        "type": "object",
+        "description": "What its commits must show before they are followed. Left out: nothing, or what `customSources.verify` asks for.",
+        "required": ["keys"],
+        "properties": {
+            "keys": matching(LABEL, "The keys whose signatures count: one of the names under `customSources.keys` of the configuration."),
+            "mode": one_of(
+                &["head", "range"],
+                "Which commits must be signed: the newest, or each since the one that was accepted last. Left out: head.",
+            ),
+        },
+    })
+}
+
+fn allow() -> Value {
+    let list = |pattern: &str, description: &str| {
+        let items = json!({ "type": "string", "pattern": pattern, "maxLength": 317 });
+        json!({ "type": "array", "items": items, "maxItems": 256, "description": description })
+    };
+    json!({
+        "type": "object",
+        "description": "What the source may have at all, whatever its manifests say. What is not allowed is refused by name, and neither written, read nor deleted.",
+        "properties": {
+            "namespaces": list(LABEL, "The namespaces of its objects. Left out: any."),
+            "kinds": list(KIND, "Their kinds: apps/Deployment, ConfigMap for one without a group, apps/* for all of a group. Left out: any."),
+            "clusterScoped": {
+                "description": "Which objects it may have that live in no namespace: true, false, or a list of kinds, as [Namespace]. Left out: none where namespaces are named, else any.",
+                "x-kubernetes-preserve-unknown-fields": true,
+            },
         },
     })
 }
@@ -207,7 +254,7 @@ mod tests {
     use serde::forward_to_deserialize_any;
 
     use super::*;
-    use crate::config::{DeletionPolicy, GitSpec, Narrowing, SourceSpec};
+    use crate::config::{AllowSpec, DeletionPolicy, GitSpec, Narrowing, SourceSpec, VerifyMode, VerifySpec};
 
     const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/in-cluster/crd.yaml");
     const HEAD: &str = "# The kind `Source`, for sources that stand in the cluster. `INSTA_UPDATE=always cargo test schema` writes this file.\n";
@@ -261,14 +308,18 @@ mod tests {
         of_the_file["properties"].as_object_mut().unwrap().remove("deletionPolicy").unwrap();
         check::<SourceSpec>(&of_the_file);
         check::<GitSpec>(&git());
+        check::<VerifySpec>(&verify());
         check::<Narrowing>(&narrowing());
+        check::<AllowSpec>(&allow());
     }
 
     #[test]
     fn words_and_forms_are_those_of_the_file() {
         let whole = json!({
-            "git": { "url": "https://a.example/b", "ref": "main", "path": "a", "interval": "1h30m" },
-            "namespace": "shop", "prune": false, "blastRadius": "10%", "pruneDelay": "0s", "observe": true,
+            "git": { "url": "https://a.example/b", "ref": "main", "path": "a", "interval": "1h30m", "verify": { "keys": "ours", "mode": "range" } },
+            "namespace": "shop", "serviceAccountName": "shop.eu", "prune": false,
+            "allow": { "namespaces": ["shop"], "kinds": ["apps/*", "ConfigMap"], "clusterScoped": ["Namespace"] },
+            "blastRadius": "10%", "pruneDelay": "0s", "observe": true,
             "budget": {
                 "maxWorkloads": 1, "maxUnavailable": "10%", "startsPerMinute": 2, "soak": "0s", "deadline": "500ms",
             },
@@ -280,6 +331,9 @@ mod tests {
         }
         for word in words(&spec()["properties"]["optOut"]) {
             serde_json::from_value::<SourceSpec>(json!({ "optOut": word })).unwrap();
+        }
+        for word in words(&verify()["properties"]["mode"]) {
+            serde_json::from_value::<VerifyMode>(word).unwrap();
         }
         for word in words(&spec()["properties"]["deletionPolicy"]) {
             serde_json::from_value::<DeletionPolicy>(word).unwrap();

@@ -13,8 +13,8 @@ use super::duration::regular;
 use super::notify::NotifySpec;
 use super::serve::ServeSpec;
 use super::{
-    CustomSourcePolicy, Duration, Environment, GitUrl, Location, Mode, Name, Pause, SourceConfig, TreePath,
-    UseLeases,
+    AccountName, AllowSpec, CredentialUse, CustomSourcePolicy, Duration, Environment, GitUrl, Location, Mode,
+    Name, Pause, SourceConfig, TreePath, UseLeases, VerifySpec,
 };
 use crate::engine::{self, Adopt, Amount, BlastRadius, Life, OnFailure, OptOut, Prune};
 
@@ -38,6 +38,12 @@ pub struct SourceSpec {
     pub directory: Option<PathBuf>,
     /// The namespace of objects that name none.
     pub namespace: Name,
+    /// What it may have at all, whatever its manifests say.
+    #[serde(skip_serializing_if = "is_open")]
+    pub allow: AllowSpec,
+    /// The service account, in rhumb's own namespace, as which its objects are read and written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub service_account_name: Option<AccountName>,
     /// Whether what the source no longer names is deleted.
     pub prune: bool,
     /// Whether objects that exist already are taken over.
@@ -55,6 +61,10 @@ pub struct SourceSpec {
     pub observe: bool,
 }
 
+fn is_open(allow: &AllowSpec) -> bool {
+    *allow == AllowSpec::default()
+}
+
 fn is_unset(narrowing: &Narrowing) -> bool {
     *narrowing == Narrowing::default()
 }
@@ -65,6 +75,8 @@ impl Default for SourceSpec {
             git: None,
             directory: None,
             namespace: Name::unnamed(),
+            allow: AllowSpec::default(),
+            service_account_name: None,
             prune: true,
             adopt: Adopt::default(),
             opt_out: OptOut::default(),
@@ -91,12 +103,21 @@ pub struct GitSpec {
     /// How often a remote repository is asked.
     #[serde(default = "GitSpec::default_interval", deserialize_with = "regular")]
     pub interval: Duration,
+    /// What its commits must show before they are followed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verify: Option<VerifySpec>,
 }
 
 impl GitSpec {
     /// A repository with nothing but its place given.
     pub fn new(url: GitUrl) -> Self {
-        Self { url, reference: None, path: TreePath::default(), interval: Self::default_interval() }
+        Self {
+            url,
+            reference: None,
+            path: TreePath::default(),
+            interval: Self::default_interval(),
+            verify: None,
+        }
     }
 
     const fn default_interval() -> Duration {
@@ -131,12 +152,16 @@ impl SourceSpec {
                 reference: git.reference,
                 path: git.path,
                 interval: git.interval,
+                verify: git.verify.map(|verify| verify.resolved(environment)),
             },
         };
         Ok(SourceConfig {
             name: name.to_string(),
             location,
             namespace: self.namespace.into(),
+            allow: self.allow.into(),
+            credentials: CredentialUse::Own,
+            service_account: self.service_account_name,
             prune: if self.prune { Prune::On } else { Prune::Off },
             adopt: self.adopt,
             opt_out: self.opt_out,

@@ -58,8 +58,12 @@ fn the_example_says_what_it_explains() {
                 reference: Some("main".to_owned()),
                 path: "deploy/production".parse().unwrap(),
                 interval,
+                verify: Some(VerifySpec { keys: "/etc/rhumb/signers".into(), mode: VerifyMode::Head }),
             },
             namespace: "default".to_owned(),
+            allow: AllowList::default(),
+            credentials: CredentialUse::Own,
+            service_account: None,
             prune: Prune::On,
             adopt: Adopt::IfUnowned,
             opt_out: OptOut::Allowed,
@@ -101,6 +105,8 @@ fn the_example_names_every_key() {
         keys_of::<Metadata>(),
         keys_of::<SourceSpec>(),
         keys_of::<GitSpec>(),
+        keys_of::<VerifySpec>(),
+        keys_of::<AllowSpec>(),
         &["count", "percent"],
     ];
     for key in keys.into_iter().flatten() {
@@ -176,7 +182,7 @@ fn unknown_keys_name_the_nearest() {
     check(
         &source("  directory: a\n  zzz: 1"),
         &[
-            "6:3 unknown key `zzz` (known here: git, directory, namespace, prune, adopt, optOut, blastRadius, pruneDelay, budget, observe)",
+            "6:3 unknown key `zzz` (known here: git, directory, namespace, allow, serviceAccountName, prune, adopt, optOut, blastRadius, pruneDelay, budget, observe)",
         ],
     );
 }

@@ -197,7 +197,9 @@ fn failure(error: &Error) -> Failure {
         // Credentials that cannot be had now say nothing about the content.
         (Fault::Config { .. }, _) => Failure::Unknown(text, wait),
         (Fault::Immutable { .. }, _) => Failure::Refused(text, Rule::Immutable, None),
-        (Fault::Denied { by: Denial::Rbac, .. }, _) => Failure::Refused(text, Rule::Rights, Some(wait)),
+        (Fault::Denied { by: Denial::Rbac | Denial::Impersonation, .. }, _) => {
+            Failure::Refused(text, Rule::Rights, Some(wait))
+        }
         (Fault::Webhook { .. }, _) => Failure::Refused(text, Rule::Webhook, Some(wait)),
         (_, Retry::Never) => Failure::Refused(text, Rule::Other, None),
         (_, Retry::Slowly) => Failure::Refused(text, Rule::Other, Some(wait)),

@@ -60,6 +60,7 @@ impl Bytes {
     }
 }
 
+#[derive(Clone)]
 struct Place {
     applyset: Arc<str>,
     bytes: Bytes,
@@ -80,6 +81,11 @@ impl Contents {
     pub(super) fn new(sources: impl IntoIterator<Item = (Arc<str>, Bytes)>) -> Self {
         let places = sources.into_iter().map(|(applyset, bytes)| Place { applyset, bytes }).collect();
         Self { places: Arc::new(places), kept: Arc::default() }
+    }
+
+    /// Adds those of the source with the next number.
+    pub(super) fn add(&mut self, applyset: Arc<str>, bytes: Bytes) {
+        Arc::make_mut(&mut self.places).push(Place { applyset, bytes });
     }
 
     /// Whether the contents of an object's source need no disk.

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use crate::cluster::{BudgetObject, ConfigKey, Kinds, OrdersObject, Parent};
 use crate::engine::{
-    Action, DuePod, Eviction, Live, Looked, Outcome, Past, Peer, Reading, Release, Repository, Shared,
-    SourceId, Verified,
+    Action, DuePod, DueScale, Eviction, Live, Looked, Outcome, Past, Peer, Reading, Release, Repository,
+    Rescaled, Shared, SourceId, Verified,
 };
-use crate::object::{GroupKind, ObjectId};
+use crate::object::{GroupKind, ObjectId, Revision};
 use crate::report::Told;
 
 /// One thing that happened. The set is closed: what wakes the loop stands here and nowhere else.
@@ -19,6 +19,8 @@ pub(super) enum Event {
     Read(SourceId, Reading, BTreeSet<GroupKind>),
     /// A source could not be read.
     Unreadable(SourceId, Arc<str>),
+    /// A revision of a source whose commits must be signed was accepted.
+    Accepted(SourceId, Revision),
     /// A source turned out to be at another place than was known.
     Place(SourceId, String),
     /// Which repository a source follows.
@@ -53,6 +55,8 @@ pub(super) enum Event {
     Freed(ObjectId),
     /// A pod that was to go for its step was evicted, or was not.
     Evicted(DuePod, Eviction),
+    /// A ReplicaSet was scaled as a step asks, or was not.
+    Rescaled(DueScale, Rescaled),
     /// A look answered.
     Looked(BTreeMap<ObjectId, Result<Looked, Trouble>>),
     /// Contents were compared.

@@ -3,7 +3,9 @@
 mod ending;
 mod last_look;
 mod missing;
+mod once;
 mod past;
+mod vouched;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -17,15 +19,17 @@ use tokio::time::{Instant, sleep_until};
 
 pub(super) use self::last_look::LastLook;
 use self::missing::{Lookup, Missing};
+pub(super) use self::once::{at_newest, once, read_disk};
+use self::vouched::Beside;
 use super::act::blocking;
 use super::event::Event;
 use super::pins::Pins;
-use super::reading::{Dialect, Read};
+use super::reading::Dialect;
 use crate::engine::{Authored, FileFacts, Reading, Repository, Undo};
 use crate::manifest::Scopes;
 use crate::object::{GroupKind, Hash, ObjectId, Revision};
 use crate::pulse::Pulse;
-use crate::source::{Blob, Commit, Disk, Error, File, Reader, Snapshot, Source};
+use crate::source::{Anchor, Blob, Commit, Error, File, Reader, Snapshot, Source};
 
 /// So much later than it should be, a feed still counts as alive: its news wait until the loop takes them.
 const SLACK: Duration = Duration::from_mins(1);
@@ -41,6 +45,8 @@ pub(super) enum Order {
     Scopes(Box<Scopes>),
     /// Look whether there is anything new, after the reading of this number.
     Look(u64),
+    /// What is recorded of what was accepted of the source.
+    Anchor(Anchor),
     /// Somebody outside says that there is something new.
     Hint,
     /// Keep these revisions readable.
@@ -67,6 +73,8 @@ pub(super) struct Feed {
     trouble: Option<Arc<str>>,
     extent: Extent,
     pins: Pins,
+    /// What was accepted last, as it was told.
+    accepted: Option<Revision>,
     missing: Missing,
     /// The reading after which a look was asked for last, and the one that was answered.
     asked: u64,
@@ -106,6 +114,7 @@ impl Feed {
             trouble,
             extent,
             pins,
+            accepted: None,
             missing,
             asked,
             answered,
@@ -121,7 +130,8 @@ impl Feed {
     pub(super) async fn run(mut self, orders: mpsc::Receiver<Order>) {
         let hints = self.source.hints();
         let mut next = Instant::now();
-        let mut desk = Desk { orders, later: VecDeque::new(), lookups: FuturesUnordered::new() };
+        let beside = if self.source.verifies() { Beside::Accepted } else { Beside::All };
+        let mut desk = Desk { orders, later: VecDeque::new(), lookups: FuturesUnordered::new(), beside };
         loop {
             let pins_due = self.pins.due();
             let deed = if let Some(deed) = desk.later.pop_front() {
@@ -195,6 +205,8 @@ impl Feed {
                 told.extend(self.bring_missing().await);
                 told
             }
+            Deed::Anchor(anchor) => self.anchor(anchor).await,
+            Deed::LookBack(undo) => vec![self.look_back(undo).await],
             Deed::Pin => {
                 self.pin().await;
                 Vec::new()
@@ -229,6 +241,10 @@ impl Feed {
     }
 
     async fn look(&mut self) -> Vec<Event> {
+        // What is recorded of it is on its way.
+        if !self.source.is_anchored() {
+            return Vec::new();
+        }
         let number = self.dialect.source;
         let read = |(reading, unknown)| Event::Read(number, reading, unknown);
         let seen = self.advance().await;
@@ -246,6 +262,7 @@ impl Feed {
             Ok(news) => {
                 self.trouble = None;
                 self.looked.was(jiff::Timestamp::now());
+                events.extend(self.newly_accepted());
                 events.extend(news.map(read));
                 if self.answered < self.asked {
                     self.answered = self.asked;
@@ -340,6 +357,7 @@ struct Desk {
     /// What was ordered and is not begun.
     later: VecDeque<Deed>,
     lookups: FuturesUnordered<BoxFuture<'static, Lookup>>,
+    beside: Beside,
 }
 
 impl Desk {
@@ -349,6 +367,8 @@ impl Desk {
             Order::Resolve(revision, wanted) => {
                 return self.lookups.push(beside.resolve(revision, wanted).boxed());
             }
+            Order::Anchor(anchor) => Deed::Anchor(anchor),
+            Order::LookBack(undo) if self.waits_for_signatures() => Deed::LookBack(undo),
             Order::LookBack(undo) => {
                 return self
                     .lookups
@@ -382,6 +402,10 @@ enum Deed {
     Look,
     /// It is time to look.
     Poll,
+    /// What was accepted is known.
+    Anchor(Anchor),
+    /// The way back of an order is looked up, and its signature verified.
+    LookBack(Undo),
     /// Revisions are to be kept.
     Pin,
     /// With these scopes everything is read again.
@@ -531,65 +555,9 @@ fn read_files(
     Ok(unknown)
 }
 
-/// Reads what was on disk, once.
-pub(super) async fn once(disk: Arc<Disk>, dialect: Dialect, scopes: Scopes) -> Event {
-    blocking(move || {
-        let (reading, unknown) = read_disk(&disk, &dialect, scopes);
-        Event::Read(dialect.source, reading, unknown)
-    })
-    .await
-}
-
-/// Reads all files that were on disk.
-pub(super) fn read_disk(
-    disk: &Disk,
-    dialect: &Dialect,
-    mut scopes: Scopes,
-) -> (Reading, BTreeSet<GroupKind>) {
-    let snapshot = &disk.snapshot;
-    let mut reading = Reading { revision: Some(snapshot.revision.clone()), ..Reading::default() };
-    reading.authored = disk.commit.as_ref().map(authored);
-    let mut files: BTreeMap<&Arc<str>, Read> = BTreeMap::new();
-    for again in [Again::First, Again::WithDefinitions] {
-        for file in &snapshot.files {
-            let known = |read: &Read| read.unknown.iter().all(|kind| scopes.get(kind).is_none());
-            if again == Again::WithDefinitions && files.get(&file.path).is_some_and(known) {
-                continue;
-            }
-            let bytes = disk.read(file.blob).unwrap_or_default();
-            files.insert(&file.path, dialect.read(&file.path, bytes, file.blob.into(), &mut scopes));
-        }
-    }
-    let unknown = files.values().flat_map(|read| read.unknown.iter().cloned()).collect();
-    reading.files = files.into_iter().map(|(path, read)| (path.clone(), Some(read.facts))).collect();
-    reading.incomplete = refusal(snapshot);
-    reading.refused.clone_from(&snapshot.refused);
-    (reading, unknown)
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Again {
-    First,
-    WithDefinitions,
-}
-
 fn refusal(snapshot: &Snapshot) -> Option<Arc<str>> {
     let refused = snapshot.refused.first()?;
     Some(format!("{}: {}", refused.origin.file, refused.message).into())
-}
-
-/// Reads a source at its newest revision, once.
-pub(super) async fn at_newest(
-    mut source: Source,
-    dialect: Dialect,
-    scopes: Scopes,
-) -> Result<Reading, Error> {
-    let observed = source.observe().await?;
-    let reader = source.reader();
-    let step =
-        blocking(move || advance(&reader, &dialect, scopes, (None, Extent::Changes), &observed.revision))
-            .await?;
-    Ok(step.reading)
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::inventory::Tidy;
 use crate::cluster::{Parent, applyset_id};
 use crate::engine::{Claims, Engine, Peer, Progress, SourceId, Statement};
 
@@ -31,30 +32,35 @@ pub(super) fn is_told(engine: &Engine, source: SourceId, parent: Option<&Parent>
     engine.statement(source, told.as_ref()).is_none_or(|wanted| told == Some(wanted))
 }
 
-/// Writes into a parent's data what it is to say.
-pub(super) fn tell(
-    engine: &Engine,
-    source: SourceId,
-    known: Option<&Parent>,
-    data: &mut BTreeMap<String, String>,
-) {
-    if engine.can_state(source)
-        && let Some(statement) = engine.statement(source, told(known).as_ref())
-    {
-        data.insert(STATEMENT.to_owned(), statement.text());
+/// Whether a parent claims what needs no claim any more. An inventory may have been tidied before the objects of it were
+/// seen, and nothing else tells that they are.
+pub(super) fn is_untidy(engine: &Engine, source: SourceId, parent: Option<&Parent>) -> bool {
+    engine.can_state(source) && told(parent).is_some_and(|told| engine.claims_too_much(source, &told))
+}
+
+/// Takes over what a parent said before this process served its source.
+pub(super) fn recall(engine: &mut Engine, source: SourceId, parent: Option<&Parent>) {
+    if let Some(told) = told(parent) {
+        engine.recall(source, &told);
     }
 }
 
-/// As [`tell`], with nothing left of what no longer holds.
-pub(super) fn tell_tidily(
+/// Writes into a parent's data what it is to say: where it is tidied, with nothing left of what no longer holds.
+pub(super) fn tell(
     engine: &mut Engine,
-    source: SourceId,
+    (source, tidy): (SourceId, Tidy),
     known: Option<&Parent>,
     data: &mut BTreeMap<String, String>,
 ) {
-    if engine.can_state(source)
-        && let Some(statement) = engine.tidy_statement(source, told(known).as_ref())
-    {
+    if !engine.can_state(source) {
+        return;
+    }
+    let told = told(known);
+    let statement = match tidy {
+        Tidy::Grow => engine.statement(source, told.as_ref()),
+        Tidy::Exact => engine.tidy_statement(source, told.as_ref()),
+    };
+    if let Some(statement) = statement {
         data.insert(STATEMENT.to_owned(), statement.text());
     }
 }

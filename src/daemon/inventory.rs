@@ -6,9 +6,10 @@ use super::handover;
 use crate::cluster::Parent;
 use crate::engine::{
     Acknowledged, Engine, FULL, Inventory, Judgement, Life, PAUSED, Paused, Rejection, Rv, Sealing, Seals,
-    SourceId, Uid, parse_rejections, rejections_sealing, rejections_text,
+    SourceId, Uid, parse_rejections, rejections_sealing, rejections_text, unreadable_rejections,
 };
-use crate::object::{GroupKind, Hash, ObjectId};
+use crate::object::{GroupKind, Hash, ObjectId, Revision};
+use crate::source::Anchor;
 
 /// Annotation with the place that the inventory was made from; with all of them, joined by [`AND`], while what came from
 /// one waits to be deleted from another.
@@ -111,6 +112,11 @@ pub fn place(parent: &Parent) -> Option<&str> {
     parent.annotations.get(PLACE).map(String::as_str)
 }
 
+/// Whether the inventory was made from this place, be it among others; none where the parent does not tell.
+pub fn is_made_from(parent: &Parent, here: &str) -> Option<bool> {
+    place(parent).map(|made_from| is_among(here, made_from))
+}
+
 /// What became of that which people asked for, as the parent tells it.
 pub fn acknowledged(parent: &Parent) -> Vec<Acknowledged> {
     parent.data.get(ACKNOWLEDGED).map(|text| Acknowledged::parse_all(text)).unwrap_or_default()
@@ -123,6 +129,19 @@ pub fn rejections(parent: &Parent) -> Vec<Rejection> {
 
 fn opened(parent: &Parent, seals: &Seals) -> Vec<Rejection> {
     parent.data.get(REJECTED).map(|text| parse_rejections(text, seals)).unwrap_or_default()
+}
+
+/// Why not all is known of what failed; none where each line of it can be read.
+pub(super) fn unreadable(parent: Option<&Parent>, (namespace, name): (&str, &str)) -> Option<String> {
+    let text = parent.and_then(|parent| parent.data.get(REJECTED))?;
+    let count = unreadable_rejections(text);
+    let lines = if count == 1 { "1 line of".to_owned() } else { format!("{count} lines of") };
+    (count > 0).then(|| {
+        format!(
+            "ConfigMap {namespace}/{name}: {lines} `{REJECTED}` cannot be read and count as not written: what \
+             failed or was undone is tried again where only they said so"
+        )
+    })
 }
 
 /// How the hashes of Secrets stand in a parent.
@@ -237,6 +256,7 @@ pub(super) fn read(parent: Option<&Parent>, place: &str, seals: &Seals) -> Inven
     let confirmed = annotation(CONFIRMED).split(',').map(str::trim).filter(|uid| !uid.is_empty());
     Inventory {
         kinds: parent.kinds.clone(),
+        namespaces: parent.namespaces.iter().map(|name| name.as_str().into()).collect(),
         other_place: match made_from {
             "" => Some(NOWHERE.into()),
             other => (other != place).then(|| other.into()),
@@ -310,20 +330,22 @@ pub(super) fn wanted(
     let state = engine.source(source);
     let (declared, members) = (state.catalog.census(), state.members());
     let namespaces = declared.namespaces().chain(members.namespaces()).map(str::to_owned);
+    let unseen = Unseen::of(engine, source, &parent);
+    let sees_all = unseen.kinds.is_empty() && unseen.namespaces.is_empty();
     match tidy {
         Tidy::Grow => {
             parent.kinds.extend(declared.kinds().cloned());
             parent.namespaces.extend(namespaces);
         }
         Tidy::Exact => {
-            parent.kinds = declared.kinds().chain(members.kinds()).cloned().collect();
-            parent.namespaces = namespaces.collect();
+            parent.kinds = declared.kinds().chain(members.kinds()).cloned().chain(unseen.kinds).collect();
+            parent.namespaces = namespaces.chain(unseen.namespaces).collect();
         }
     }
     let inventory = read(known, place, engine.seals());
     // The present place is written down only when nothing of the other one is left to be confirmed.
     let here = state.inventory.as_ref().is_some_and(|inventory| inventory.other_place.is_none());
-    let all_wanted = || state.life == Life::Lives && engine.judge(source).is_empty();
+    let all_wanted = || sees_all && state.life == Life::Lives && engine.judge(source).is_empty();
     if here || (tidy == Tidy::Exact && all_wanted()) {
         parent.annotations.insert(PLACE.to_owned(), place.to_owned());
     } else if inventory.unplaced
@@ -368,6 +390,27 @@ pub(super) fn wanted(
     Some(parent)
 }
 
+/// What a parent names and nobody looks for: it may be there still.
+struct Unseen {
+    kinds: BTreeSet<GroupKind>,
+    namespaces: BTreeSet<String>,
+}
+
+impl Unseen {
+    fn of(engine: &Engine, source: SourceId, parent: &Parent) -> Self {
+        let is_outside = |name: &&String| !engine.looks_into(source, name);
+        let outside: BTreeSet<String> = parent.namespaces.iter().filter(is_outside).cloned().collect();
+        let is_seen = |kind: &GroupKind| {
+            engine.admits(source, kind) && (outside.is_empty() || !engine.may_be_elsewhere(source, kind))
+        };
+        let kinds = parent.kinds.iter().filter(|kind| !is_seen(kind)).cloned().collect();
+        // A kind that is not listed at all may be wherever anything was.
+        let lists_all = parent.kinds.iter().all(|kind| engine.admits(source, kind));
+        let namespaces = if lists_all { outside } else { parent.namespaces.clone() };
+        Self { kinds, namespaces }
+    }
+}
+
 /// Lets a parent say this under a key, or nothing.
 fn replace(parent: &mut Parent, key: &str, text: Option<String>) {
     match text {
@@ -387,14 +430,17 @@ pub(super) enum Tidy {
 
 /// Jobs that have ended with the content that is wanted, so that their going away is not drift.
 fn ended(engine: &Engine, source: SourceId, known: BTreeMap<ObjectId, Hash>) -> BTreeMap<ObjectId, Hash> {
+    let state = engine.source(source);
     let mut ended: BTreeMap<ObjectId, Hash> = known
         .into_iter()
         .filter(|(id, hash)| {
             let wanted = engine.entry(id).and_then(|entry| entry.want());
-            wanted.is_some_and(|(_, desired)| desired.is_release(*hash))
+            // What was not read, or is left out for now, may be wanted still, and would run again.
+            let may_be = !state.is_whole() || !engine.allows(source, id);
+            wanted.map_or(may_be, |(_, desired)| desired.is_release(*hash))
         })
         .collect();
-    let catalog = &engine.source(source).catalog;
+    let catalog = &state.catalog;
     let has_jobs = catalog.census().kinds().any(|kind| kind.is("batch", "Job"));
     for id in catalog.ids().filter(|id| has_jobs && id.is("batch", "Job")) {
         let Some(entry) = engine.entry(id) else { continue };
@@ -430,16 +476,24 @@ pub(super) struct Ledger {
     pub(super) need: Need,
     /// How the hashes of Secrets stand in it.
     pub(super) sealing: Sealing,
+    /// Why not all is known of what failed, as it was told.
+    pub(super) unreadable: Option<String>,
     /// The newest version that its watch has shown.
     pub(super) seen: Rv,
     /// Why nothing is pruned, as the log told it last.
     pub(super) told: Option<String>,
+    /// What it had where nobody looks, as the log told it last.
+    pub(super) unwatched: Option<String>,
     /// Why the last read or write of it failed.
     pub(super) trouble: Option<String>,
     /// Calls in a row that have failed: each waits longer.
     pub(super) failures: u32,
     /// Whether this process knows that all of it was made from the source's place.
     pub(super) origin: Provenance,
+    /// What this process has accepted last of a source whose commits must be signed.
+    pub(super) accepted: Option<Revision>,
+    /// What the source was told of that.
+    pub(super) anchor: Option<Anchor>,
 }
 
 /// Whether an inventory was made from the source's place.
@@ -500,91 +554,18 @@ impl Default for Ledger {
             call,
             need,
             sealing: Sealing::Fine,
+            unreadable: None,
             seen: Rv(0),
             told: None,
+            unwatched: None,
             trouble: None,
             failures: 0,
             origin: Provenance::Unknown,
+            accepted: None,
+            anchor: None,
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_place_is_found_among_others_as_a_whole() {
-        let check = |place: &str, made_from: &str, expected: bool| {
-            assert_eq!(is_among(place, made_from), expected, "{place} among {made_from}");
-        };
-        check("/srv/a", "/srv/a", true);
-        check("/srv/a", "/srv/a and /srv/b", true);
-        check("/srv/b", "/srv/a and /srv/b", true);
-        check("/srv/b", "/srv/a and /srv/b and /srv/c", true);
-        check("/srv", "/srv/a and /srv/b", false);
-        check("/srv/a", "/srv/ab and /srv/b", false);
-        check("b", "a/b and c", false);
-        // A folder of an odd name.
-        check("this and that", "/srv/a and this and that", true);
-        check("/srv/a", "this and that", false);
-    }
-
-    #[test]
-    fn so_many_places_are_named_the_first_and_the_last_ones() {
-        let all = (0..20).map(|number| format!("/srv/{number}"));
-        let made_from = all.reduce(|made_from, place| among(&place, &made_from)).unwrap();
-        let last: Vec<String> = (13..20).map(|number| format!(" and /srv/{number}")).collect();
-        assert_eq!(made_from, format!("/srv/0{}", last.concat()));
-    }
-
-    #[test]
-    fn what_an_older_version_took_over_from_objects_is_cut() {
-        let line = |number: u32| format!("{number}-{} undone: {}\n", "t".repeat(240_000), "x".repeat(9000));
-        let text: String = (0..4).map(line).collect();
-        let parent = Parent { data: BTreeMap::from([(ACKNOWLEDGED.to_owned(), text)]), ..Parent::default() };
-        assert!(is_overlong(Some(&parent)));
-        let all = acknowledged(&parent);
-        let text = Acknowledged::text(&all);
-        assert_eq!(all.len(), 4);
-        assert!(text.len() < 4 * 600, "{}", text.len());
-        let many = Acknowledged::text(&vec![all[0].clone(); 5000]);
-        assert!(Acknowledged::text(&Acknowledged::parse_all(&many)).len() < ACKNOWLEDGED_MOST);
-    }
-
-    #[test]
-    fn of_many_deletions_those_are_listed_that_have_room_and_the_others_are_counted() {
-        let pending = |number: usize| PendingPrune {
-            uid: Uid("5a1c".into()),
-            id: ObjectId::new(&GroupKind::new("", "ConfigMap"), Some("shop"), &format!("env{number:04}")),
-            reason: "it is asked for by name".to_owned(),
-        };
-        let check = |count: usize, room: usize, listed: usize| {
-            let (list, left) = list_within((0..count).map(pending), room);
-            assert_eq!((list.lines().count(), left), (listed, count - listed), "{count} in {room}");
-            assert!(list.len() <= room);
-        };
-        let line = pending(0).to_string().len() + 1;
-        check(3, PENDING_BYTES, 3);
-        check(5000, PENDING_BYTES, PENDING_MOST);
-        check(5000, line * 7 + line / 2, 7);
-        check(5, 0, 0);
-    }
-
-    #[test]
-    fn no_name_is_read_as_another_or_as_two() {
-        for name in
-            ["env", "a b", "it's 2 of 7", "a\nuid ConfigMap shop/b because", "a\r\n", "system:auth", "a+b"]
-        {
-            let kind = GroupKind::new("rbac.authorization.k8s.io", "ClusterRole");
-            let pending = PendingPrune {
-                uid: Uid("5a1c".into()),
-                id: ObjectId::new(&kind, None, name),
-                reason: "it is asked for by name".to_owned(),
-            };
-            let data = [(PENDING.to_owned(), format!("{pending}\n{pending}\n"))].into();
-            let parent = Parent { data, ..Parent::default() };
-            assert_eq!(pending_prunes(&parent), [pending.clone(), pending], "{name:?}");
-        }
-    }
-}
+mod tests;

@@ -6,11 +6,10 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 
-use crate::cluster::{
-    Cluster, Error, Informer, InformerEvent, Kind, Kinds, Lookup, News, Scaler, Scope, Selector,
-};
-use crate::engine::{Engine, GROUP_DOWN, KindState, Live, Rv, Served};
-use crate::manifest::{self, Scopes};
+use super::watchers::{Watcher, Watchers};
+use crate::cluster::{Cluster, Error, Informer, InformerEvent, Kind, Kinds, Lookup, News, Scaler};
+use crate::engine::{Engine, GROUP_DOWN, KindState, Listing, Live, Rv, Served, WatcherId};
+use crate::manifest::Scopes;
 use crate::object::{Class, GroupKind, Gvk, ObjectId};
 
 /// Discovery is asked again after this time while a kind is missing, doubled up to a minute.
@@ -27,17 +26,23 @@ pub(super) const UNLISTED: &str = "the server does not list this kind now";
 /// Kinds, informers and autoscalers.
 pub(super) struct Watched {
     cluster: Cluster,
-    selector: Selector,
+    watchers: Watchers,
+    /// The inventories of all sources.
+    applysets: BTreeSet<Arc<str>>,
     kinds: Option<Kinds>,
     /// Why discovery has not answered yet.
     failure: Option<Error>,
     wanted: BTreeSet<Gvk>,
-    held: BTreeSet<GroupKind>,
-    informers: HashMap<GroupKind, (Arc<Kind>, Informer)>,
+    /// The version in which a kind is watched.
+    versions: HashMap<GroupKind, Arc<Kind>>,
     /// Kinds of inventories that discovery does not list, and since when it does not.
     missing: BTreeMap<GroupKind, Instant>,
     /// Those of them that the server certainly does not have.
     absent: BTreeSet<GroupKind>,
+    /// Those of them that a single pass has asked about: each once.
+    questioned: BTreeSet<GroupKind>,
+    /// Whether an answer to that is on its way.
+    asking: bool,
     scalers: Option<Informer>,
     parents: Option<Informer>,
     orders: Option<Informer>,
@@ -52,22 +57,23 @@ pub(super) struct Watched {
 impl Watched {
     /// Nothing is watched yet.
     pub(super) fn new(
-        cluster: Cluster,
-        applysets: BTreeSet<Arc<str>>,
+        watchers: Watchers,
         to_informers: mpsc::Sender<InformerEvent<Live>>,
         to_scalers: mpsc::Sender<InformerEvent<Scaler>>,
         to_parents: mpsc::Sender<InformerEvent<Rv>>,
     ) -> Self {
         Self {
-            cluster,
-            selector: Selector::PartOf(applysets),
+            cluster: watchers.own.clone(),
+            applysets: watchers.applysets(),
+            watchers,
             kinds: None,
             failure: None,
             wanted: BTreeSet::new(),
-            held: BTreeSet::new(),
-            informers: HashMap::new(),
+            versions: HashMap::new(),
             missing: BTreeMap::new(),
             absent: BTreeSet::new(),
+            questioned: BTreeSet::new(),
+            asking: false,
             scalers: None,
             parents: None,
             orders: None,
@@ -111,11 +117,37 @@ impl Watched {
         long.map(|(kind, _)| kind).filter(|kind| !self.absent.contains(kind)).cloned().collect()
     }
 
+    /// Kinds that discovery does not list, for a pass that cannot wait and asks at once whether they are gone. What the
+    /// source itself defines comes with it.
+    pub(super) fn begin_question(&mut self, engine: &Engine) -> BTreeSet<GroupKind> {
+        let open = self.missing.keys().filter(|kind| !self.absent.contains(kind));
+        let open = open.filter(|kind| engine.definition_of(kind).is_none());
+        let new: BTreeSet<GroupKind> = open.filter(|kind| !self.questioned.contains(kind)).cloned().collect();
+        self.questioned.extend(new.iter().cloned());
+        self.asking |= !new.is_empty();
+        new
+    }
+
+    /// Whether a pass that has asked waits for the answer.
+    pub(super) fn is_asking(&self) -> bool {
+        self.asking
+    }
+
+    /// What was asked about cannot be told.
+    pub(super) fn untold(&mut self) {
+        self.asking = false;
+    }
+
     /// The server certainly does not have these kinds; what was listed meanwhile is there.
     pub(super) fn absent(&mut self, kinds: BTreeSet<GroupKind>, engine: &mut Engine) {
+        self.asking = false;
         for kind in kinds.into_iter().filter(|kind| self.missing.contains_key(kind)) {
             tracing::info!(%kind, "the server does not have this kind any more, and so none of its objects");
-            engine.informer(&kind, KindState::Absent);
+            for (number, watcher) in self.watchers.all.iter().enumerate() {
+                if watcher.held.contains(&kind) || watcher.wanted.contains(&kind) {
+                    engine.informer(Listing::whole(number, &kind), KindState::Absent);
+                }
+            }
             self.absent.insert(kind);
         }
     }
@@ -126,7 +158,10 @@ impl Watched {
     }
 
     fn lacks_some(&self) -> bool {
-        self.held.iter().any(|kind| !self.informers.contains_key(kind) && !self.absent.contains(kind))
+        let lacks = |watcher: &Watcher| {
+            watcher.held.iter().any(|kind| !watcher.lists(kind) && !self.absent.contains(kind))
+        };
+        self.watchers.all.iter().any(lacks)
             || self.kinds.as_ref().is_none_or(|kinds| {
                 self.wanted.iter().any(|gvk| !matches!(kinds.get(gvk), Lookup::Served(_)))
             })
@@ -155,7 +190,12 @@ impl Watched {
     /// A kind in the version in which it is watched: one of the manifests', or, for one that is only in an
     /// inventory, the server's own.
     pub(super) fn kind(&self, kind: &GroupKind) -> Option<Arc<Kind>> {
-        self.informers.get(kind).map(|(kind, _)| kind.clone())
+        self.versions.get(kind).cloned()
+    }
+
+    /// The cluster as whoever watches for a source sees it.
+    pub(super) fn cluster_of(&self, watcher: WatcherId) -> &Cluster {
+        self.watchers.cluster(watcher).unwrap_or(&self.cluster)
     }
 
     /// A kind of which nothing may be watched, in the server's own version.
@@ -174,23 +214,39 @@ impl Watched {
         }
     }
 
-    /// Manifests ask for these kinds.
-    pub(super) fn want(&mut self, gvks: impl IntoIterator<Item = Gvk>, engine: &mut Engine) {
-        let before = self.wanted.len();
-        self.wanted.extend(gvks);
-        if self.wanted.len() != before {
-            self.update(engine);
-            if self.kinds.is_some() && self.lacks_some() && self.next.is_none() {
-                self.again();
+    /// Manifests of a source ask for these kinds.
+    pub(super) fn want(
+        &mut self,
+        watcher: WatcherId,
+        gvks: impl IntoIterator<Item = Gvk>,
+        engine: &mut Engine,
+    ) {
+        let mut are_new = false;
+        for gvk in gvks {
+            if let Some(watcher) = self.watchers.all.get_mut(watcher) {
+                are_new |= watcher.wanted.insert(gvk.group_kind());
             }
+            are_new |= self.wanted.insert(gvk);
         }
+        self.update_for(are_new, engine);
     }
 
-    /// An inventory holds these kinds.
-    pub(super) fn hold(&mut self, kinds: impl IntoIterator<Item = GroupKind>, engine: &mut Engine) {
-        let before = self.held.len();
-        self.held.extend(kinds);
-        if self.held.len() != before {
+    /// The inventory of a source holds these kinds.
+    pub(super) fn hold(
+        &mut self,
+        watcher: WatcherId,
+        kinds: impl IntoIterator<Item = GroupKind>,
+        engine: &mut Engine,
+    ) {
+        let Some(watcher) = self.watchers.all.get_mut(watcher) else { return };
+        let before = watcher.held.len();
+        watcher.held.extend(kinds);
+        let are_new = watcher.held.len() != before;
+        self.update_for(are_new, engine);
+    }
+
+    fn update_for(&mut self, are_new: bool, engine: &mut Engine) {
+        if are_new {
             self.update(engine);
             if self.kinds.is_some() && self.lacks_some() && self.next.is_none() {
                 self.again();
@@ -210,40 +266,54 @@ impl Watched {
             };
             engine.served(gvk.clone(), served);
         }
+        for number in 0..self.watchers.all.len() {
+            self.update_watcher(number, &kinds, engine);
+        }
+    }
+
+    fn update_watcher(&mut self, number: WatcherId, kinds: &Kinds, engine: &mut Engine) {
+        let Some(watcher) = self.watchers.all.get(number) else { return };
+        let (all, held) = (watcher.kinds(), watcher.held.clone());
         // One informer for each kind, in one version, whatever versions the manifests name: two would show every
         // object twice.
-        let wanted = self.wanted.iter().map(Gvk::group_kind);
-        for kind in self.held.iter().cloned().chain(wanted).collect::<BTreeSet<_>>() {
+        for kind in all {
             let found = kinds.watched(&kind, &self.wanted);
             if !matches!(found, Lookup::Unserved { .. }) {
                 self.missing.remove(&kind);
                 self.absent.remove(&kind);
             }
+            let is_listed = self.watchers.all.get(number).is_some_and(|watcher| watcher.lists(&kind));
+            let blind = |why: &str| KindState::Blind(why.into(), Class::Source);
             match found {
-                Lookup::Served(kind) => self.inform(kind, engine),
+                Lookup::Served(kind) => self.inform(number, &kind, engine),
                 Lookup::Unserved { .. } if self.absent.contains(&kind) => {}
-                _ if self.informers.contains_key(&kind) || !self.held.contains(&kind) => {}
+                _ if is_listed || !held.contains(&kind) => {}
                 // A kind that discovery does not list is unknown, not gone: its objects are not touched.
                 Lookup::Unserved { .. } => {
                     self.missing.entry(kind.clone()).or_insert_with(Instant::now);
-                    engine.informer(&kind, KindState::Blind(UNLISTED.into(), Class::Source));
+                    engine.informer(Listing::whole(number, &kind), blind(UNLISTED));
                 }
-                Lookup::Unknown => engine.informer(&kind, KindState::Blind(GROUP_DOWN.into(), Class::Source)),
+                Lookup::Unknown => engine.informer(Listing::whole(number, &kind), blind(GROUP_DOWN)),
             }
         }
     }
 
-    fn inform(&mut self, kind: Arc<Kind>, engine: &mut Engine) {
-        let group_kind = kind.gvk.group_kind();
-        if self.informers.get(&group_kind).is_some_and(|(known, _)| *known == kind) {
+    fn inform(&mut self, number: WatcherId, kind: &Arc<Kind>, engine: &mut Engine) {
+        let Some(watcher) = self.watchers.all.get_mut(number) else { return };
+        if watcher.lists_as(kind) {
             return;
         }
-        // It may have been missing until now.
-        if !engine.is_synced(&group_kind) || !self.informers.contains_key(&group_kind) {
-            engine.informer(&group_kind, KindState::Syncing);
+        self.versions.insert(kind.gvk.group_kind(), kind.clone());
+        let mut informers = BTreeMap::new();
+        for (listing, selector) in watcher.lists_of(number, kind) {
+            // It may have been missing until now.
+            if !engine.is_listed(&listing) || watcher.informer(&listing).is_none() {
+                engine.informer(&listing, KindState::Syncing);
+            }
+            let informer = watcher.cluster.informer(kind, selector, number, self.to_informers.clone());
+            informers.insert(listing.namespace, informer);
         }
-        let informer = self.cluster.informer(&kind, self.selector.clone(), self.to_informers.clone());
-        self.informers.insert(group_kind, (kind, informer));
+        watcher.keep(kind.clone(), informers);
     }
 
     /// Watches autoscalers: some workload's manifest sets a count that one of them may change.
@@ -265,8 +335,7 @@ impl Watched {
         if let (None, Some(Lookup::Served(kind))) =
             (&self.parents, self.kinds.as_ref().map(|kinds| kinds.get(&config_map)))
         {
-            let Selector::PartOf(sets) = &self.selector else { return };
-            let sink = self.to_parents.clone();
+            let (sets, sink) = (&self.applysets, self.to_parents.clone());
             self.parents = Some(self.cluster.parent_versions(&kind, namespace, sets, sink));
         }
     }
@@ -277,7 +346,7 @@ impl Watched {
         if let (None, Some(Lookup::Served(kind))) =
             (&self.orders, self.kinds.as_ref().map(|kinds| kinds.get(&config_map)))
         {
-            let Selector::PartOf(sets) = &self.selector else { return };
+            let sets = &self.applysets;
             self.orders = Some(self.cluster.order_versions(&kind, namespace, sets, sink.clone()));
         }
     }
@@ -299,27 +368,27 @@ impl Watched {
     pub(super) fn informed(&mut self, event: InformerEvent<Live>, engine: &mut Engine) -> Option<Error> {
         match event.news {
             News::Failed(error, _) if error.class() == Class::Internal => return Some(error),
-            News::Started => engine.list_started(&event.kind),
+            News::Started => engine.list_started(&event.listing),
             News::Seen(id, live) => {
                 if id.kind() == "CustomResourceDefinition" && live.health.is_current() {
                     self.hint();
                 }
-                engine.seen(&id, live);
+                engine.seen_by(event.listing.watcher, &id, live);
             }
-            News::Gone(id, _) => engine.gone(&id),
-            News::Synced => engine.list_complete(&event.kind),
+            News::Gone(id, _) => engine.gone_by(event.listing.watcher, &id),
+            News::Synced => engine.list_complete(&event.listing),
             // The outage may have ended with a restore of older data. The version that the watch went on from then
             // means something else, and what came before it was never told.
             News::Resumed => {
-                if let Some((_, informer)) = self.informers.get(&event.kind) {
-                    informer.relist();
-                }
+                let watcher = self.watchers.all.get(event.listing.watcher);
+                watcher.and_then(|watcher| watcher.informer(&event.listing)).inspect(|it| it.relist());
             }
             News::Failed(error, wait) => {
-                tracing::warn!(kind = %event.kind, ?wait, "the informer failed: {error}");
+                let (kind, namespace) = (&event.listing.kind, event.listing.namespace.as_deref());
+                tracing::warn!(%kind, namespace, ?wait, "the informer failed: {error}");
                 // What it showed before is old at worst, and every write carries what it was decided on.
-                if !engine.is_synced(&event.kind) {
-                    engine.informer(&event.kind, KindState::Blind(error.reason().into(), error.class()));
+                if !engine.is_listed(&event.listing) {
+                    engine.informer(&event.listing, KindState::Blind(error.reason().into(), error.class()));
                 }
             }
         }
@@ -328,7 +397,7 @@ impl Watched {
 
     /// Lists every kind again, as an audit of what the watches told.
     pub(super) fn audit(&self) {
-        let kinds = self.informers.values().map(|(_, informer)| informer);
+        let kinds = self.watchers.all.iter().flat_map(Watcher::informers);
         for informer in kinds.chain(&self.scalers).chain(&self.parents).chain(&self.orders) {
             informer.relist();
         }
@@ -390,11 +459,7 @@ impl Targets {
 pub(super) fn scopes(kinds: Option<&Kinds>) -> Scopes {
     let mut scopes = Scopes::builtin();
     for (kind, scope) in kinds.into_iter().flat_map(Kinds::scopes) {
-        let scope = match scope {
-            Scope::Cluster => manifest::Scope::Cluster,
-            Scope::Namespaced => manifest::Scope::Namespaced,
-        };
-        scopes.insert(kind.clone(), scope);
+        scopes.insert(kind.clone(), scope.into());
     }
     scopes
 }

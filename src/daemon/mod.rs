@@ -13,6 +13,7 @@
 //! | `act` | carries an action out and says what came of it |
 //! | `drift` | whether an object is as its content asks, and who changed it |
 //! | `kinds` | discovery, informers, autoscalers |
+//! | `watchers` | as whom, and where, the informers of each source look |
 //! | `customs` | sources that stand in the cluster |
 //! | `leases` | which sources this replica holds |
 //! | `inventory` | the parent object of each source |
@@ -22,6 +23,7 @@
 //!
 //! **Invariant:** decides nothing about objects, and knows no HTTP and no terminal.
 
+mod acceptance;
 mod act;
 mod contents;
 mod customs;
@@ -37,20 +39,23 @@ mod objects;
 mod pass;
 mod pins;
 mod preview;
+mod proofs;
 mod reading;
 mod reconciler;
 mod setup;
 mod tasks;
+mod watchers;
 
 pub use customs::{Customs, Duties, Duty, Meaning};
 pub use events::write_events;
 pub use inventory::{
-    PendingPrune, acknowledged, confirmed, pending_prunes, place, rejections, unlisted, untold_prunes,
+    PendingPrune, acknowledged, confirmed, is_made_from, pending_prunes, place, rejections, unlisted,
+    untold_prunes,
 };
 pub use leases::{Leases, Names as SourceNames};
 pub use objects::{Gathered, Held, gathered};
 pub use pass::{Ending, Pass};
-pub use preview::{PreviewError, preview, preview_of};
+pub use preview::{PreviewError, preview, preview_all, preview_of};
 pub use reconciler::{Fetch, Inquiries, Reconciler, Until};
 pub use setup::{Files, Setup, SourceSetup};
 pub use tasks::Fatal;

@@ -2,6 +2,7 @@
 
 use super::act::blocking;
 use super::setup::Files;
+use crate::engine::AllowList;
 use crate::manifest::{self, Item, Scopes, assemble};
 use crate::object::{Diagnostic, Object};
 use crate::source::{self, Source};
@@ -9,8 +10,10 @@ use crate::source::{self, Source};
 /// What a source holds.
 #[derive(Debug)]
 pub struct Held {
-    /// Its objects.
+    /// Its objects, as far as it may have them.
     pub objects: Vec<Object>,
+    /// What is said of the others.
+    pub refused: Vec<Diagnostic>,
     /// Whether every file was read and understood, and no object is held back for an error in it.
     pub complete: bool,
 }
@@ -45,10 +48,17 @@ impl Gathered {
     }
 
     /// The objects. Those that name no namespace, and live in one, are in this one.
-    pub fn held(self, namespace: &str, scopes: &Scopes) -> Held {
+    pub fn held(self, namespace: &str, allow: &AllowList, scopes: &Scopes) -> Held {
         let assembled = assemble(self.items, scopes, namespace);
         let complete = self.complete && !assembled.diagnostics.iter().any(Diagnostic::is_error);
-        Held { objects: assembled.objects, complete }
+        let (mut objects, mut refused) = (Vec::new(), Vec::new());
+        for object in assembled.objects {
+            match allow.finding(&object.id, scopes.get(&object.id.group_kind()), &object.origin) {
+                Some(found) => refused.push(found),
+                None => objects.push(object),
+            }
+        }
+        Held { objects, refused, complete }
     }
 }
 

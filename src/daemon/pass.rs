@@ -1,12 +1,13 @@
 //! What one pass came to.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::change::{Impact, ImpactKind};
 use crate::cluster::Error;
 use crate::engine::{Plan, Planned, Reason, Verdict};
 use crate::object::{Diagnostic, Gvk, ObjectId, Origin};
-use crate::report::Told;
+use crate::report::{Left, Told};
 
 /// How a pass ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +43,8 @@ pub struct Pass {
     pub undiscovered: Option<Error>,
     /// Whether any source could be read at all.
     pub readable: bool,
+    /// What is left of each source that ends, as far as that is known.
+    pub left: BTreeMap<Arc<str>, Left>,
     /// What holds for a source as a whole, in words.
     pub notes: Vec<String>,
     /// Kinds and places of the objects.

@@ -1,41 +1,33 @@
 //! One dry run: the same facts, the same decisions, and the server's own answer instead of a write.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+mod lists;
+mod plan;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use futures::{StreamExt as _, stream};
 use serde_json::Value;
-use tokio::sync::mpsc;
 
+use super::acceptance;
 use super::act::blocking;
 use super::contents::{Bytes, Contents};
 use super::drift::{self, Question};
 use super::feed::read_disk;
-use super::inventory;
-use super::kinds::{UNLISTED, scopes};
+use super::kinds::scopes;
+use super::proofs::name_owners;
 use super::reading::{Dialect, Names};
 use super::setup::{Files, SourceSetup};
-use crate::change::{self, Impact, ImpactKind};
-use crate::cluster::{
-    Cluster, Error, Fault, Kind, Kinds, Looked as Found, Lookup, News, Selector, applyset_id,
-};
+use crate::cluster::{Cluster, Error, Kind, Kinds, Looked as Found, Lookup, applyset_id};
 use crate::engine::{
-    Action, Apply, Budget, Cover, Decision, Engine, Form, GROUP_DOWN, Guard, Inventory, KindState, Known,
-    Looked, Lost, Plan, Planned, Purpose, Reason, Recreate, Release, ReleaseClaim, Removal, Sealing, Served,
-    Shared, Source, SourceId, Verdict, Verified, replaceable, units,
+    Action, Budget, Cover, Decision, Engine, Entry, Form, KindState, Known, Listing, Looked, Lost, Owner,
+    Plan, Prune, Reading, Release, ReleaseClaim, Served, Shared, Source, SourceId, Verified, Want,
 };
-use crate::object::{Class, GroupKind, Gvk, ObjectId, Revision};
+use crate::object::{GroupKind, Gvk, ObjectId, Revision};
 use crate::source;
 
 /// Server dry runs in flight at once.
 const CONCURRENCY: usize = 8;
-
-/// How long the autoscalers may take to be listed.
-const SCALERS: Duration = Duration::from_secs(10);
-
-/// The number of the only source.
-const ONLY: SourceId = 0;
 
 /// Tells what one pass over a source would do. Writes nothing to the cluster.
 ///
@@ -61,23 +53,52 @@ pub async fn preview_of(
     Ok(preview.plan(decisions).await)
 }
 
+/// As [`preview`], of several sources as one process would serve them: what one of them wants or has counts for the
+/// others. One that cannot be read has its error in place of a plan, and the others know nothing of it.
+///
+/// # Errors
+///
+/// The API server cannot be asked at all.
+pub async fn preview_all(
+    cluster: &Cluster,
+    namespace: &str,
+    setups: Vec<SourceSetup>,
+    planned: impl Fn(&str) -> bool,
+) -> Result<Vec<(String, Result<Plan, source::Error>)>, PreviewError> {
+    let mut preview = Preview::new(cluster.clone(), namespace, cluster.discover().await?);
+    let mut read = Vec::new();
+    for setup in setups {
+        let name = setup.name.clone();
+        match Box::pin(preview.add(setup)).await {
+            Ok(source) => read.push((name, Ok(source))),
+            Err(PreviewError::Source(error)) => read.push((name, Err(error))),
+            Err(error) => return Err(error),
+        }
+    }
+    preview.all_read();
+    let mut plans = Vec::new();
+    for (name, source) in read {
+        let plan = match source {
+            Ok(_) if !planned(&name) => continue,
+            Ok(source) => {
+                let decisions = Box::pin(preview.decided(source)).await?;
+                Ok(preview.plan(decisions).await)
+            }
+            Err(error) => Err(error),
+        };
+        plans.push((name, plan));
+    }
+    Ok(plans)
+}
+
 async fn decided(
     cluster: &Cluster,
     namespace: &str,
     setup: SourceSetup,
 ) -> Result<(Preview, BTreeMap<ObjectId, Decision>), PreviewError> {
-    let kinds = cluster.discover().await?;
-    let bytes = match &setup.files {
-        Files::Followed(source) => Bytes::Store(source.reader()),
-        Files::Once(disk) => Bytes::Disk(disk.clone()),
-    };
-    let mut preview = Preview::new(cluster.clone(), namespace, &setup, bytes, kinds);
-    let name = setup.name.clone();
-    preview.read(setup).await?;
-    preview.list(namespace, &name).await?;
-    preview.scalers().await;
-    preview.configs(namespace).await?;
-    let decisions = preview.decide().await?;
+    let mut preview = Preview::new(cluster.clone(), namespace, cluster.discover().await?);
+    let source = Box::pin(preview.add(setup)).await?;
+    let decisions = Box::pin(preview.decided(source)).await?;
     Ok((preview, decisions))
 }
 
@@ -94,38 +115,85 @@ pub enum PreviewError {
 
 struct Preview {
     cluster: Cluster,
+    /// The namespace of the inventories.
+    namespace: String,
+    /// How each source sees the cluster, by number.
+    outlooks: Vec<Outlook>,
+    /// The source that is planned for.
+    source: SourceId,
     engine: Engine,
     contents: Contents,
     kinds: Kinds,
+}
+
+/// How a source sees the cluster.
+struct Outlook {
+    /// The cluster as whom it acts.
+    acting: Cluster,
+    namespaces: Option<BTreeSet<Arc<str>>>,
     place: String,
     scalable: bool,
 }
 
 impl Preview {
-    fn new(cluster: Cluster, namespace: &str, setup: &SourceSetup, bytes: Bytes, kinds: Kinds) -> Self {
-        let applyset: Arc<str> = applyset_id(namespace, &setup.name).into();
+    fn new(cluster: Cluster, namespace: &str, kinds: Kinds) -> Self {
         let mut engine = Engine::new(Budget::default()).foreseeing();
         engine.clock(std::time::Instant::now(), jiff::Timestamp::now());
-        let mut source = Source::new(&setup.name, &applyset, setup.adopt, setup.prune, setup.radius);
-        source.opt_out = setup.opt_out;
-        engine.add_source(source);
-        let contents = Contents::new([(applyset, bytes)]);
-        Self { cluster, engine, contents, kinds, place: setup.place.clone(), scalable: false }
+        engine.scoped(scopes(Some(&kinds)));
+        let (namespace, contents) = (namespace.to_owned(), Contents::new([]));
+        Self { cluster, namespace, outlooks: Vec::new(), source: 0, engine, contents, kinds }
     }
 
-    async fn read(&mut self, setup: SourceSetup) -> Result<(), source::Error> {
-        let applyset = self.engine.source(ONLY).applyset.clone();
-        let namespace = setup.namespace.as_str().into();
-        let dialect = Dialect { source: ONLY, applyset, namespace, names: Names::default() };
-        let scopes = scopes(Some(&self.kinds));
-        let reading = match setup.files {
-            Files::Once(disk) => blocking(move || read_disk(&disk, &dialect, scopes)).await.0,
-            Files::Followed(source) => super::feed::at_newest(source, dialect, scopes).await?,
+    /// Reads a source, and adds it when that could be done: of one that could not nothing is known.
+    async fn add(&mut self, setup: SourceSetup) -> Result<SourceId, PreviewError> {
+        let setup = acceptance::anchored(&self.cluster, &self.namespace, setup).await?;
+        let applyset: Arc<str> = applyset_id(&self.namespace, &setup.name).into();
+        let mut source = Source::new(&setup.name, &applyset, setup.adopt, setup.prune, setup.radius);
+        source.opt_out = setup.opt_out;
+        source.allow = setup.allow.clone();
+        let bytes = match &setup.files {
+            Files::Followed(source) => Bytes::Store(source.reader()),
+            Files::Once(disk) => Bytes::Disk(disk.clone()),
         };
+        let acting = self.cluster.acting_as(setup.acts_as(&self.namespace));
+        let (place, namespaces) = (setup.place.clone(), setup.namespaces.clone());
+        let reading = self.read(self.engine.sources().len(), &applyset, setup).await?;
+        if namespaces.is_some() {
+            source.watcher = self.engine.add_watcher(namespaces.clone());
+        }
+        let number = self.engine.add_source(source);
+        self.contents.add(applyset, bytes);
+        let scalable = self.take(number, reading);
+        self.outlooks.push(Outlook { acting, namespaces, place, scalable });
+        Ok(number)
+    }
+
+    /// All sources were read a moment ago: none of them may want more than it says.
+    fn all_read(&mut self) {
+        let dropped = self.engine.dropped();
+        (0..self.outlooks.len()).for_each(|source| self.engine.checked(source, dropped));
+    }
+
+    async fn read(
+        &self,
+        source: SourceId,
+        applyset: &Arc<str>,
+        setup: SourceSetup,
+    ) -> Result<Reading, source::Error> {
+        let (applyset, namespace) = (applyset.clone(), setup.namespace.as_str().into());
+        let dialect = Dialect { source, applyset, namespace, allow: setup.allow, names: Names::default() };
+        let scopes = scopes(Some(&self.kinds));
+        match setup.files {
+            Files::Once(disk) => Ok(blocking(move || read_disk(&disk, &dialect, scopes)).await.0),
+            Files::Followed(source) => super::feed::at_newest(source, dialect, scopes).await,
+        }
+    }
+
+    /// Takes a reading over, and says whether any of it may be scaled by others.
+    fn take(&mut self, source: SourceId, reading: Reading) -> bool {
         let facts = reading.files.iter().filter_map(|(_, facts)| facts.as_ref());
         let desired: Vec<Shared> = facts.flat_map(|facts| &facts.objects).cloned().collect();
-        self.scalable = desired.iter().any(|desired| desired.ceded.is_some());
-        self.engine.read(ONLY, reading);
+        self.engine.read(source, reading);
         for gvk in desired.iter().map(|desired| desired.gvk.clone()).collect::<BTreeSet<Gvk>>() {
             let served = match self.kinds.get(&gvk) {
                 Lookup::Served(_) => Served::Yes,
@@ -136,102 +204,58 @@ impl Preview {
             };
             self.engine.served(gvk, served);
         }
-        Ok(())
+        desired.iter().any(|desired| desired.ceded.is_some())
     }
 
-    /// Lists what is ours, and looks whether the rest exists.
-    async fn list(&mut self, namespace: &str, name: &str) -> Result<(), Error> {
-        let parent = self.cluster.parent(namespace, name).await?;
-        let mut kinds: BTreeMap<GroupKind, Arc<Kind>> = BTreeMap::new();
-        if inventory::sealing(parent.as_ref(), self.engine.seals()) == Sealing::Locked {
-            self.read_key(namespace).await?;
+    /// Turns to a source, and decides about all that it wants or has.
+    async fn decided(&mut self, source: SourceId) -> Result<BTreeMap<ObjectId, Decision>, PreviewError> {
+        self.source = source;
+        self.list().await?;
+        self.scalers().await;
+        self.configs().await?;
+        let mut decisions = self.decide().await?;
+        name_owners(&self.cluster, &self.namespace, &mut self.engine, &mut decisions).await;
+        if self.engine.source(source).prune == Prune::Partial {
+            decisions.retain(|id, _| self.want(id).is_some());
         }
-        let known = inventory::read(parent.as_ref(), &self.place, self.engine.seals());
-        for held in &known.kinds {
-            match self.kinds.preferred(held) {
-                Lookup::Served(kind) => drop(kinds.insert(held.clone(), kind)),
-                Lookup::Unserved { .. } => {
-                    self.engine.informer(held, KindState::Blind(UNLISTED.into(), Class::Source));
-                }
-                Lookup::Unknown => {
-                    self.engine.informer(held, KindState::Blind(GROUP_DOWN.into(), Class::Source));
-                }
-            }
-        }
-        let declared: Vec<(ObjectId, Option<Gvk>)> = self
-            .engine
-            .entries()
-            .map(|(id, entry)| (id.clone(), entry.want().map(|(_, desired)| desired.gvk.clone())))
-            .collect();
-        for (id, gvk) in &declared {
-            if let Some(Lookup::Served(kind)) = gvk.as_ref().map(|gvk| self.kinds.get(gvk)) {
-                kinds.insert(id.group_kind(), kind);
-            } else if let Lookup::Served(kind) = self.kinds.preferred(&id.group_kind()) {
-                kinds.entry(id.group_kind()).or_insert(kind);
-            }
-        }
-        let inventory = Inventory {
-            kinds: declared.iter().map(|(id, _)| id.group_kind()).chain(known.kinds.clone()).collect(),
-            unplaced: false,
-            ..known
-        };
-        self.engine.inventory(ONLY, inventory);
-        let selector = Selector::PartOf([self.engine.source(ONLY).applyset.clone()].into());
-        for (group_kind, kind) in &kinds {
-            match self.cluster.list(kind, &selector).await {
-                Ok(all) => {
-                    self.engine.list_started(group_kind);
-                    for (id, live) in all {
-                        self.engine.seen(&id, live);
-                    }
-                    self.engine.list_complete(group_kind);
-                }
-                Err(error) if error.is_unreachable() => return Err(error),
-                Err(error) => {
-                    self.engine.informer(group_kind, KindState::Blind(error.reason().into(), error.class()));
-                }
-            }
-        }
-        Ok(())
+        Ok(decisions)
     }
 
-    async fn scalers(&mut self) {
-        let scaler = Gvk::new("autoscaling", "v2", "HorizontalPodAutoscaler");
-        let (true, Lookup::Served(kind)) = (self.scalable, self.kinds.get(&scaler)) else { return };
-        let (to, mut from) = mpsc::channel(64);
-        let informer = self.cluster.scalers(&kind, to);
-        let mut targets = HashMap::new();
-        let listed = async {
-            while let Some(event) = from.recv().await {
-                match event.news {
-                    News::Seen(id, scaler) => drop(targets.insert(id, scaler.target)),
-                    News::Synced => return true,
-                    News::Failed(..) => return false,
-                    News::Started | News::Gone(..) | News::Resumed => {}
-                }
-            }
-            false
+    fn outlook(&self) -> &Outlook {
+        &self.outlooks[self.source]
+    }
+
+    /// What the source asks for, whatever others do.
+    fn want(&self, id: &ObjectId) -> Option<&Want> {
+        let wants = &self.engine.entry(id)?.wants;
+        wants.iter().find(|(source, _)| *source == self.source).map(|(_, want)| want)
+    }
+
+    /// The objects that the source wants, or has as far as that is seen.
+    fn concerned(&self) -> impl Iterator<Item = &ObjectId> {
+        let applyset = &self.engine.source(self.source).applyset;
+        let concerns = move |id: &ObjectId, entry: &Entry| {
+            let owner = self.engine.live(id).map(|live| &live.owner);
+            let has = match owner {
+                Some(Owner::Ours(set) | Owner::Labelled(set)) => set == applyset,
+                _ => entry.wants.is_empty(),
+            };
+            has || self.want(id).is_some()
         };
-        let complete = tokio::time::timeout(SCALERS, listed).await.unwrap_or(false);
-        drop(informer);
-        if !complete {
-            tracing::warn!("the autoscalers cannot be listed; counts that others set are left to them");
-            return;
-        }
-        self.engine.autoscaled(targets.into_values().flatten().map(|target| target.id).collect());
+        self.engine.entries().filter(move |(id, entry)| concerns(id, entry)).map(|(id, _)| id)
     }
 
     /// Reads what pods use, where a change of that restarts them.
-    async fn configs(&mut self, namespace: &str) -> Result<(), Error> {
+    async fn configs(&mut self) -> Result<(), Error> {
         // Without it nobody can tell which objects are the source's own, and so would be pruned.
         if self.engine.is_reading_release_key() {
-            self.read_key(namespace).await?;
+            self.read_key().await?;
         }
         if !self.engine.needs_key() {
             return Ok(());
         }
         for id in self.engine.data_to_follow() {
-            let data = match self.cluster.data(&id).await {
+            let data = match self.outlook().acting.data(&id).await {
                 Ok(data) => Known::Is(data),
                 Err(error) if error.is_unreachable() => return Err(error),
                 Err(error) => Known::Blind(error.reason().into()),
@@ -241,8 +265,8 @@ impl Preview {
         Ok(())
     }
 
-    async fn read_key(&mut self, namespace: &str) -> Result<(), Error> {
-        let key = match self.cluster.config_key(namespace).await {
+    async fn read_key(&mut self) -> Result<(), Error> {
+        let key = match self.cluster.config_key(&self.namespace).await {
             Ok(key) => key.and_then(|key| key.key()).ok_or_else(|| "there is none".into()),
             Err(error) if error.is_unreachable() => return Err(error),
             Err(error) => Err(error.reason().into()),
@@ -257,7 +281,7 @@ impl Preview {
     async fn decide(&mut self) -> Result<BTreeMap<ObjectId, Decision>, Error> {
         let now = Instant::now();
         let mut decisions = BTreeMap::new();
-        let mut open: Vec<ObjectId> = self.engine.entries().map(|(id, _)| id.clone()).collect();
+        let mut open: Vec<ObjectId> = self.concerned().cloned().collect();
         while !open.is_empty() {
             let mut looks: BTreeMap<(GroupKind, Option<String>), BTreeSet<String>> = BTreeMap::new();
             let mut again = Vec::new();
@@ -298,11 +322,17 @@ impl Preview {
     ) -> Result<(), Error> {
         for ((group_kind, namespace), names) in looks {
             let Some(kind) = self.kind(&group_kind) else { continue };
-            let found = match self.cluster.look(&kind, namespace.as_deref(), &names).await {
+            let found = match self.outlook().acting.look(&kind, namespace.as_deref(), &names).await {
                 Ok(found) => found,
                 Err(error) if error.is_unreachable() => return Err(error),
                 Err(error) => {
-                    self.engine.informer(&group_kind, KindState::Blind(error.reason().into(), error.class()));
+                    let is_of = |listing: &Listing| {
+                        listing.namespace.is_none() || listing.namespace.as_deref() == namespace.as_deref()
+                    };
+                    for listing in self.lists_of(&kind).into_iter().filter(is_of) {
+                        let state = KindState::Blind(error.reason().into(), error.class());
+                        self.engine.informer(listing, state);
+                    }
                     continue;
                 }
             };
@@ -350,7 +380,9 @@ impl Preview {
     async fn inspect(&self, id: &ObjectId, want: &Shared, form: Form) -> Verified {
         let question = self.question(id, want, form);
         let verified = match self.exactly(&want.gvk) {
-            Some(kind) => drift::inspected(&self.cluster, &self.contents, &kind, &question).await.ok(),
+            Some(kind) => {
+                drift::inspected(&self.outlook().acting, &self.contents, &kind, &question).await.ok()
+            }
             None => None,
         };
         verified.unwrap_or_else(|| question.verified(Cover::Lost(Lost::InPlace)))
@@ -368,223 +400,4 @@ impl Preview {
             }
         }
     }
-
-    async fn plan(&self, decisions: BTreeMap<ObjectId, Decision>) -> Plan {
-        let source = self.engine.source(ONLY);
-        let mut planned: Vec<Planned> = stream::iter(&decisions)
-            .map(|(id, decision)| self.planned(id, decision))
-            .buffer_unordered(CONCURRENCY)
-            .filter_map(|planned| async { planned })
-            .collect()
-            .await;
-        planned.sort_by_cached_key(|p| {
-            let deletion = p.verdict == Verdict::Delete;
-            let rank = i16::from(crate::graph::rank(&p.id.group_kind()));
-            (deletion, p.wave, if deletion { -rank } else { rank }, p.id.clone())
-        });
-        let changed = planned.iter().filter(|planned| planned.verdict != Verdict::Unchanged);
-        let changed: Vec<&ObjectId> = changed.map(|planned| &planned.id).collect();
-        let units = units(&planned, &self.engine.parts(&changed));
-        let guarded = |decision: &Decision| matches!(decision.reason, Some(Reason::Confirm(_)));
-        Plan {
-            guarded: decisions.values().any(guarded),
-            source: source.name.to_string(),
-            revision: source.head.as_ref().map(ToString::to_string).unwrap_or_default(),
-            complete: source.incomplete.is_none(),
-            objects: planned,
-            units,
-            notes: self.engine.unlisted(ONLY).into_iter().collect(),
-            diagnostics: source.diagnostics(),
-        }
-    }
-
-    /// What is planned of an object, and which of its fields are not looked at.
-    async fn planned(&self, id: &ObjectId, decision: &Decision) -> Option<Planned> {
-        let planned = self.planned_by(id, decision).await?;
-        let want = self.engine.entry(id).and_then(|entry| entry.want()).map(|(_, want)| want);
-        let ignored =
-            want.and_then(|want| want.ignores.as_deref()).map(|paths| format!("left to others: {paths}"));
-        let reason = match (planned.reason, ignored) {
-            (Some(reason), Some(ignored)) => Some(format!("{reason}; {ignored}")),
-            (reason, ignored) => reason.or(ignored),
-        };
-        Some(Planned { reason, ..planned })
-    }
-
-    async fn planned_by(&self, id: &ObjectId, decision: &Decision) -> Option<Planned> {
-        let base = self.base(id)?;
-        let reason = decision.reason.as_ref();
-        match &decision.action {
-            Action::Apply(apply) => Some(self.apply(base, apply, reason).await),
-            Action::Delete(_, _, removal) => Some(self.delete(base, *removal).await),
-            Action::Nothing => Some(match reason {
-                None => base,
-                Some(Reason::Unserved(gvk, _)) if self.engine.definition_of(&gvk.group_kind()).is_some() => {
-                    self.unchecked(base, &format!("the definition of {} is applied first", gvk.kind)).await
-                }
-                Some(Reason::Kept(why)) if self.engine.source(ONLY).incomplete.is_none() => {
-                    Planned { reason: Some(why.to_string()), ..base }
-                }
-                Some(reason @ (Reason::LeftAlone(_) | Reason::OptedOut(_))) => {
-                    Planned { reason: Some(reason.to_string()), ..base }
-                }
-                Some(reason) => {
-                    let verdict = if reason.is_refusal() { Verdict::Refuse } else { Verdict::Wait };
-                    Planned { verdict, reason: Some(reason.to_string()), ..base }
-                }
-            }),
-            _ => None,
-        }
-    }
-
-    /// The object as it stands in the plan when nothing is to be done.
-    fn base(&self, id: &ObjectId) -> Option<Planned> {
-        let entry = self.engine.entry(id)?;
-        let want = entry.wants.first().map(|(_, want)| want);
-        let gvk = match want {
-            Some(crate::engine::Want::Object(desired)) => desired.gvk.clone(),
-            Some(crate::engine::Want::Held(held)) => held.gvk.clone(),
-            None => self.engine.live(id)?.gvk.clone(),
-        };
-        Some(Planned {
-            id: id.clone(),
-            gvk,
-            origin: want.map(|want| want.origin().clone()),
-            wave: entry.want().map_or(0, |(_, desired)| desired.wave),
-            verdict: Verdict::Unchanged,
-            impact: Impact { kind: ImpactKind::None, pods: 0 },
-            fields: Vec::new(),
-            reason: None,
-            before: None,
-            after: None,
-        })
-    }
-
-    async fn apply(&self, base: Planned, apply: &Apply, reason: Option<&Reason>) -> Planned {
-        let Some(kind) = self.exactly(&apply.want.gvk) else { return base };
-        let claim = apply.claim();
-        let (contents, want, form) = (self.contents.clone(), apply.want.clone(), apply.form);
-        let before = match apply.guard {
-            Guard::Absent => Ok(None),
-            Guard::Uid(_) | Guard::Exact(..) => self.cluster.get(&kind, &base.id).await,
-        };
-        let live = before.as_ref().ok().cloned().flatten();
-        let body = blocking(move || match live {
-            Some(live) => contents.body_for(&want, &claim, form, &live).map(|(body, _)| body),
-            None => contents.body(&want, &claim, form),
-        });
-        let body = match body.await {
-            Ok(body) => body,
-            Err(error) => {
-                return Planned { verdict: Verdict::Refuse, reason: Some(error.to_string()), ..base };
-            }
-        };
-        // Nothing is written, so what changes meanwhile is no conflict.
-        let guard = match &apply.guard {
-            Guard::Exact(uid, _) => Guard::Uid(uid.clone()),
-            guard => guard.clone(),
-        };
-        let shown_now = before.as_ref().ok().and_then(Option::as_ref);
-        let after = self.cluster.dry_run(&kind, &base.id, &body, shown_now, &guard).await;
-        match (before, after) {
-            (Ok(before), Ok(after)) => {
-                let who = match &before {
-                    Some(shown) if apply.purpose == Purpose::Repair => {
-                        drift::who_changed(&self.contents, &base.id, apply, shown.clone()).await
-                    }
-                    _ => None,
-                };
-                shown(base, before, Some(after), who.or_else(|| note(&self.engine, apply, reason)))
-            }
-            (_, Err(error)) if self.makes_namespace(&base.id, &error) => {
-                let namespace = base.id.namespace().unwrap_or_default();
-                let why = format!("the namespace {namespace} is made first");
-                self.unchecked(base, &why).await
-            }
-            (before, Err(error)) => self.refused(base, apply, &error, before.ok().flatten(), &body),
-            (Err(error), _) => self.refused(base, apply, &error, None, &body),
-        }
-    }
-
-    /// What the server does not take as it is: deleted and created again where the manifest allows that.
-    fn refused(
-        &self,
-        base: Planned,
-        apply: &Apply,
-        error: &Error,
-        before: Option<Value>,
-        body: &Value,
-    ) -> Planned {
-        let reason = error.reason();
-        if !matches!(error.fault(), Fault::Immutable { .. }) {
-            return Planned { verdict: Verdict::Refuse, reason: Some(reason), ..base };
-        }
-        if apply.want.traits.recreate != Recreate::Allowed {
-            let reason = Some(replaceable(&reason).to_string());
-            return Planned { verdict: Verdict::Refuse, reason, ..base };
-        }
-        let pods =
-            self.engine.live(&base.id).and_then(|live| live.rolling).map_or(0, |rolling| rolling.replicas);
-        // The server shows no object that would be made anew: what the manifest asks for stands in for it.
-        let after = before.as_ref().map(|before| change::laid_over(before, body));
-        let impact = Impact { kind: ImpactKind::Recreate, pods };
-        Planned { verdict: Verdict::Recreate, impact, ..shown(base, before, after, Some(reason)) }
-    }
-
-    /// Whether the server misses a namespace that the source brings.
-    fn makes_namespace(&self, id: &ObjectId, error: &Error) -> bool {
-        let missing = matches!(error.fault(), Fault::NoNamespace { .. });
-        let Some(namespace) = id.namespace().filter(|_| missing) else { return false };
-        let namespace = ObjectId::new(&GroupKind::new("", "Namespace"), None, namespace);
-        self.engine.entry(&namespace).is_some_and(|entry| entry.want().is_some())
-    }
-
-    /// A creation that the server cannot check yet.
-    async fn unchecked(&self, base: Planned, why: &str) -> Planned {
-        let want =
-            self.engine.entry(&base.id).and_then(|entry| entry.want()).map(|(_, desired)| desired.clone());
-        let after = match &want {
-            Some(want) => self.content(want, Form::PLAIN).await,
-            None => None,
-        };
-        let note = format!("not checked by the server yet, as {why}");
-        Planned { verdict: Verdict::Create, ..shown(base, None, after, Some(note)) }
-    }
-
-    async fn delete(&self, base: Planned, removal: Removal) -> Planned {
-        let before = match self.kind(&base.id.group_kind()) {
-            Some(kind) => self.cluster.get(&kind, &base.id).await.ok().flatten(),
-            None => None,
-        };
-        let (verdict, reason) = match removal {
-            Removal::Prune => (Verdict::Delete, Some("not wanted any more".to_owned())),
-            Removal::Recreate => (Verdict::Recreate, None),
-        };
-        Planned { verdict, ..shown(base, before, None, reason) }
-    }
-}
-
-fn note(engine: &Engine, apply: &Apply, reason: Option<&Reason>) -> Option<String> {
-    let own = match apply.purpose {
-        Purpose::Adopt => Some("it exists and is taken over".to_owned()),
-        Purpose::Transfer => Some("it is taken over from another source".to_owned()),
-        Purpose::Repair => Some("somebody changed it".to_owned()),
-        Purpose::Step => Some("its rollout goes on".to_owned()),
-        Purpose::Restart => {
-            let words = apply.form.started.map(|started| engine.changed_words(&apply.want.id, started));
-            Some(format!("its pods are restarted, as the data of {} change", words.unwrap_or_default()))
-        }
-        Purpose::Create | Purpose::Change => None,
-    };
-    own.or_else(|| reason.map(ToString::to_string))
-}
-
-/// What differs between the live object and the server's answer.
-fn shown(base: Planned, before: Option<Value>, after: Option<Value>, reason: Option<String>) -> Planned {
-    let fields = change::fields(&base.id, before.as_ref(), after.as_ref());
-    let impact = change::impact(&base.id.group_kind(), before.as_ref(), after.as_ref());
-    let verdict = if before.is_none() { Verdict::Create } else { Verdict::Configure };
-    let (before, after) = change::presentable_pair(&base.id, before.as_ref(), after.as_ref());
-    let (before, after) = (before.map(Arc::new), after.map(Arc::new));
-    Planned { verdict, impact, fields, reason, before, after, ..base }
 }

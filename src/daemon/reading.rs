@@ -3,9 +3,9 @@
 use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::engine::{Desired, FileFacts, Held, Place, SourceId, Understood, misused};
+use crate::engine::{AllowList, Desired, FileFacts, Held, Place, SourceId, Understood, misused};
 use crate::manifest::{self, Scopes};
-use crate::object::{GroupKind, Gvk, Object, ObjectId};
+use crate::object::{Diagnostic, GroupKind, Gvk, Object, ObjectId};
 
 /// How the files of one source are read.
 #[derive(Clone, Debug)]
@@ -16,6 +16,8 @@ pub(super) struct Dialect {
     pub(super) applyset: Arc<str>,
     /// Namespace of objects that name none.
     pub(super) namespace: Arc<str>,
+    /// What the source may have at all.
+    pub(super) allow: Arc<AllowList>,
     /// Texts that its objects share.
     pub(super) names: Names,
 }
@@ -41,15 +43,22 @@ impl Dialect {
         for item in &reading.items {
             scopes.learn(item);
         }
+        let mut refused = Refused::default();
         for item in reading.items {
             let kind = item.gvk.group_kind();
-            if scopes.get(&kind).is_none() {
+            let scope = scopes.get(&kind);
+            // Of what is refused wherever it lives, it need not be known.
+            if scope.is_none() && self.allow.admits(&kind, None) {
                 unknown.insert(kind);
             }
             let place = Place { source: self.source, blob, index: item.index };
             let assembled = manifest::assemble([item], scopes, &self.namespace);
             facts.diagnostics.extend(assembled.diagnostics);
             for object in assembled.objects {
+                if let Some(found) = self.allow.finding(&object.id, scope, &object.origin) {
+                    refused.add(found);
+                    continue;
+                }
                 let object = &self.names.shared(object);
                 let misused = misused(object);
                 match misused.iter().find(|found| found.is_error()) {
@@ -63,14 +72,45 @@ impl Dialect {
                 }
                 facts.diagnostics.extend(misused);
             }
-            let held = assembled.held.into_iter();
-            facts.held.extend(held.map(|held| {
-                Arc::new(Held { id: held.id, gvk: held.gvk, origin: held.origin, reason: held.reason.into() })
-            }));
+            for held in assembled.held {
+                match self.allow.finding(&held.id, scope, &held.origin) {
+                    Some(found) => refused.add(found),
+                    None => facts.held.push(Arc::new(Held {
+                        id: held.id,
+                        gvk: held.gvk,
+                        origin: held.origin,
+                        reason: held.reason.into(),
+                    })),
+                }
+            }
         }
+        facts.diagnostics.extend(refused.diagnostics(file));
         facts.objects.shrink_to_fit();
         facts.unscoped.clone_from(&unknown);
         Read { facts, unknown }
+    }
+}
+
+/// So many objects of a file that are not allowed are named.
+const NAMED: usize = 100;
+
+/// What of a file is not allowed.
+#[derive(Default)]
+struct Refused {
+    named: Vec<Diagnostic>,
+    more: usize,
+}
+
+impl Refused {
+    fn add(&mut self, found: Diagnostic) {
+        if self.named.len() < NAMED { self.named.push(found) } else { self.more += 1 }
+    }
+
+    fn diagnostics(self, file: &Arc<str>) -> impl Iterator<Item = Diagnostic> {
+        let Self { named, more } = self;
+        let words = || format!("{more} more objects of this file are not allowed");
+        let rest = (more > 0).then(|| Diagnostic::file_error(file.clone(), "not-allowed", words()));
+        named.into_iter().chain(rest)
     }
 }
 
@@ -94,5 +134,74 @@ impl Names {
         let namespace = text(object.id.namespace().unwrap_or_default());
         let id = ObjectId::shared(&gvk.group_kind(), namespace, object.id.name());
         Object { id, gvk, ..object }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is left of a file, and what is said of the rest.
+    fn read(allow: AllowList, text: &str) -> (Read, Vec<String>) {
+        let dialect = Dialect {
+            source: 0,
+            applyset: "set".into(),
+            namespace: "shop".into(),
+            allow: Arc::new(allow),
+            names: Names::default(),
+        };
+        let mut read = dialect.read(&"a.yaml".into(), text.as_bytes(), [0; 20], &mut Scopes::builtin());
+        let found = read.facts.diagnostics.drain(..).filter(|found| found.code == "not-allowed");
+        let told = found.map(|found| format!("{}: {}", found.origin.line, found.message)).collect();
+        (read, told)
+    }
+
+    fn list(namespaces: &[&str], kinds: &[&str]) -> AllowList {
+        AllowList {
+            namespaces: Some(namespaces.iter().copied().map(Arc::from).collect()),
+            kinds: Some(kinds.iter().map(|kind| kind.parse().unwrap()).collect()),
+            ..AllowList::nothing()
+        }
+    }
+
+    #[test]
+    fn what_is_not_allowed_is_refused_by_name_and_holds_up_nothing_else() {
+        let text = "apiVersion: v1\nkind: List\nitems:\n\
+            - {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\n\
+            - {apiVersion: v1, kind: ConfigMap, metadata: {name: b, namespace: web}}\n\
+            - {apiVersion: v1, kind: Secret, metadata: {name: c}}\n\
+            - {apiVersion: v1, kind: Namespace, metadata: {name: shop}}\n\
+            - {apiVersion: v1, kind: Secret, metadata: {name: d}, data: {a: '?'}}\n";
+        let (read, told) = read(list(&["shop"], &["ConfigMap"]), text);
+        let left: Vec<String> = read.facts.objects.iter().map(|object| object.id.to_string()).collect();
+        assert_eq!((left, read.facts.held.len()), (vec!["ConfigMap shop/a".to_owned()], 0));
+        assert_eq!(read.facts.understood, Understood::Whole);
+        let starts = [
+            "5: ConfigMap web/b is not allowed: the namespace web",
+            "6: Secret shop/c is not allowed: the kind Secret",
+            "7: Namespace shop is not allowed: the kind Namespace lives in no namespace",
+            "8: Secret shop/d is not allowed: the kind Secret",
+        ];
+        let fits = told.iter().zip(starts).all(|(told, start)| told.starts_with(start));
+        assert!(fits && told.len() == starts.len(), "{told:#?}");
+    }
+
+    #[test]
+    fn where_a_kind_lives_is_waited_for_only_where_it_may_be_allowed() {
+        let ox = "{apiVersion: example.org/v1, kind: Ox, metadata: {name: a}}\n";
+        let (waits, told) = read(list(&["shop"], &["example.org/Ox"]), ox);
+        assert_eq!((told.len(), waits.unknown.len(), waits.facts.unscoped.len()), (0, 1, 1));
+        let (refused, told) = read(list(&["shop"], &["ConfigMap"]), ox);
+        assert_eq!((told.len(), refused.unknown.len(), refused.facts.unscoped.len()), (1, 0, 0));
+    }
+
+    #[test]
+    fn many_that_are_not_allowed_are_counted() {
+        let text: Vec<String> = (0..NAMED + 7)
+            .map(|number| format!("{{apiVersion: v1, kind: Secret, metadata: {{name: a{number}}}}}\n"))
+            .collect();
+        let (_, told) = read(list(&["shop"], &["ConfigMap"]), &text.join("---\n"));
+        assert_eq!(told.len(), NAMED + 1);
+        assert!(told.contains(&"0: 7 more objects of this file are not allowed".to_owned()), "{told:?}");
     }
 }

@@ -17,6 +17,7 @@ mod pods;
 mod reading;
 mod rivals;
 mod summary;
+mod surplus;
 mod views;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -47,6 +48,7 @@ use super::pass::{Ending, Pass};
 use super::reading::{Dialect, Names};
 use super::setup::{Files, Setup};
 use super::tasks::{Fatal, Tasks};
+use super::watchers::Watchers;
 use crate::cluster::{InformerEvent, News, Scaler, applyset_id};
 use crate::engine::{Engine, Judgement, Live, Reason, SourceId};
 use crate::object::{Class, GroupKind, Hash, ObjectId};
@@ -176,23 +178,24 @@ impl Reconciler {
         let mut pending_feeds = Vec::new();
         let mut shelves = Vec::new();
         let mut places = Vec::new();
-        let mut applysets = BTreeSet::new();
+        let mut watchers = Watchers::new(&setup.cluster);
         for source in setup.sources {
             let applyset: Arc<str> = applyset_id(&setup.namespace, &source.name).into();
-            let number = engine.add_source(source.facts(&applyset));
+            let mut facts = source.facts(&applyset);
+            facts.watcher = watchers.watch_for(&source, &setup.namespace, &applyset, &mut engine);
+            let number = engine.add_source(facts);
             shelves.push((applyset.clone(), Bytes::of(&source.files)));
             let dialect = Dialect {
                 source: number,
-                applyset: applyset.clone(),
+                applyset,
                 namespace: source.namespace.into(),
+                allow: source.allow,
                 names: Names::default(),
             };
             places.push(source.place);
-            applysets.insert(applyset);
             pending_feeds.push((number, source.files, dialect));
         }
-        let watched =
-            Watched::new(setup.cluster.clone(), applysets, sinks.informers, sinks.scalers, sinks.parents);
+        let watched = Watched::new(watchers, sinks.informers, sinks.scalers, sinks.parents);
         let queue = Queue::default();
         let metrics = Metrics::new(setup.cluster.measures().clone(), queue.measures().clone());
         Self {
@@ -355,6 +358,7 @@ impl Reconciler {
         let quiet = depth.ready == 0
             && depth.processing == 0
             && self.ledgers.iter().all(|ledger| ledger.call == Call::None)
+            && !self.watched.is_asking()
             && self.keeper.is_quiet()
             && self.configs.is_quiet()
             && !self.engine.is_reading_data();
@@ -365,8 +369,8 @@ impl Reconciler {
 
     /// Whether a kind of an inventory is still being listed: what is not wanted any more is not known yet.
     fn is_listing(&self) -> bool {
-        let inventories = self.engine.sources().iter().filter_map(|source| source.inventory.as_ref());
-        inventories.flat_map(|inventory| &inventory.kinds).any(|kind| self.engine.is_syncing(kind))
+        (0..self.engine.sources().len())
+            .any(|source| self.engine.held_kinds(source).any(|kind| self.engine.is_syncing(source, kind)))
     }
 
     fn wake(&mut self) -> Instant {
@@ -404,6 +408,7 @@ impl Reconciler {
         self.ask_about_failures();
         self.free_stuck(now);
         self.evict_due(now);
+        self.rescale_due(now);
         self.engine.settle();
         // Before the inventories, so that nothing is tidied while there is something to write.
         self.enqueue();
@@ -499,6 +504,7 @@ impl Reconciler {
                 self.notice_read(source, head.as_ref());
                 self.read.insert(source);
             }
+            Event::Accepted(source, revision) => self.ledgers[source].accepted = Some(revision),
             Event::Place(source, place) => self.is_at(source, place),
             Event::Repository(source, repository) => self.engine.follows(source, repository),
             Event::Peers(answer) => self.peers_answered(answer),
@@ -519,7 +525,10 @@ impl Reconciler {
                 self.watched.absent(kinds, &mut self.engine);
                 self.tidy_later();
             }
-            Event::Absent(Err(error)) => tracing::debug!("whether a kind is gone cannot be told: {error}"),
+            Event::Absent(Err(error)) => {
+                self.watched.untold();
+                tracing::debug!("whether a kind is gone cannot be told: {error}");
+            }
             Event::Parent(source, parent) => self.parent_answered(source, parent),
             Event::Orders(source, object) => self.orders_answered(source, object),
             Event::Budget(answer) => self.budget_answered(answer),
@@ -528,6 +537,7 @@ impl Reconciler {
             Event::Selector(id, selector) => self.selector_found(&id, selector.as_deref()),
             Event::Freed(id) => self.engine.mark(&id),
             Event::Evicted(pod, answer) => self.was_evicted(&pod, &answer),
+            Event::Rescaled(due, answer) => self.was_rescaled(&due, &answer),
             Event::Warned(id, events) => self.engine.told_more(&id, &events),
             Event::Looked(all) => {
                 for (id, looked) in all {

@@ -1,10 +1,13 @@
 //! What a reconciler is made of.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::cluster::Cluster;
-use crate::engine::{self, Adopt, BlastRadius, Budget, Life, Narrowing, OptOut, Prune, Repository, Writes};
+use crate::cluster::{Cluster, ServiceAccount};
+use crate::engine::{
+    self, Adopt, AllowList, BlastRadius, Budget, Life, Narrowing, OptOut, Prune, Repository, Writes,
+};
 use crate::source::{Disk, Source};
 
 /// Where the files of a source come from.
@@ -26,6 +29,13 @@ pub struct SourceSetup {
     pub place: String,
     /// Namespace of objects that name none.
     pub namespace: String,
+    /// What it may have at all.
+    pub allow: Arc<AllowList>,
+    /// The service account, in the namespace of the inventories, as which its objects are read and written; none for
+    /// rhumb's own.
+    pub account: Option<Arc<str>>,
+    /// The namespaces in which it looks for its objects; none for all.
+    pub namespaces: Option<BTreeSet<Arc<str>>>,
     /// Whether it takes objects over.
     pub adopt: Adopt,
     /// Says if it heeds what others put on its live objects.
@@ -47,10 +57,16 @@ pub struct SourceSetup {
 }
 
 impl SourceSetup {
+    /// As whom its objects are read and written, where the inventories are in this namespace.
+    pub(super) fn acts_as(&self, system: &str) -> Option<ServiceAccount> {
+        self.account.as_ref().map(|name| ServiceAccount::new(system, name))
+    }
+
     /// Returns the facts that the engine has of it before anything of it is read.
     pub(super) fn facts(&self, applyset: &str) -> engine::Source {
         let mut source = engine::Source::new(&self.name, applyset, self.adopt, self.prune, self.radius);
         source.writes = self.writes;
+        source.allow = self.allow.clone();
         source.opt_out = self.opt_out;
         source.budget = self.budget.clone();
         source.life = self.life;

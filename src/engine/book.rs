@@ -7,7 +7,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::Release;
 use super::authors::{Commit, CommitText};
@@ -34,6 +36,19 @@ pub struct Book {
     pub tallies: Vec<Tally>,
     /// Rollouts that have begun lately.
     pub starts: Vec<Start>,
+    /// Claims that cannot be read, as those of a later version: they count, and stay as they are.
+    pub unread: Vec<UnreadClaim>,
+    /// When the object was begun; none where there is none, or an older version has made it.
+    pub begun: Option<Timestamp>,
+}
+
+/// A claim that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnreadClaim {
+    /// As it stands in the object.
+    pub told: Value,
+    /// The pods that it counts for: one at least, as nobody knows.
+    pub pods: u32,
 }
 
 /// So many objects are remembered of units that were released: some 50 KB, in an object that is written twice for
@@ -131,7 +146,7 @@ pub struct NotABook(#[from] serde_json::Error);
 #[derive(Serialize, Deserialize, Default)]
 #[serde(default)]
 struct BookText {
-    claims: Vec<ClaimText>,
+    claims: Vec<ToldClaim>,
     units: Vec<UnitText>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     past: Vec<UnitText>,
@@ -143,6 +158,16 @@ struct BookText {
     tallies: Vec<TallyText>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     starts: Vec<StartText>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    begun: Option<Timestamp>,
+}
+
+/// A claim as it stands in the object, whoever has written it.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum ToldClaim {
+    Known(ClaimText),
+    Unknown(Value),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -193,36 +218,31 @@ pub fn parse_object_word(word: &str) -> Option<ObjectId> {
 }
 
 impl Book {
-    /// The text of the budget object. What cannot be read in it (a record of a later version) is left out; a hash that
-    /// is sealed by another key is [`Hash::UNREADABLE`].
+    /// The text of the budget object. A claim that cannot be read is an [`UnreadClaim`], any other record is left out; a
+    /// hash that is sealed by another key is [`Hash::UNREADABLE`].
     ///
     /// # Errors
     ///
     /// The text must be JSON of the shape that [`Book::text`] writes.
     pub fn parse(text: &str, seals: &Seals) -> Result<Self, NotABook> {
         let read: BookText = serde_json::from_str(text)?;
-        let claim = |claim: &ClaimText| {
-            let content = Hash::parse(&claim.content)?;
-            let applyset = claim.source.as_str().into();
-            Some((
-                parse_object_word(&claim.object)?,
-                Claim {
-                    applyset,
-                    holder: claim.holder.as_str().into(),
-                    content,
-                    pods: claim.pods,
-                    left: claim.left,
-                },
-            ))
-        };
+        let (mut claims, mut unread) = (BTreeMap::new(), Vec::new());
+        for told in read.claims {
+            match told.read() {
+                Ok((id, claim)) => drop(claims.insert(id, claim)),
+                Err(claim) => unread.push(claim),
+            }
+        }
         Ok(Self {
-            claims: read.claims.iter().filter_map(claim).collect(),
+            claims,
             units: read.units.into_iter().map(|unit| unit.read(seals)).collect(),
             past: read.past.into_iter().map(|unit| unit.read(seals)).collect(),
             commits: read.commits.into_iter().map(CommitText::read).collect(),
             queue: read.queue.into_iter().filter_map(QueuedText::read).collect(),
             tallies: read.tallies.into_iter().map(TallyText::read).collect(),
             starts: read.starts.into_iter().filter_map(StartText::read).collect(),
+            unread,
+            begun: read.begun,
         })
     }
 
@@ -252,14 +272,16 @@ impl Book {
             pods: claim.pods,
             left: claim.left,
         };
+        let unread = self.unread.iter().map(|claim| ToldClaim::Unknown(claim.told.clone()));
         let text = BookText {
-            claims: self.claims.iter().map(claim).collect(),
+            claims: self.claims.iter().map(claim).map(ToldClaim::Known).chain(unread).collect(),
             units: units(&self.units)?,
             past: units(&self.past)?,
             commits: self.commits.iter().map(CommitText::of).collect(),
             queue: self.queue.iter().map(QueuedText::of).collect(),
             tallies: self.tallies.iter().map(TallyText::of).collect(),
             starts: self.starts.iter().map(StartText::of).collect(),
+            begun: self.begun,
         };
         serde_json::to_string(&text).ok()
     }
@@ -276,6 +298,24 @@ impl Book {
     /// The record of the unit that an object of an inventory is in.
     pub(super) fn unit_of(&self, applyset: &str, id: &ObjectId) -> Option<&Unit> {
         self.units.iter().find(|unit| &*unit.applyset == applyset && unit.members.contains_key(id))
+    }
+}
+
+impl ToldClaim {
+    fn read(self) -> Result<(ObjectId, Claim), UnreadClaim> {
+        let unread = |told: Value| {
+            let pods = told.get("pods").and_then(Value::as_u64).unwrap_or(1).max(1);
+            UnreadClaim { told, pods: u32::try_from(pods).unwrap_or(u32::MAX) }
+        };
+        let text = match self {
+            Self::Known(text) => text,
+            Self::Unknown(told) => return Err(unread(told)),
+        };
+        let Some((id, content)) = parse_object_word(&text.object).zip(Hash::parse(&text.content)) else {
+            return Err(unread(serde_json::to_value(text).unwrap_or_default()));
+        };
+        let (applyset, holder) = (text.source.into(), text.holder.into());
+        Ok((id, Claim { applyset, holder, content, pods: text.pods, left: text.left }))
     }
 }
 
@@ -358,6 +398,7 @@ mod tests {
             good,
             restarted: None,
         };
+        let moment = Timestamp::from_millisecond(1_700_000_000_123).unwrap();
         let (data, foreign) = (release("data").hash, release("foreign").hash);
         let restarted = Restarted { data, foreign, before: Some(release("before").hash) };
         let restarted = Member { restarted: Some(restarted), ..member(Some("new"), Good::Absent) };
@@ -402,12 +443,11 @@ mod tests {
                 pods_in: [(Arc::from("shop"), 7)].into(),
                 away: [(role.clone(), 2)].into(),
                 rest: 1,
+                at: Some(moment),
             }],
-            starts: vec![Start {
-                id: role.clone(),
-                applyset: "a-v1".into(),
-                at: jiff::Timestamp::from_millisecond(1_700_000_000_123).unwrap(),
-            }],
+            starts: vec![Start { id: role.clone(), applyset: "a-v1".into(), at: moment }],
+            unread: vec![UnreadClaim { told: serde_json::json!({"workload": "web", "pods": 3}), pods: 3 }],
+            begun: Some(moment),
         };
         let seals = Seals::default();
         assert_eq!(Book::parse(&book.text(&seals).unwrap(), &seals).unwrap(), book);

@@ -252,6 +252,8 @@ pub struct Bound {
     pub away: u32,
     /// Pods that count beside those of all loads.
     pub unnamed: u32,
+    /// Claims that cannot be read: each counts as a workload in flight.
+    pub unread: u32,
     /// Starts that are left in this minute, and how many a minute has.
     pub starts: (u32, u32),
 }
@@ -275,6 +277,8 @@ pub enum Shortage {
     Hidden(Box<Shortage>, ObjectId, Arc<str>),
     /// This is short, and others who share the budget hold that.
     Shared(Box<Shortage>, Arc<str>),
+    /// The budget object was made anew, and others have so many seconds in all to write again what they had claimed.
+    Anew(u64),
 }
 
 impl Shortage {
@@ -310,8 +314,10 @@ impl fmt::Display for Shortage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Workloads(scope, most, rolling) => {
-                write!(f, "{} of {most} workloads{scope} are rolling: ", rolling.len())?;
-                named(f, rolling)
+                // Claims that cannot be read name none.
+                let count = rolling.len().max(*most as usize);
+                write!(f, "{count} of {most} workloads{scope} are rolling: ")?;
+                if rolling.is_empty() { f.write_str("nobody can read which") } else { named(f, rolling) }
             }
             Self::SlowStart(most, rolling) => {
                 write!(f, "a rollout begins slowly, with {most} at a time until they succeed: ")?;
@@ -336,6 +342,10 @@ impl fmt::Display for Shortage {
                 write!(f, "{short}; whether {claimed} still rolls is not known: {why}")
             }
             Self::Shared(short, whose) => write!(f, "{short}; {whose}"),
+            Self::Anew(seconds) => write!(
+                f,
+                "the budget object was made anew, and whoever holds anything of it has {seconds} s to write that again"
+            ),
         }
     }
 }
@@ -377,6 +387,7 @@ impl<'a> Accounts<'a> {
         let used = |bound: &Bound| {
             let here = || loads.iter().filter(|load| bound.scope.holds_for(&load.id, load.source));
             let tokens = here().filter(|load| load.token == Token::Held).count() as u32;
+            let tokens = tokens.saturating_add(bound.unread);
             let away = here().map(|load| load.away).fold(bound.unnamed, u32::saturating_add);
             (tokens, away, 0, None)
         };
@@ -437,7 +448,7 @@ fn lacks(
         if used.0 >= bound.workloads {
             return Some(Shortage::Workloads(scope(), bound.workloads, rolling.into()));
         }
-        if bound.scope == Scope::Cluster && used.0 >= window {
+        if bound.scope == Scope::Cluster && used.0.saturating_sub(bound.unread) >= window {
             return Some(Shortage::SlowStart(window, rolling.into()));
         }
         if used.2 >= bound.starts.0 {

@@ -79,7 +79,8 @@ impl Engine {
 
     /// What a person has ordered of the rollout of this content.
     pub(super) fn promotion(&self, id: &ObjectId, desired: &Desired, live: &Live) -> Promotion {
-        let Some(source) = self.source_of(live) else { return Promotion::None };
+        // What the object says of itself is for whoever may write it to say.
+        let Some((source, _)) = self.entry(id).and_then(Entry::want) else { return Promotion::None };
         let orders = self.orders.given.get(&source).into_iter().flatten();
         let step = under(live).and_then(Overlay::step);
         let mut found = Promotion::None;
@@ -141,7 +142,7 @@ impl Engine {
     fn carry_out(&mut self, source: SourceId, order: &GivenOrder) -> Answer {
         let (id, by) = (&order.object, &order.by);
         // Who may order what becomes of one source must not do so of another.
-        if self.live(id).and_then(|live| self.source_of(live)) != Some(source) {
+        if self.shown(id).is_none() || self.source_for(id) != Some(source) {
             let name = &self.sources[source].name;
             return Answer::Now(format!("nothing was done: {id} is no object of source {name}"));
         }
@@ -181,10 +182,17 @@ impl Engine {
         let entry = self.entry(id);
         let rejected = entry.is_some_and(|entry| entry.instead.is_some());
         let waits = entry.and_then(Entry::candidate).is_some();
-        let recorded =
-            self.rollouts.book.as_ref().and_then(|book| book.unit_of(&self.applysets[source], id)).cloned();
-        let unit = recorded.or_else(|| waits.then(|| self.unit(source, id)));
-        let Some(unit) = unit.filter(|_| !rejected) else {
+        let book = self.rollouts.book.as_ref();
+        let recorded = book.and_then(|book| book.unit_of(&self.applysets[source], id)).cloned();
+        let waiting = waits.then(|| self.unit(source, id));
+        let unit = match (waiting, recorded) {
+            (Some(mut newer), Some(older)) => {
+                newer.absorb(&older);
+                Some(newer)
+            }
+            (newer, older) => newer.or(older),
+        };
+        let Some(unit) = unit.filter(|_| !rejected).map(|unit| self.asked_for(source, unit)) else {
             return format!("nothing to abort: no rollout of {id} is under way");
         };
         let revision = unit.revision.short().to_owned();
@@ -192,6 +200,19 @@ impl Engine {
         let cause = format!("revision {revision} aborted by {}", hand(by)).into();
         self.reject_by_hand(source, Rejection { unit, way: Way::Back, cause });
         words
+    }
+
+    /// Returns a unit with what the newest revision asks for, which may have changed since it was recorded by what needs
+    /// no rollout. Only that can be rejected.
+    fn asked_for(&self, source: SourceId, mut unit: Unit) -> Unit {
+        let before = unit.clone();
+        for (id, member) in unit.members.iter_mut().filter(|(_, member)| !member.is_unreadable()) {
+            member.content = self.wanted_hash(source, id);
+        }
+        if let Some(head) = self.sources[source].head.clone().filter(|_| unit != before) {
+            unit.revision = head;
+        }
+        unit
     }
 
     /// What was rejected before, and has a part in it, goes on being rejected.

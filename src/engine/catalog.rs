@@ -6,6 +6,9 @@ use std::sync::Arc;
 use super::{Census, Shared};
 use crate::object::{Diagnostic, GroupKind, Gvk, ObjectId, Origin};
 
+/// So many of the places are named at which an object stands: each copy names the others.
+const NAMED: usize = 3;
+
 /// An object that is wanted but cannot be used: its manifest is wrong, or it stands twice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Held {
@@ -60,6 +63,14 @@ impl Want {
         match self {
             Self::Object(desired) => &desired.origin,
             Self::Held(held) => &held.origin,
+        }
+    }
+
+    /// The kind with the version that it names.
+    pub fn gvk(&self) -> &Gvk {
+        match self {
+            Self::Object(desired) => &desired.gvk,
+            Self::Held(held) => &held.gvk,
         }
     }
 }
@@ -166,12 +177,12 @@ impl Catalog {
             None | Some([]) => self.doubtful.get(id).cloned().map(Want::Held),
             Some([want]) => Some(want.clone()),
             Some(several) => {
-                let places: Vec<String> = several.iter().map(|want| want.origin().to_string()).collect();
                 let (gvk, origin) = match &several[0] {
                     Want::Object(desired) => (desired.gvk.clone(), desired.origin.clone()),
                     Want::Held(held) => (held.gvk.clone(), held.origin.clone()),
                 };
-                let reason = format!("it stands {} times: {}", several.len(), places.join(" and ")).into();
+                let places = places(several.iter().map(Want::origin), several.len());
+                let reason = format!("it stands {} times: {places}", several.len()).into();
                 Some(Want::Held(Arc::new(Held { id: id.clone(), gvk, origin, reason })))
             }
         }
@@ -208,13 +219,9 @@ impl Catalog {
             self.files.values().flat_map(|facts| facts.diagnostics.iter().cloned()).collect();
         for (id, wants) in self.wants.iter().filter(|(_, wants)| wants.len() > 1) {
             for want in wants {
-                let others: Vec<String> = wants
-                    .iter()
-                    .map(Want::origin)
-                    .filter(|o| *o != want.origin())
-                    .map(ToString::to_string)
-                    .collect();
-                let message = format!("{id} also stands at {}; neither is applied", others.join(" and "));
+                let others = wants.iter().map(Want::origin).filter(|other| *other != want.origin());
+                let others = places(others, wants.len() - 1);
+                let message = format!("{id} also stands at {others}; neither is applied");
                 let hint = "remove all but one, or list the other file in .rhumbignore";
                 found.push(Diagnostic::error(want.origin().clone(), "duplicate-object", message).hint(hint));
             }
@@ -225,6 +232,41 @@ impl Catalog {
     }
 }
 
+/// The first of so many places, in words.
+fn places<'o>(all: impl Iterator<Item = &'o Origin>, count: usize) -> String {
+    let named: Vec<String> = all.take(NAMED).map(ToString::to_string).collect();
+    let more = count.saturating_sub(named.len());
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{more}", named.join(" and "))
+}
+
 fn ids(facts: &FileFacts) -> impl Iterator<Item = &ObjectId> {
     facts.objects.iter().map(|desired| &desired.id).chain(facts.held.iter().map(|held| &held.id))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_many_copies_of_an_object_each_names_a_few_others() {
+        let id = ObjectId::new(&GroupKind::new("", "ConfigMap"), Some("shop"), "a");
+        let gvk = Gvk::new("", "v1", "ConfigMap");
+        let mut catalog = Catalog::default();
+        for line in 1..=40 {
+            let file: Arc<str> = format!("{line:02}.yaml").into();
+            let origin = Origin { file: file.clone(), line, column: 1 };
+            let held = Held { id: id.clone(), gvk: gvk.clone(), origin, reason: "".into() };
+            catalog.replace(&file, Some(FileFacts { held: vec![Arc::new(held)], ..FileFacts::default() }));
+        }
+        let Some(Want::Held(held)) = catalog.want(&id) else { panic!("it is not held") };
+        let expected = "it stands 40 times: 01.yaml:1 and 02.yaml:2 and 03.yaml:3 and 37 more";
+        assert_eq!(&*held.reason, expected);
+        let found = catalog.diagnostics();
+        assert_eq!(found.len(), 40);
+        for one in found {
+            // Were all named, the words of all together would grow with the square of their number.
+            assert!(one.message.ends_with(" and 36 more; neither is applied"), "{}", one.message);
+        }
+    }
 }

@@ -204,13 +204,38 @@ impl Engine {
     pub(super) fn prove(&self, id: &ObjectId, live: &mut Live) {
         let Some(claim) = &live.claim else { return };
         let proves = |applyset: &str| self.proofs.keys.iter().any(|key| key.proves(applyset, id, claim));
-        let is_proven = match &live.owner {
-            Owner::Ours(set) => proves(set),
+        let wanting = || self.entry(id).into_iter().flat_map(|entry| &entry.wants);
+        let (is_proven, is_relabelled) = match &live.owner {
+            Owner::Ours(set) if proves(set) => (true, false),
+            // Whoever takes an object over seals it anew: without that the label is only a claim. Of what nobody wants
+            // it stays one, so that whoever is named by it tells that it is kept.
+            Owner::Ours(_) => {
+                let is_ours = wanting().any(|(source, _)| proves(&self.applysets[*source]));
+                (is_ours, is_ours)
+            }
             // Its label is gone or altered, which is drift where we wrote it.
-            _ => self.applysets.iter().any(|set| proves(set)),
+            _ => (self.applysets.iter().any(|set| proves(set)), false),
         };
         if is_proven {
             live.release = live.claim.take().map(|claim| claim.release);
+        }
+        if let (true, Owner::Ours(set)) = (is_relabelled, &live.owner) {
+            live.owner = Owner::Labelled(set.clone());
+        }
+    }
+
+    /// A source has come to want an object: what was a claim under another label may be proven now.
+    pub(super) fn prove_wanted(&mut self, id: &ObjectId) {
+        if self.proofs.unproven.contains(id) {
+            self.prove_shown(id);
+        }
+    }
+
+    fn prove_shown(&mut self, id: &ObjectId) {
+        let Some(mut live) = self.live(id).cloned() else { return };
+        self.prove(id, &mut live);
+        if !live.is_unproven() {
+            self.show(id, live);
         }
     }
 
@@ -226,11 +251,7 @@ impl Engine {
     /// There is another key: looks again at all that was not proven.
     fn prove_again(&mut self) {
         for id in self.proofs.unproven.clone() {
-            let Some(mut live) = self.live(&id).cloned() else { continue };
-            self.prove(&id, &mut live);
-            if !live.is_unproven() {
-                self.show(&id, live);
-            }
+            self.prove_shown(&id);
         }
         let unproven =
             |entry: &Entry| matches!(&entry.looked, Some(Looked::Found(live)) if live.claim.is_some());
@@ -310,6 +331,7 @@ impl Entry {
             self.want().map(|(_, desired)| desired).filter(|desired| desired.is_release(shown.hash)).cloned();
         let Some(release) = &live.release else {
             let Some(desired) = wanted else { return };
+            self.incarnation = Some(live.uid.clone());
             self.ended = live.finished.then(|| Box::new(shown.hash));
             if !self.accepted.known().is_some_and(|accepted| accepted.is_release(shown.hash)) {
                 (self.accepted, self.brought) = (Accepted::Known(desired), newest.cloned());
@@ -319,6 +341,7 @@ impl Entry {
             return;
         };
         self.brought = Some(release.revision.clone());
+        self.incarnation = Some(live.uid.clone());
         self.ended = live.finished.then(|| Box::new(release.hash));
         match (&self.accepted, wanted) {
             (Accepted::Known(accepted), _) if accepted.is_release(release.hash) => {}

@@ -8,6 +8,9 @@ use super::{Desired, Engine, SourceId};
 use crate::graph::{self, Edges};
 use crate::object::{Diagnostic, Object, ObjectId};
 
+/// So many objects of a cycle are named: each of them tells its words, which would otherwise grow with their square.
+const NAMED: usize = 8;
+
 impl Engine {
     /// Finds the objects that wait for themselves. Those of the last time are decided on again.
     pub(super) fn find_cycles(&mut self) {
@@ -56,8 +59,13 @@ fn told(cycles: Vec<Vec<ObjectId>>) -> impl Iterator<Item = (ObjectId, Arc<str>)
 }
 
 fn in_words(cycle: &[ObjectId]) -> String {
-    let names: Vec<String> = cycle.iter().chain(cycle.first()).map(ToString::to_string).collect();
-    format!("it waits for itself: {}", names.join(" → "))
+    let names: Vec<String> = cycle.iter().take(NAMED).chain(cycle.first()).map(ToString::to_string).collect();
+    match (cycle.len().checked_sub(NAMED), names.split_last()) {
+        (Some(more @ 1..), Some((first, others))) => {
+            format!("it waits for itself: {} → {more} more → {first}", others.join(" → "))
+        }
+        _ => format!("it waits for itself: {}", names.join(" → ")),
+    }
 }
 
 fn too_late(after: &ObjectId, theirs: i32, ours: i32) -> String {

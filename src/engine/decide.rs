@@ -10,6 +10,7 @@ use super::action::{Action, Apply, Decision, Guard, Purpose, Removal, Restarts};
 use super::claim::UNPROVEN;
 use super::entry::{Accepted, Cover, Entry, Lost, Rule, SourceId};
 use super::prune::Judgement;
+use super::stepping::only_tightens;
 use super::{
     Adopt, Desired, Form, Holder, Live, OptOut, Overlay, Owner, Reason, Reconcile, Recreate, Replicas,
     RollPhase, Shared, Shown, Started, Want, is_workload,
@@ -128,8 +129,12 @@ fn beside_others(view: &View<'_>, decision: Decision) -> Decision {
     if decision.action != Action::Nothing || decision.reason.is_some() {
         return decision;
     }
-    let why = format!("{}; it is as the first of them asks, which has it", two_sources(&view.entry.wants));
-    decision.because(Reason::Held(why.into()))
+    decision.because(Reason::Held(as_the_first_asks(&view.entry.wants)))
+}
+
+/// Why the others do not get what the first of several sources has.
+pub(super) fn as_the_first_asks(wants: &[(SourceId, Want)]) -> Arc<str> {
+    format!("{}; it is as the first of them asks, which has it", two_sources(wants)).into()
 }
 
 fn two_sources(wants: &[(SourceId, Want)]) -> Arc<str> {
@@ -207,6 +212,8 @@ fn present(view: &View<'_>, source: SourceId, desired: &Shared, live: &Live, now
     }
     let takeover = match ownership(view, source, live) {
         Ok(takeover) => takeover,
+        // Whoever of this process has it goes on defending it.
+        Err(reason) if owner(view, live).is_some() => return defend(view, reason, now),
         Err(reason) => return Decision::wait(reason),
     };
     let replicas = replicas(view, desired, live);
@@ -273,7 +280,7 @@ fn step(view: &View<'_>, source: SourceId, want: &Shared, live: &Live, now: Inst
     }
     let moves =
         matches!(live.shown, Shown::Under(overlay) if overlay.step().is_some()) || view.overlay.is_some();
-    let moves = moves || live.is_restarted_by(view.started);
+    let moves = (moves && !only_tightens(live.shown, view.overlay)) || live.is_restarted_by(view.started);
     Decision::act(Action::Apply(Apply {
         want: want.clone(),
         source,
@@ -299,9 +306,10 @@ fn guard(live: &Live, exact: bool) -> Guard {
     if exact { Guard::Exact(live.uid.clone(), live.rv) } else { Guard::Uid(live.uid.clone()) }
 }
 
-/// An ApplySet in words. Its id says nothing to people, but its parent can be found by it.
+/// An ApplySet in words, where nobody knows its source. Its id says nothing to people, but its parent can be found by it.
 fn apply_set(set: &str) -> Arc<str> {
-    format!("the ApplySet {set}, whose parent has this in its label applyset.kubernetes.io/id").into()
+    let find = format!("kubectl get configmaps,secrets -A -l applyset.kubernetes.io/id={set}");
+    format!("the ApplySet {set}: `{find}` finds its parent").into()
 }
 
 /// A source that would let go of an object, were it taken over.
@@ -316,12 +324,10 @@ fn ownership(view: &View<'_>, source: SourceId, live: &Live) -> Result<Option<Pu
         Adopt::Always => Ok(Some(Purpose::Adopt)),
         Adopt::Never | Adopt::IfUnowned => Err(Reason::Owned(owner)),
     };
-    let was_ours = was_ours(view, live);
     match &live.owner {
         Owner::Ours(set) if set == mine => Ok(None),
-        Owner::Ours(set) if view.inventories.contains(set) => Ok(Some(Purpose::Transfer)),
+        _ if is_ours_all_the_same(view, live) => Ok(None),
         Owner::Controlled(owner) => Err(Reason::Owned(owner.clone())),
-        Owner::Nobody | Owner::Labelled(_) if was_ours => Ok(None),
         Owner::Ours(_) if view.holder == Holder::Unread => Err(Reason::Others),
         Owner::Ours(set) => match (&view.holder, view.adopt) {
             (Holder::Releases(name), Adopt::Never) => Err(Reason::Owned(released(name))),
@@ -355,7 +361,8 @@ fn replicas(view: &View<'_>, want: &Shared, live: &Live) -> Replicas {
 fn restarts(view: &View<'_>, desired: &Shared, live: &Live) -> Restarts {
     let steps = matches!(live.shown, Shown::Under(overlay) if overlay.step().is_some());
     // What lets go of a step restarts the pods that the step held back, whatever the template.
-    let lets_go = steps && live.shown != Shown::from(view.overlay);
+    let lets_go =
+        steps && live.shown != Shown::from(view.overlay) && !only_tightens(live.shown, view.overlay);
     let same =
         view.entry.accepted.has_template_of(desired) && !lets_go && !live.is_restarted_by(view.started);
     if same || !serving(view.id, live) { Restarts::No } else { Restarts::Maybe }
@@ -387,7 +394,7 @@ fn verify(view: &View<'_>, source: SourceId, want: &Shared, live: &Live, now: In
         // Sent again and again, the annotation would be taken away again and again.
         Some(Cover::Whole) => match live.shown_release() {
             None => Decision::wait(Reason::Refused(STRIPPED.into(), None)),
-            Some(_) if matches!(live.owner, Owner::Nobody | Owner::Labelled(_)) => {
+            Some(_) if !matches!(&live.owner, Owner::Ours(set) if *set == view.inventories[source]) => {
                 Decision::wait(Reason::Refused(UNLABELLED.into(), None))
             }
             // Somebody wrote another annotation in our name, and nothing proves it.
@@ -463,16 +470,27 @@ fn defend(view: &View<'_>, reason: Reason, now: Instant) -> Decision {
 fn owner(view: &View<'_>, live: &Live) -> Option<SourceId> {
     let wanting = view.entry.wants.first().map(|(source, _)| *source);
     match &live.owner {
+        _ if is_ours_all_the_same(view, live) => wanting,
         Owner::Ours(set) => view.inventories.iter().position(|one| one == set),
-        Owner::Nobody | Owner::Labelled(_) if was_ours(view, live) => wanting,
         _ => None,
     }
 }
 
-/// With our own entry on it, and our own annotation or our memory of what we put there, a label that is gone
-/// or altered is drift.
-fn was_ours(view: &View<'_>, live: &Live) -> bool {
-    live.ours.is_some() && (!live.is_unproven() || view.entry.accepted.known().is_some())
+/// Whether marks that say otherwise are only claims, and so drift: the seal tells that we wrote it, or this process
+/// remembers it.
+///
+/// Another owner's mark says the same as an annotation that takes an object out of our hands, and has no effect where
+/// that has none. The label of another inventory that is sealed for it stands there by right.
+fn is_ours_all_the_same(view: &View<'_>, live: &Live) -> bool {
+    let is_known = view.entry.accepted.known().is_some() && live.ours.is_some();
+    let was_ours = !live.is_unproven() || is_known || view.entry.remembers(live);
+    match &live.owner {
+        Owner::Nobody | Owner::Labelled(_) => was_ours,
+        Owner::Controlled(_) | Owner::Foreign(_) => was_ours && view.opt_out == OptOut::Denied,
+        Owner::Ours(set) => {
+            live.is_unproven() && view.entry.remembers(live) && !view.inventories.contains(set)
+        }
+    }
 }
 
 fn unwanted(view: &View<'_>, now: Instant) -> Decision {
@@ -498,6 +516,7 @@ fn unwanted(view: &View<'_>, now: Instant) -> Decision {
         Some(Judgement::Later(why)) => defend(view, Reason::Prune(why.clone()), now),
         Some(Judgement::Confirm(why)) => defend(view, Reason::Confirm(why.clone()), now),
         Some(Judgement::Keep(why)) => defend(view, Reason::Kept(why.clone()), now),
+        Some(Judgement::Leave(why)) => Decision::wait(Reason::Kept(why.clone())),
         None => defend(view, Reason::Prune("whether it may be pruned is not decided yet".into()), now),
     }
 }

@@ -75,6 +75,8 @@ pub struct Desired {
     pub hash: Hash,
     /// The same without `spec.replicas`; none where the manifest sets none.
     pub ceded: Option<Hash>,
+    /// Pods that it asks for; none where the manifest sets no count.
+    pub count: Option<u32>,
     /// Hash of what makes the controller of a Deployment, StatefulSet or DaemonSet replace pods.
     pub template: Option<Hash>,
     /// How its controller replaces pods.
@@ -123,6 +125,7 @@ impl Desired {
             gvk: object.gvk.clone(),
             hash: Hash::of(&content),
             ceded: without_replicas(&object.id, &content).map(|content| Hash::of(&content)),
+            count: count(&object.id, &content),
             template,
             strategy: Strategy::of(&object.id.group_kind(), &content),
             steps: Some(&content).filter(|_| is_workload(&object.id)).and_then(Steps::of).map(Box::new),
@@ -183,6 +186,11 @@ fn rolled(template: &Value, content: &Value) -> Hash {
 /// Whether a content sets a count of replicas, which an autoscaler may own.
 pub fn sets_count(id: &ObjectId, content: &Value) -> bool {
     id.kind() != "DaemonSet" && at(content, &["spec", "replicas"]).is_some_and(|count| !count.is_null())
+}
+
+fn count(id: &ObjectId, content: &Value) -> Option<u32> {
+    let count = at(content, &["spec", "replicas"]).filter(|_| sets_count(id, content))?.as_u64()?;
+    Some(u32::try_from(count).unwrap_or(u32::MAX))
 }
 
 fn without_replicas(id: &ObjectId, content: &Value) -> Option<Value> {

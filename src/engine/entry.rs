@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::{Desired, Foreseen, Form, Instead, Live, Overlay, Release, Rv, Shared, Started, Want};
+use super::{Desired, Foreseen, Form, Instead, Live, Overlay, Release, Rv, Shared, Started, Uid, Want};
 use crate::fields::ValueDigest;
 use crate::object::{Hash, ObjectId, Revision};
 
@@ -142,6 +142,8 @@ pub struct Entry {
     pub owner: Option<SourceId>,
     /// What the cluster must show now.
     pub accepted: Accepted,
+    /// The incarnation in which this process has put it there, or has found it.
+    pub incarnation: Option<Uid>,
     /// What was in force before it, as far as this process has seen it; what was made is its own.
     pub before: Option<Shared>,
     /// The revision that brought what was accepted: it stays in the annotation as long as the content.
@@ -177,6 +179,16 @@ impl Entry {
             }
             _ => None,
         }
+    }
+
+    /// Whether this process knows that what is shown is the very object in which its content is to be.
+    pub(super) fn remembers(&self, live: &Live) -> bool {
+        self.accepted.known().is_some() && self.incarnation.as_ref() == Some(&live.uid)
+    }
+
+    /// The source that brought the content in force, where that has been read.
+    pub(super) fn brought_by(&self) -> Option<SourceId> {
+        self.accepted.known().map(|accepted| accepted.place.source)
     }
 
     /// Whether a wanted content is not what the cluster must show yet.

@@ -282,8 +282,8 @@ impl Engine {
         let rolls = &self.rollouts.rolls;
         let going =
             |id: &ObjectId| rolls.get(id).is_some_and(|roll| roll.claim.is_some() && roll.failed.is_none());
-        let ids: Vec<ObjectId> =
-            rolls.keys().filter(|id| is_fleet(id) && going(id) && self.is_on_delete(id)).cloned().collect();
+        let ids = rolls.keys().filter(|id| is_fleet(id) && going(id) && self.is_on_delete(id));
+        let ids: Vec<ObjectId> = ids.filter(|id| !self.is_not_allowed(id)).cloned().collect();
         self.rollouts.fleets.retain(|id, _| ids.contains(id));
         let mut all = Vec::new();
         for id in ids {

@@ -24,7 +24,7 @@ impl Engine {
             return Some(reason);
         }
         let kind = id.group_kind();
-        match self.informers.get(&kind) {
+        match self.listing_state(id) {
             Some(KindState::Synced | KindState::Absent) => None,
             Some(KindState::Syncing) | None => Some(Reason::Syncing(kind)),
             Some(KindState::Blind(why, class)) => Some(Reason::Blind(kind, why.clone(), *class)),
@@ -406,6 +406,7 @@ impl Engine {
                 id: (*id).clone(),
                 uid: live.uid.clone(),
                 keep: live.keep.stricter(said),
+                not_allowed: self.not_allowed(source, id),
                 unproven: live.is_unproven().then(|| UNPROVEN.into()),
                 unfinished: None,
                 needed_by: None,
@@ -426,8 +427,10 @@ impl Engine {
     /// Why a source prunes nothing at all now.
     fn closed(&self, source: SourceId) -> Option<Judgement> {
         let state = &self.sources[source];
-        if state.prune == Prune::Off {
-            return Some(Judgement::Keep("not wanted any more; pruning is off".into()));
+        match state.prune {
+            Prune::On => {}
+            Prune::Off => return Some(Judgement::Keep("not wanted any more; pruning is off".into())),
+            Prune::Partial => return Some(Judgement::Keep("not in the files that were named".into())),
         }
         match self.no_release_key() {
             None => {}
@@ -443,9 +446,7 @@ impl Engine {
             let why = format!("pruned when source {name}, which may want it, was looked at again");
             return Some(Judgement::Later(why.into()));
         }
-        // Wherever its objects would live, none of them is there.
-        let absent = |kind: &GroupKind| self.informers.get(kind) == Some(&KindState::Absent);
-        if let Some((file, kind)) = state.catalog.unscoped().find(|(_, kind)| !absent(kind)) {
+        if let Some((file, kind)) = self.unscoped(source) {
             let why =
                 format!("nothing is pruned before {file} is read again: where {kind} lives is not known");
             return Some(Judgement::Later(why.into()));
@@ -460,6 +461,13 @@ impl Engine {
         let later =
             |kind| Judgement::Later(format!("nothing is pruned while {kind} cannot be listed").into());
         self.unlisted_kind(source).map(later).or_else(|| self.recalled(source))
+    }
+
+    /// A file with objects of a kind of which it is not known where they live, and that kind.
+    pub(super) fn unscoped(&self, source: SourceId) -> Option<(&Arc<str>, &GroupKind)> {
+        // Wherever its objects would live, none of them is there.
+        let absent = |kind: &GroupKind| self.kind_state(source, kind) == Some(&KindState::Absent);
+        self.sources[source].catalog.unscoped().find(|(_, kind)| !absent(kind))
     }
 
     /// Changes under way, and what belongs together with them or with what is to go.

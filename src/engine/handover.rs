@@ -1,9 +1,10 @@
-//! Objects that move between sources of different processes: nobody deletes what another source is
+//! Objects that move between sources, of one process or of several: nobody deletes what another source is
 //! about to bring, and whoever brings it takes it over from the one that no longer wants it.
 //!
 //! What others say is read right before it counts. It is never kept for later: an old word deletes
 //! nothing.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,7 +14,7 @@ use super::decide::Sight;
 use super::entry::{Entry, SourceId};
 use super::peers::{Claims, Leave, NAMED, Peer, Progress, Repository, Statement, mark};
 use super::state::{Engine, Foresight};
-use super::{Life, Owner, Reason, Uid};
+use super::{Judgement, Life, Owner, Reason, Source, Uid};
 use crate::object::{Hash, ObjectId};
 
 /// A deletion relies on what was read within this time.
@@ -31,7 +32,11 @@ const LATEST: Duration = Duration::from_secs(15);
 /// confirm.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Whose an object is that carries the label of an inventory which this process does not keep.
+/// For so long others may still act on the word that an object is given up: longer than what they have read counts for
+/// a takeover, and that takes.
+const OUTDATED: Duration = Duration::from_mins(2);
+
+/// Whose an object is that carries the label of an inventory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Holder {
     /// No source of this cluster's rhumb, as far as anybody knows.
@@ -60,6 +65,8 @@ pub struct Withheld {
 pub(super) struct Handover {
     /// Whether others are minded at all: a plan for one source knows of none.
     minds: bool,
+    /// Names of sources by the ids of their inventories, for whoever minds no others.
+    names: BTreeMap<Arc<str>, Arc<str>>,
     peers: Option<BTreeMap<Arc<str>, Peer>>,
     /// When they were read last.
     read: Option<Instant>,
@@ -73,6 +80,11 @@ pub(super) struct Handover {
     unowned: BTreeSet<ObjectId>,
     /// Objects that this process has told to be unwanted, by source.
     released: BTreeMap<SourceId, BTreeSet<ObjectId>>,
+    /// What a source said before this process served it, as far as it may be wanted here: given up, or claimed.
+    recalled: BTreeMap<SourceId, BTreeSet<Hash>>,
+    /// Objects of these that are wanted again, since when: somebody may take one over for the old word, and drop it
+    /// before its owner has seen that.
+    retaken: BTreeMap<ObjectId, Instant>,
 }
 
 impl Handover {
@@ -90,6 +102,11 @@ impl Engine {
     /// over.
     pub fn mind_others(&mut self) {
         self.handover.minds = true;
+    }
+
+    /// Takes over what the sources of the cluster are called, by the ids of their inventories.
+    pub fn name_sources(&mut self, names: BTreeMap<Arc<str>, Arc<str>>) {
+        self.handover.names = names;
     }
 
     /// Takes over which repository a source follows.
@@ -147,18 +164,36 @@ impl Engine {
             Repository::Unknown => None,
             Repository::Nowhere => Some(Progress::Unordered),
             Repository::At(repository) => {
-                let read = state.head.clone().filter(|_| state.incomplete.is_none());
+                // Of what is of a kind that nobody knows yet it is not told who is meant.
+                let is_whole = state.incomplete.is_none() && self.unscoped(source).is_none();
+                let read = state.head.clone().filter(|_| is_whole);
                 Some(Progress::Follows { repository: repository.clone(), read })
             }
         }
     }
 
+    /// All sources beside one: those of other processes, as they were read last, and those of this one.
+    ///
+    /// What the latter want is wanted here, so they claim nothing. How far they have read counts as that of others
+    /// does: what moves is as safe whichever processes serve its two sources.
+    fn all_beside(&self, source: SourceId) -> impl Iterator<Item = Cow<'_, Peer>> {
+        let others = self.handover.peers.iter().flat_map(BTreeMap::values).map(Cow::Borrowed);
+        let here = (0..self.sources.len()).filter(move |other| self.handover.minds && *other != source);
+        others.chain(here.map(|other| Cow::Owned(self.neighbour(other))))
+    }
+
+    fn neighbour(&self, source: SourceId) -> Peer {
+        let progress = self.progress(source).unwrap_or(Progress::Unordered);
+        let says = Statement { progress, claims: Claims::These(BTreeSet::new()), released: BTreeSet::new() };
+        let Source { name, applyset, .. } = &self.sources[source];
+        Peer { name: name.clone(), applyset: applyset.clone(), says: Ok(says) }
+    }
+
     /// Why an object of a source is not deleted for the sake of the others, as they were read last.
     pub(super) fn withheld(&self, source: SourceId, id: &ObjectId) -> Option<Withheld> {
-        let peers = self.handover.peers.as_ref().filter(|peers| !peers.is_empty())?;
         let own = self.progress(source).unwrap_or(Progress::Unordered);
         let mark = mark(id);
-        let why = peers.values().find_map(|peer| match peer.leaves(mark, &own) {
+        let why = self.all_beside(source).find_map(|peer| match peer.leaves(mark, &own) {
             Leave::Withheld(why) => Some(why),
             Leave::Given | Leave::AfterDelay => None,
         })?;
@@ -172,8 +207,7 @@ impl Engine {
     fn delay_left(&self, source: SourceId, id: &ObjectId, now: Instant) -> Option<Duration> {
         let own = self.progress(source).unwrap_or(Progress::Unordered);
         let mark = mark(id);
-        let mut peers = self.handover.peers.iter().flat_map(BTreeMap::values);
-        let waits = peers.any(|peer| peer.leaves(mark, &own) == Leave::AfterDelay);
+        let waits = self.all_beside(source).any(|peer| peer.leaves(mark, &own) == Leave::AfterDelay);
         let since = self.live(id).and_then(|live| self.handover.since.get(&live.uid)).copied().unwrap_or(now);
         let until = since + self.sources[source].prune_delay;
         Some(until.saturating_duration_since(now)).filter(|left| waits && !left.is_zero())
@@ -216,11 +250,14 @@ impl Engine {
         Decision { again: [decision.again, again].into_iter().flatten().min(), ..decision }
     }
 
-    /// Whose an object is that somebody here wants, where it is in an inventory that this process
-    /// does not keep.
+    /// Whose an object is that somebody here wants. What a source of this process has is given up by it: where
+    /// it wants the object itself, nobody else is asked for.
     pub(super) fn holder(&mut self, id: &ObjectId, set: &Arc<str>, now: Instant) -> Holder {
-        if !self.handover.minds || self.applysets.contains(set) {
-            return Holder::Nobody;
+        if let Some(source) = self.applysets.iter().position(|one| one == set) {
+            return Holder::Releases(self.sources[source].name.clone());
+        }
+        if !self.handover.minds {
+            return self.handover.names.get(set).cloned().map_or(Holder::Nobody, Holder::Keeps);
         }
         let age = self.handover.age(now);
         let found = self.handover.peers.as_ref().map(|peers| peers.get(set));
@@ -272,14 +309,55 @@ impl Engine {
             self.handover.unowned.remove(id);
         }
         for (source, _) in wants {
-            if let Some(released) = self.handover.released.get_mut(source) {
-                released.remove(id);
+            let released = self.handover.released.get_mut(source);
+            let released = released.is_some_and(|released| released.remove(id));
+            let recalled = self.handover.recalled.get_mut(source).filter(|said| !said.is_empty());
+            let recalled = recalled.is_some_and(|said| said.remove(&mark(id)));
+            if (released || recalled)
+                && let Some(now) = self.rollouts.starts.now()
+            {
+                self.handover.retaken.insert(id.clone(), now);
             }
         }
         if let Some(source) = set.and_then(|set| self.applysets.iter().position(|one| *one == set))
             && self.unwanted.contains(id)
+            && self.knows_wants_of(source)
         {
             self.handover.released.entry(source).or_default().insert(id.clone());
+        }
+    }
+
+    /// Whether it is known what a source wants: before that nothing is given up, as it may be wanted.
+    fn knows_wants_of(&self, source: SourceId) -> bool {
+        let state = &self.sources[source];
+        state.head.is_some() || state.life == Life::Ends
+    }
+
+    /// Gives up what a source turned out not to want, once that is known.
+    pub(super) fn give_up_unwanted(&mut self) {
+        for id in self.unwanted.iter().cloned().collect::<Vec<_>>() {
+            self.track_handover(&id);
+        }
+    }
+
+    /// Takes over what a source said before this process served it.
+    ///
+    /// What was given up then, or claimed as it was wanted again, somebody may still take over for the old word. So it
+    /// is claimed for a time where it is wanted.
+    pub fn recall(&mut self, source: SourceId, told: &Statement) {
+        let mut said = told.released.clone();
+        if let Claims::These(claims) = &told.claims {
+            said.extend(claims);
+        }
+        if said.is_empty() {
+            return;
+        }
+        self.handover.recalled.insert(source, said);
+        let wanted =
+            self.entries.iter().filter(|(_, entry)| entry.wants.iter().any(|(one, _)| *one == source));
+        let wanted: Vec<ObjectId> = wanted.map(|(id, _)| id.clone()).collect();
+        for id in wanted {
+            self.track_handover(&id);
         }
     }
 
@@ -299,22 +377,40 @@ impl Engine {
 
     /// As [`Engine::statement`], with nothing left in it that no longer holds.
     pub fn tidy_statement(&mut self, source: SourceId, told: Option<&Statement>) -> Option<Statement> {
+        // All that is wanted has been read by now, and was compared with it.
+        self.handover.recalled.remove(&source);
         let unwanted = &self.unwanted;
         if let Some(released) = self.handover.released.get_mut(&source) {
             released.retain(|id| unwanted.contains(id));
         }
-        let progress = self.progress(source)?;
-        let progress = kept_progress(progress, told);
+        if let Some(now) = self.rollouts.starts.now() {
+            self.handover.retaken.retain(|_, since| now.saturating_duration_since(*since) < OUTDATED);
+        }
+        let progress = kept_progress(self.progress(source)?, told);
         Some(Statement { progress, claims: self.claims(source), released: self.given_up(source) })
     }
 
+    /// Whether a statement claims what needs no claim any more: a tidy one takes that back.
+    pub fn claims_too_much(&self, source: SourceId, told: &Statement) -> bool {
+        match (&told.claims, self.claims(source)) {
+            (Claims::These(told), Claims::These(needed)) => !told.is_subset(&needed),
+            (Claims::Anything, Claims::These(_)) => true,
+            (_, Claims::Anything) => false,
+        }
+    }
+
     fn claims(&self, source: SourceId) -> Claims {
+        let has = |id: &&ObjectId| self.live(id).and_then(|live| self.source_of(live)) == Some(source);
         let wants = |id: &&ObjectId| {
-            let set = self.live(id).and_then(|live| self.source_of(live));
             let wants = |entry: &Entry| entry.wants.iter().any(|(one, _)| *one == source);
-            set != Some(source) && self.entry(id).is_some_and(wants)
+            self.entry(id).is_some_and(wants)
         };
-        let claimed: Vec<&ObjectId> = self.handover.unowned.iter().filter(wants).take(NAMED + 1).collect();
+        let unowned = self.handover.unowned.iter().filter(|id| !has(id));
+        let now = self.rollouts.starts.now();
+        let counts = |since: Instant| now.is_none_or(|now| now.saturating_duration_since(since) < OUTDATED);
+        let retaken = self.handover.retaken.iter().filter(|(_, since)| counts(**since)).map(|(id, _)| id);
+        let claimed = unowned.chain(retaken.filter(has)).filter(wants);
+        let claimed: Vec<&ObjectId> = claimed.take(NAMED + 1).collect();
         if claimed.len() > NAMED {
             Claims::Anything
         } else {
@@ -322,13 +418,27 @@ impl Engine {
         }
     }
 
-    /// Told only where there is somebody who may want it. Of many the first: as they go, the others
-    /// follow.
+    /// Told where there is somebody who may want it, or may come to. Of many those that somebody claims, and the
+    /// first of the others: as they go, more follow.
     fn given_up(&self, source: SourceId) -> BTreeSet<Hash> {
-        let all = self.handover.released.get(&source).filter(|_| self.handover.has_peers());
-        let still = |id: &&ObjectId| self.unwanted.contains(*id);
-        let (first, gone): (Vec<&ObjectId>, Vec<&ObjectId>) = all.into_iter().flatten().partition(still);
-        first.into_iter().chain(gone).take(NAMED).map(mark).collect()
+        let all = self.handover.released.get(&source);
+        let is_told = |id: &&ObjectId| self.handover.has_peers() || self.lasts(source, id);
+        let mut all: Vec<(bool, &ObjectId)> =
+            all.into_iter().flatten().filter(is_told).map(|id| (!self.unwanted.contains(id), id)).collect();
+        if all.len() > NAMED {
+            let peers = || self.handover.peers.iter().flat_map(BTreeMap::values);
+            let is_claimed = |id: &ObjectId| peers().any(|peer| peer.claims(mark(id)));
+            all.sort_by_cached_key(|(is_gone, id)| (!is_claimed(id), *is_gone));
+        } else {
+            all.sort();
+        }
+        all.into_iter().take(NAMED).map(|(_, id)| mark(id)).collect()
+    }
+
+    /// Whether an object that its source no longer wants stays for longer, so that whoever comes later may want it.
+    fn lasts(&self, source: SourceId, id: &ObjectId) -> bool {
+        let judged = self.sources[source].judged.get(id);
+        matches!(judged, Some(Judgement::Keep(_) | Judgement::Confirm(_)))
     }
 }
 
@@ -359,9 +469,8 @@ impl Engine {
     /// it has.
     pub fn can_state(&self, source: SourceId) -> bool {
         let state = &self.sources[source];
-        let held = state.inventory.iter().flat_map(|inventory| &inventory.kinds);
-        let mut kinds = state.catalog.census().kinds().chain(held);
-        let waits = |kind| self.is_syncing(kind) && !self.is_unserved(kind);
+        let mut kinds = state.catalog.census().kinds().chain(self.held_kinds(source));
+        let waits = |kind| self.is_syncing(source, kind) && !self.is_unserved(kind);
         self.handover.minds && self.foresight == Foresight::Now && !kinds.any(waits)
     }
 }

@@ -20,6 +20,14 @@ impl Rollouts {
     }
 }
 
+/// What was counted of a workload, as it is taken out of the count again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Counted {
+    source: SourceId,
+    rolling: Rolling,
+    shown: Shown,
+}
+
 /// Pods that serve. Those that a step holds never count as available.
 fn serving(rolling: Rolling, shown: Shown) -> u32 {
     match shown {
@@ -71,12 +79,13 @@ impl Engine {
             .flat_map(|book| &book.claims)
             .filter(|(id, _)| !rollouts.rolls.contains_key(*id))
             .filter(|(id, _)| !rollouts.over.contains(*id) || rollouts.entitled.contains(*id))
-            .filter(|(id, claim)| self.counts(id, claim))
-            .map(|(id, claim)| Load {
-                id: id.clone(),
-                source: self.applysets.iter().position(|applyset| *applyset == claim.applyset),
-                token: Token::Held,
-                away: away(id).max(claim.pods),
+            .filter_map(|(id, claim)| {
+                let counts = self.counts(id, claim);
+                let token = if counts { Token::Held } else { Token::None };
+                let pods = if counts { claim.pods } else { self.left_away(id, claim) };
+                let source = self.applysets.iter().position(|applyset| *applyset == claim.applyset);
+                let load = Load { id: id.clone(), source, token, away: away(id).max(pods) };
+                (counts || pods > 0).then_some(load)
             })
             .collect();
         let others = rollouts.away.iter().filter(|(id, _)| !rollouts.rolls.contains_key(*id));
@@ -90,40 +99,52 @@ impl Engine {
         rolls.chain(others).chain(claims.iter().cloned()).collect()
     }
 
-    /// An object is shown otherwise than before, or no longer.
-    pub(super) fn track_roll(&mut self, id: &ObjectId, before: Option<&Live>) {
+    /// Takes over what a workload takes of the budget now: it is shown otherwise, is wanted, or is no longer.
+    pub(super) fn track_roll(&mut self, id: &ObjectId) {
         if !is_workload(id) {
             return;
         }
-        let managed = |live: Option<&Live>| {
-            let live = live?;
-            Some((self.source_of(live)?, live.rolling?, live.shown))
-        };
-        let (was, is) = (managed(before), managed(self.live(id)));
+        let (was, is) = (self.rollouts.counted.get(id).copied(), self.counted_now(id));
         if was == is && was.is_some() {
             // What it takes of the budget is the same; how far it has come may not be.
             self.show_roll(id);
             return;
         }
-        if let Some((source, rolling, _)) = was {
+        match is {
+            Some(counted) => drop(self.rollouts.counted.insert(id.clone(), counted)),
+            None => drop(self.rollouts.counted.remove(id)),
+        }
+        if let Some(Counted { source, rolling, .. }) = was {
             self.count_pods(id, source, rolling.replicas, 0);
         }
-        if let Some((source, rolling, _)) = is {
+        if let Some(Counted { source, rolling, .. }) = is {
             self.count_pods(id, source, 0, rolling.replicas);
         }
-        let numbers = |(_, rolling, shown)| (rolling, serving(rolling, shown));
+        let numbers = |counted: Counted| (counted.rolling, serving(counted.rolling, counted.shown));
         self.track_coming(id, was.map(numbers), is.map(numbers));
         let coming = self.rollouts.coming.get(id).copied().unwrap_or(0);
-        let away = |rolling: Rolling, shown| {
+        let away = |counted: Counted| {
             // A pod that a larger count asks for was never there to be lost, also while others are replaced.
-            Rollouts::unavailable(rolling, shown).saturating_sub(coming)
+            Rollouts::unavailable(counted.rolling, counted.shown).saturating_sub(coming)
         };
-        match is.map(|(source, rolling, shown)| (source, away(rolling, shown))) {
+        match is.map(|counted| (counted.source, away(counted))) {
             Some((source, away)) if away > 0 => drop(self.rollouts.away.insert(id.clone(), (source, away))),
             _ => drop(self.rollouts.away.remove(id)),
         }
         self.rollouts.stale = true;
         self.show_roll(id);
+    }
+
+    fn counted_now(&self, id: &ObjectId) -> Option<Counted> {
+        let live = self.live(id)?;
+        let source = self.source_of(live).filter(|_| self.takes_budget(id, live))?;
+        Some(Counted { source, rolling: live.rolling?, shown: live.shown })
+    }
+
+    /// Says if a workload takes of the budget: a source wants it, or it is provably ours. Whoever may make a workload can
+    /// copy the label, and would hold up all rollouts with it.
+    pub(super) fn takes_budget(&self, id: &ObjectId, live: &Live) -> bool {
+        self.wanting(id).is_some() || self.member_of(live).is_some()
     }
 
     /// A workload that was shown with these numbers is shown with those.

@@ -12,6 +12,9 @@
 //! clock. What is written to the cluster is decided here and nowhere else.
 
 mod action;
+mod allow;
+mod allowed;
+mod anew;
 mod asked;
 mod authors;
 mod book;
@@ -73,6 +76,7 @@ mod step_words;
 mod stepping;
 mod steps;
 mod strategy;
+mod surplus;
 mod switch;
 mod tally;
 mod tokens;
@@ -80,17 +84,23 @@ mod turns;
 mod undo;
 mod unit;
 mod unlisted;
+mod unwatched;
 mod usage;
 mod variables;
 mod vocabulary;
 mod waiting;
+mod watchers;
 mod words;
 
 pub use crate::object::{PART_OF, RELEASE};
 pub use action::{Action, Apply, Decision, Guard, Purpose, Removal, Restarts};
+pub use allow::{AllowList, ClusterScoped, KindPattern, NotAKind, NotAllowed};
+pub use anew::SETTLES;
 pub use asked::{Acknowledged, Asked, HOLD, Hold, ORDER, PAUSED, Paused};
 pub use authors::{Authored, Commit};
-pub use book::{Book, Claim, Good, Member, NotABook, Restarted, Unit, object_word, parse_object_word};
+pub use book::{
+    Book, Claim, Good, Member, NotABook, Restarted, Unit, UnreadClaim, object_word, parse_object_word,
+};
 pub use budget::{
     Amount, Ask, Bound, Budget, Load, Narrowing, NotAnAmount, OnFailure, Priority, Scope, Shortage, Token,
     release,
@@ -121,23 +131,26 @@ pub use node_steps::{
     stuck,
 };
 pub use nodes::{NodeFacts, NodeNews};
-pub use order::{GivenOrder, OrderList, Verb, order_text, parse_orders};
+pub use order::{GivenOrder, IS_SERVED, OrderList, Verb, order_text, parse_orders};
+pub use orders::MOST_STATES;
 pub use others::SPENT;
 pub use outcome::{Failure, Outcome, Written, replaceable};
 pub use overlay::{HELD, NotAnOverlay, OVERLAY, Overlay, overlaid};
 pub use peers::{Claims, NAMED, PRUNE_DELAY, Peer, Progress, Repository, Statement, mark};
 pub use plan::{Plan, Planned, PlannedUnit, Verdict, units};
 pub use pods::{
-    Ended, Failing, PASSING, PodFacts, RESTARTS, Readiness, Refused, Trouble, UNSCHEDULABLE, Unschedulable,
-    WorkloadPods, failing, patience, ripens,
+    Ended, Failing, PASSING, PodFacts, RESTARTS, Readiness, Refused, SetFacts, Trouble, UNSCHEDULABLE,
+    Unschedulable, WorkloadPods, failing, patience, ripens,
 };
 pub use policy::{Adopt, BlastRadius, Life, NotABlastRadius, OptOut, Prune};
 pub use prune::{Guard as PruneGuard, Judgement, Keep, Pending, judge, precious};
 pub use reason::Reason;
 pub use rejection::{
     Instead, Rejection, Substitute, Way, parse_rejections, rejections_sealing, rejections_text,
+    unreadable_rejections,
 };
 pub use restart::{KEY_SECRET, Known, changed_words};
+pub use rivals::Prior;
 pub use room::FULL;
 pub use seal::{Sealing, Seals};
 pub use selector::LabelSelector;
@@ -147,9 +160,10 @@ pub use started::{NotStarted, Pinned, STARTED, Started};
 pub use starts::Start;
 pub use state::{Engine, KindState, Served};
 pub use steps::{
-    Lack, Move, Promote, Promotion, Shown, Size, Standing, StepWait, Steps, misused_steps, next,
+    Lack, Move, Promote, Promotion, Shown, Size, Standing, StepWait, Steps, Surplus, misused_steps, next,
 };
 pub use strategy::Strategy;
+pub use surplus::{Aim, Balance, DueScale, Rescaled, Share, balance};
 pub use tally::Tally;
 pub use turns::{Course, Turn};
 pub use undo::{Past, Undo};
@@ -157,6 +171,7 @@ pub use unlisted::GROUP_DOWN;
 pub use usage::Usage;
 pub use vocabulary::{Asks, Carrier, Meaning, PRUNE, WORDS as PEER_WORDS};
 pub use waiting::{EVERY, Queued, TOLD, Telling};
+pub use watchers::{Listing, OWN, WatcherId};
 pub use words::misused;
 
 #[cfg(test)]

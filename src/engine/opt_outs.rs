@@ -16,10 +16,17 @@ impl Engine {
         self.sources[source].opt_out = opt_out;
     }
 
-    /// The source that wants an object, or that has it in its inventory.
-    fn source_for(&self, id: &ObjectId) -> Option<SourceId> {
+    /// Says whether a source takes objects over.
+    #[cfg(test)]
+    pub(super) fn set_adopt(&mut self, source: SourceId, adopt: super::Adopt) {
+        self.sources[source].adopt = adopt;
+    }
+
+    /// The source that wants an object, or that provably has it in its inventory: who orders what becomes of it, and
+    /// whom it matters to what others put on it.
+    pub(super) fn source_for(&self, id: &ObjectId) -> Option<SourceId> {
         let wanting = self.entry(id).and_then(|entry: &Entry| entry.wants.first());
-        wanting.map(|(source, _)| *source).or_else(|| self.source_of(self.live(id)?))
+        wanting.map(|(source, _)| *source).or_else(|| self.member_of(self.live(id)?))
     }
 
     /// Says if what others put on an object has an effect.
@@ -29,7 +36,7 @@ impl Engine {
 
     /// Returns the objects of a source that somebody asks to leave alone, each with the word that asks.
     pub fn opt_outs(&self, source: SourceId, now: Instant) -> BTreeMap<ObjectId, &'static str> {
-        let by_word = self.orders.opted_out.iter().filter_map(|id| Some((id, self.live(id)?.opt_out?)));
+        let by_word = self.orders.opted_out.iter().map(|(id, word)| (id, *word));
         let by_person = self.orders.asked.iter().filter_map(|id| {
             let asked = self.asked(id)?;
             let is_denied = self.opt_out_of(id) == OptOut::Denied;

@@ -27,6 +27,10 @@ const LONGEST_ARGUMENT: usize = 128;
 /// The longest name of a user in bytes that is told; of a longer one its beginning is.
 const LONGEST_USER: usize = 256;
 
+/// What stands in place of an order where it is asked if anybody serves the source: it is taken out, and that is the
+/// answer.
+pub const IS_SERVED: &str = "is-served";
+
 /// Something that is to be done once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GivenOrder {
@@ -112,6 +116,8 @@ pub fn order_text(
 pub struct OrderList {
     /// The orders, those with the smallest tokens first: a token begins with the time.
     pub orders: Vec<GivenOrder>,
+    /// Keys of [`IS_SERVED`].
+    pub questions: Vec<String>,
     /// Keys that are no order, or one too many.
     pub refused: Vec<String>,
     /// Why the first of them is refused.
@@ -122,6 +128,10 @@ pub struct OrderList {
 pub fn parse_orders(data: &BTreeMap<String, String>) -> OrderList {
     let mut list = OrderList::default();
     for (key, text) in data {
+        if text == IS_SERVED {
+            list.questions.push(key.clone());
+            continue;
+        }
         let read = match parse_order(key, text) {
             Ok(_) if list.orders.len() == MOST_ORDERS => {
                 Err(format!("more than {MOST_ORDERS} orders stand at a time"))
@@ -218,6 +228,12 @@ mod tests {
         check(&"t".repeat(65), &order("Deployment.apps/shop/web", ""), "a token has at most 64 bytes");
         let key = "t".repeat(240_000);
         check(&key, &order("Deployment.apps/shop/web", ""), "a token has at most 64 bytes");
+    }
+
+    #[test]
+    fn a_question_is_no_order_and_is_not_refused() {
+        let list = only("17-a0", IS_SERVED);
+        assert_eq!(list, OrderList { questions: vec!["17-a0".to_owned()], ..OrderList::default() });
     }
 
     #[test]

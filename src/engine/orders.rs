@@ -19,7 +19,7 @@ use crate::object::ObjectId;
 
 /// So many pauses and holds of a source's objects are acknowledged. They count all the same, but whoever may annotate
 /// objects must not fill the parent with their tokens.
-const MOST_STATES: usize = 100;
+pub const MOST_STATES: usize = 100;
 
 /// What is known of the intents of people.
 #[derive(Debug, Default)]
@@ -35,8 +35,8 @@ pub(super) struct Orders {
     pub(super) misplaced: BTreeMap<ObjectId, Arc<str>>,
     /// Whether one of them was seen since orders on them were told.
     pub(super) asked_anew: bool,
-    /// Objects that somebody's annotation takes out of our hands.
-    pub(super) opted_out: BTreeSet<ObjectId>,
+    /// Objects that somebody takes out of our hands, each with the word that asks, as they were seen last.
+    pub(super) opted_out: BTreeMap<ObjectId, &'static str>,
     /// Wall-clock time at a moment.
     clock: Option<(Instant, Timestamp)>,
     /// When the engine last looked which holds are over.
@@ -62,10 +62,10 @@ impl Engine {
     }
 
     pub(super) fn track_asked(&mut self, id: &ObjectId) {
-        if self.live(id).is_some_and(|live| live.opt_out.is_some()) {
-            self.orders.opted_out.insert(id.clone());
-        } else {
-            self.orders.opted_out.remove(id);
+        // Of what has lost our label only a look tells.
+        match self.shown(id).and_then(|live| live.opt_out) {
+            Some(word) => drop(self.orders.opted_out.insert(id.clone(), word)),
+            None => drop(self.orders.opted_out.remove(id)),
         }
         if self.live(id).is_some_and(|live| live.asked.is_some()) {
             self.orders.asked.insert(id.clone());
@@ -173,7 +173,8 @@ impl Engine {
             .map(|source| MOST_STATES.saturating_sub(self.states_told(source)))
             .collect();
         for id in self.orders.asked.clone() {
-            let Some(source) = self.live(&id).and_then(|live| self.source_of(live)) else { continue };
+            // A copy of an object of ours is neither changed nor deleted, so a pause on it means nothing.
+            let Some(source) = self.source_for(&id) else { continue };
             if !self.knows_enough(source) {
                 self.orders.stale = true;
                 continue;
@@ -195,6 +196,16 @@ impl Engine {
         }
     }
 
+    /// How many pauses and holds of objects stand that are not acknowledged, as the parent says enough of them.
+    pub fn untold_states(&self, source: SourceId) -> usize {
+        // Nearly always none does, and this is asked again and again.
+        if self.orders.asked.len() <= MOST_STATES {
+            return 0;
+        }
+        let stand = self.tokens(source);
+        stand.iter().filter(|token| !self.is_answered(token)).count()
+    }
+
     /// How many pauses and holds that last the parent says, or is going to say.
     fn states_told(&self, source: SourceId) -> usize {
         let told = self.sources[source].inventory.iter().flat_map(|inventory| &inventory.acknowledged);
@@ -205,10 +216,10 @@ impl Engine {
     /// Whether enough has been read to carry out an order on an object of this source.
     pub(super) fn knows_enough(&self, source: SourceId) -> bool {
         let state = &self.sources[source];
-        let synced = |kinds: &BTreeSet<_>| kinds.iter().all(|kind| self.is_synced(kind));
         state.head.is_some()
             && self.rollouts.book.is_some()
-            && state.inventory.as_ref().is_some_and(|inventory| synced(&inventory.kinds))
+            && state.inventory.is_some()
+            && self.held_kinds(source).all(|kind| self.is_synced(source, kind))
     }
 
     /// The source's own pause, and states that are over.
@@ -243,7 +254,7 @@ impl Engine {
 
     /// The tokens of all pauses and holds that stand on objects of a source, and on its parent.
     pub(super) fn tokens(&self, source: SourceId) -> BTreeSet<Arc<str>> {
-        let of_source = |id: &&ObjectId| self.live(id).and_then(|live| self.source_of(live)) == Some(source);
+        let of_source = |id: &&ObjectId| self.source_for(id) == Some(source);
         let asked = self.orders.asked.iter().filter(of_source).filter_map(|id| self.asked(id));
         let tokens = asked.flat_map(|asked| {
             let paused = asked.paused.iter().map(|paused| &paused.token);

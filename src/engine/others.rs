@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::book::Claim;
-use super::budget::Shortage;
+use super::book::{Claim, UnreadClaim};
+use super::budget::{Scope, Shortage};
+use super::rolls::Rollouts;
 use super::state::Engine;
 use super::{Live, RollPhase, Rolling};
 use crate::object::ObjectId;
@@ -25,6 +26,8 @@ pub(super) struct Other {
     rests: Option<Instant>,
     /// How it rolls, and since when it has come no farther.
     still: Option<(Option<Rolling>, Instant)>,
+    /// Its pods that are unavailable.
+    away: u32,
     /// Why it may not be looked at.
     hidden: Option<Arc<str>>,
     /// Whether it has rested for so long that the claim does not count any more.
@@ -94,7 +97,8 @@ impl Engine {
         let rest = if claim.left { self.rollouts.budget.soak.min(SPENT) } else { SPENT };
         let is_spent = failed || rests.is_some_and(|since| now.duration_since(since) >= rest);
         let still = Some((rolling, still));
-        self.rollouts.others.insert(id.clone(), Other { claim, rests, still, hidden: None, is_spent });
+        let away = live.and_then(|live| Some(Rollouts::unavailable(live.rolling?, live.shown))).unwrap_or(0);
+        self.rollouts.others.insert(id.clone(), Other { claim, rests, still, away, hidden: None, is_spent });
         self.rollouts.stale = true;
     }
 
@@ -112,7 +116,7 @@ impl Engine {
         }
         self.rollouts.others.insert(
             id.clone(),
-            Other { claim, rests: None, still: None, hidden: Some(why), is_spent: false },
+            Other { claim, rests: None, still: None, away: 0, hidden: Some(why), is_spent: false },
         );
         self.rollouts.stale = true;
         true
@@ -128,6 +132,30 @@ impl Engine {
         for shortage in permits.values_mut().flatten().filter(|shortage| shortage.is_of_claims()) {
             *shortage = Shortage::Hidden(Box::new(shortage.clone()), id.clone(), why.clone());
         }
+    }
+
+    /// Returns how many pods are unavailable of the workload of a claim that counts no more: nobody ends what it began.
+    pub(super) fn left_away(&self, id: &ObjectId, claim: &Claim) -> u32 {
+        let known = self.rollouts.others.get(id).filter(|known| known.claim == *claim && known.is_spent);
+        known.map_or(0, |known| known.away)
+    }
+
+    /// Returns the claims that nobody here can read and that count in a scope. Of which source they are is not known.
+    pub(super) fn unread_claims(&self, scope: &Scope) -> impl Iterator<Item = &UnreadClaim> {
+        let counts = !matches!(scope, Scope::Source(..));
+        let claims = self.rollouts.book.iter().flat_map(|book| &book.unread);
+        claims.filter(move |_| counts)
+    }
+
+    /// As [`Engine::unread_claims`], in a number.
+    pub(super) fn unread(&self, scope: &Scope) -> u32 {
+        u32::try_from(self.unread_claims(scope).count()).unwrap_or(u32::MAX)
+    }
+
+    /// Takes over what is told of claims that nobody can read, and how to mend that; none where all can be read.
+    pub fn explain_unread(&mut self, why: Option<Arc<str>>) {
+        self.rollouts.stale |= self.rollouts.unread != why;
+        self.rollouts.unread = why;
     }
 
     /// Whether another daemon's claim counts.

@@ -106,6 +106,7 @@ impl Engine {
             _ => {}
         }
         entry.brought = Some(apply.revision.clone());
+        entry.incarnation = Some(answer.uid.clone());
         (entry.refused, entry.failed, entry.foreseen) = (None, None, None);
         // Whatever the server tracks of our own apply is all that it will ever track of this content.
         entry.verified = Some(Verified {
@@ -143,9 +144,12 @@ impl Engine {
     }
 
     fn deleted(&mut self, id: &ObjectId, rv: Rv, removal: Removal, now: Instant) {
+        let is_shown = self.live.contains_key(id);
         let Some(entry) = self.entries.get_mut(id) else { return };
         entry.failed = None;
-        entry.written = Some((Rv(rv.0 + 1), now));
+        // Where the watch has told it before the answer, or never will, a look tells what is there now.
+        entry.written = is_shown.then_some((Rv(rv.0 + 1), now));
+        entry.looked = entry.looked.take().filter(|_| is_shown);
         entry.accepted = Accepted::Nothing;
         if removal == Removal::Recreate {
             entry.refused = None;

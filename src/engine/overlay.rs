@@ -66,6 +66,23 @@ impl Overlay {
             Self::Narrow(_) => None,
         }
     }
+
+    /// The one of two overlays of the same step that lets fewer pods go; none where they do not stand for the same step
+    /// in the same way.
+    pub fn tighter(self, other: Self) -> Option<Self> {
+        match (self, other) {
+            (Self::Surge { pods, step }, Self::Surge { pods: others, step: same }) if step == same => {
+                Some(Self::Surge { pods: pods.min(others), step })
+            }
+            (Self::InPlace { pods, step }, Self::InPlace { pods: others, step: same }) if step == same => {
+                Some(Self::InPlace { pods: pods.min(others), step })
+            }
+            (Self::Partition { from, step }, Self::Partition { from: other, step: same }) if step == same => {
+                Some(Self::Partition { from: from.max(other), step })
+            }
+            _ => None,
+        }
+    }
 }
 
 /// `surge=2 step=1`, `in-place=2 step=1`, `partition=3 step=1`, `on-delete step=1`, `narrow=1`.

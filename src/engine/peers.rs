@@ -174,6 +174,11 @@ impl Statement {
 }
 
 impl Peer {
+    /// Whether it claims an object by name.
+    pub(super) fn claims(&self, mark: Hash) -> bool {
+        matches!(&self.says, Ok(Statement { claims: Claims::These(these), .. }) if these.contains(&mark))
+    }
+
     /// Tells what it means for the deletion of an object by a source that has read so far.
     ///
     /// Sources of one repository are ordered by its revisions: once all have read the same one, all

@@ -109,6 +109,23 @@ impl PodFacts {
     }
 }
 
+/// One ReplicaSet of a Deployment that asks for pods.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SetFacts {
+    /// Name.
+    pub name: Arc<str>,
+    /// Incarnation.
+    pub uid: Uid,
+    /// Version of this view.
+    pub rv: Rv,
+    /// The revision of the workload that it is of; comparable with [`WorkloadPods::newest`].
+    pub revision: Option<Arc<str>>,
+    /// Pods that it asks for.
+    pub wanted: u32,
+    /// Those of them that are available.
+    pub available: u32,
+}
+
 /// All pods of one workload, as they were seen at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkloadPods {
@@ -122,6 +139,8 @@ pub struct WorkloadPods {
     pub current: Option<Arc<str>>,
     /// Its pods, oldest first.
     pub pods: Box<[PodFacts]>,
+    /// Of a Deployment: its `ReplicaSets` that ask for pods, by name.
+    pub sets: Box<[SetFacts]>,
     /// The last pod of the newest revision that ended in failure and is gone: some controllers delete such a pod
     /// within milliseconds.
     pub lost: Option<Box<PodFacts>>,
@@ -148,6 +167,17 @@ impl WorkloadPods {
     /// Counts the Ready pods of the newest revision. Unlike availability, this counts pods that a rollout holds.
     pub fn ready_of_newest(&self) -> u32 {
         self.ready().count() as u32
+    }
+
+    /// Counts the pods of the newest revision that are not Ready and show why: a container waits for something that
+    /// may never come, or no node takes them.
+    pub fn troubled_of_newest(&self) -> u32 {
+        let is_troubled = |pod: &&PodFacts| {
+            pod.is_active()
+                && pod.ready == Readiness::NotReady
+                && (pod.trouble.is_some() || pod.unschedulable.is_some())
+        };
+        self.of_newest().filter(is_troubled).count() as u32
     }
 
     /// Counts the Ready pods of every revision.

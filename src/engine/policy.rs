@@ -48,6 +48,9 @@ pub enum Prune {
     /// It is deleted, past all guards.
     #[default]
     On,
+    /// The source was read in part only, as somebody named single files: what they do not name is left alone, and
+    /// nothing is told of it.
+    Partial,
 }
 
 /// A source's answer to annotations that somebody puts on a live object to keep rhumb away.

@@ -20,6 +20,8 @@ pub struct Pending {
     pub uid: Uid,
     /// What its annotations ask for.
     pub keep: Keep,
+    /// Why its source may not have it, and so not delete it either.
+    pub not_allowed: Option<Arc<str>>,
     /// Why it is not known to be of this source, though it looks like it.
     pub unproven: Option<Arc<str>>,
     /// A change of the same unit that is not healthy yet, in words.
@@ -33,7 +35,7 @@ pub struct Pending {
 impl Pending {
     /// Whether it is not deleted, whatever else becomes of it.
     fn stays(&self) -> bool {
-        self.keep == Keep::Asked || self.unproven.is_some()
+        self.keep == Keep::Asked || self.unproven.is_some() || self.not_allowed.is_some()
     }
 }
 
@@ -94,6 +96,8 @@ pub enum Judgement {
     Confirm(Arc<str>),
     /// It stays.
     Keep(Arc<str>),
+    /// It stays, and is not repaired either.
+    Leave(Arc<str>),
 }
 
 /// Judges the whole pending set of one source.
@@ -132,8 +136,11 @@ fn used_by_kept<'a>(pending: &'a [Pending], guard: &Guard<'_>) -> BTreeMap<&'a O
 }
 
 fn one(pending: &Pending, guard: &Guard<'_>, beyond: Option<&Arc<str>>) -> Judgement {
+    if let Some(why) = &pending.not_allowed {
+        return Judgement::Leave(why.clone());
+    }
     if pending.keep == Keep::Asked {
-        return Judgement::Keep("not wanted any more; its annotation asks to keep it".into());
+        return Judgement::Keep("not wanted any more; what stands on it asks to keep it".into());
     }
     if let Some(closed) = &guard.closed {
         return closed.clone();

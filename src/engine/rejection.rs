@@ -69,6 +69,11 @@ pub fn rejections_text(rejections: &[Rejection], seals: &Seals) -> Option<String
     rejections.iter().map(line).collect()
 }
 
+/// Counts the lines of such a text that cannot be read: what failed there would be tried again.
+pub fn unreadable_rejections(text: &str) -> usize {
+    text.lines().filter(|line| serde_json::from_str::<RejectionText>(line).is_err()).count()
+}
+
 /// Reads what [`rejections_text`] writes. A line that cannot be read is left out.
 pub fn parse_rejections(text: &str, seals: &Seals) -> Vec<Rejection> {
     let read = |line: &str| {
@@ -236,7 +241,7 @@ impl Engine {
             }
             (Some(Want::Object(_)), None) => true,
             (Some(Want::Held(_)), _) | (None, None) => false,
-            (None, Some(_)) => state.incomplete.is_none(),
+            (None, Some(_)) => state.is_whole(),
         })
     }
 
@@ -293,6 +298,9 @@ impl Engine {
 
     /// What one source wants of an object, with what was rejected replaced.
     pub(super) fn wants_of(&self, source: SourceId, id: &ObjectId) -> Option<Want> {
+        if self.refusal(source, id).is_some() {
+            return None;
+        }
         let want = self.sources[source].catalog.want(id);
         if !self.sources[source].instead.contains(id) {
             return want;

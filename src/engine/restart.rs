@@ -132,6 +132,22 @@ impl Engine {
         std::mem::take(&mut self.configs.refollow).then(|| self.data_to_follow())
     }
 
+    /// The sources whose workloads use the data of an object, or would, were what failed tried again.
+    pub fn sources_using(&self, used: &ObjectId) -> BTreeSet<SourceId> {
+        let users = self.configs.users.get(used).into_iter().flatten();
+        let mut sources: BTreeSet<SourceId> = users.filter_map(|user| self.acting_for(user)).collect();
+        for (number, source) in self.sources.iter().enumerate() {
+            let asks = |id: &ObjectId| match source.catalog.want(id) {
+                Some(Want::Object(newest)) => newest.uses().unwrap_or_default().contains(used),
+                _ => false,
+            };
+            if source.instead.iter().any(asks) {
+                sources.insert(number);
+            }
+        }
+        sources
+    }
+
     /// What was rejected names others than before.
     pub(super) fn follow_again(&mut self) {
         self.configs.refollow = true;
@@ -205,6 +221,8 @@ impl Engine {
             self.configs.seen.remove(id);
         }
         was.symmetric_difference(&is).for_each(|used| self.track_used(used));
+        // Another source may use what is followed already, with rights of its own.
+        self.configs.refollow |= was != is && self.has_several_watchers();
         self.wake_users(id);
     }
 

@@ -88,7 +88,7 @@ impl Engine {
                 Substitute::Named(_) => return Known::Little,
                 Substitute::Later(later) => {
                     if matches!(**later, Substitute::Stay | Substitute::Lost(_))
-                        && (!self.is_synced(&id.group_kind()) || self.is_being_written(id))
+                        && (!self.would_be_shown(id) || self.is_being_written(id))
                     {
                         return Known::Little;
                     }

@@ -3,11 +3,37 @@
 //! A source that comes to name what another one has must not stop it. Where none of them has the
 //! object, none makes it, as nobody can say whose it is to be.
 
+use std::sync::Arc;
+
+use super::decide::as_the_first_asks;
 use super::state::Engine;
-use super::{Topic, Want};
+use super::{SourceId, Topic, Want};
 use crate::object::ObjectId;
 
+/// Why an object is decided on for another source of this process, and not for one that wants or has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Prior {
+    /// In words.
+    pub why: Arc<str>,
+    /// Whether the one that does not get it wants it.
+    pub is_wanted: bool,
+}
+
 impl Engine {
+    /// Which other source of this process an object is decided on for, as seen from one that wants or has it; none where it
+    /// is decided on for that one.
+    pub fn prior(&self, source: SourceId, id: &ObjectId) -> Option<Prior> {
+        let entry = self.entry(id)?;
+        let is_wanted = entry.wants.iter().any(|(one, _)| *one == source);
+        if is_wanted {
+            let has_it = entry.owner.is_some_and(|owner| owner != source);
+            return has_it.then(|| Prior { why: as_the_first_asks(&entry.wants), is_wanted });
+        }
+        let (other, _) = entry.wants.first()?;
+        let why = format!("source {} wants it", self.sources[*other].name);
+        Some(Prior { why: why.into(), is_wanted })
+    }
+
     /// Puts the source first that has an object, of those that want it, and says whether that is
     /// another one now.
     ///

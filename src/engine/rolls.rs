@@ -9,16 +9,19 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::action::{Apply, Purpose};
+use super::anew::Anew;
 use super::book::{Book, Claim};
 use super::budget::{Ask, Budget, Shortage, Token};
 use super::entry::SourceId;
 use super::evict::Fleet;
+use super::loads::Counted;
 use super::nodes::Nodes;
 use super::others::Other;
 use super::pods::{WorkloadPods, failing, ripens};
 use super::starts::Starts;
 use super::state::Engine;
 use super::stepping::{Step, under};
+use super::surplus::Takeback;
 use super::turns::{Course, Turn};
 use super::{Live, Reason, RollPhase, Rv, Uid};
 use crate::health::Status;
@@ -32,6 +35,8 @@ pub(super) struct Rollouts {
     /// This process, in its claims.
     pub(super) holder: Arc<str>,
     pub(super) rolls: BTreeMap<ObjectId, Roll>,
+    /// What is counted of each workload that a source wants, or that is provably ours.
+    pub(super) counted: HashMap<ObjectId, Counted>,
     /// Pods that are unavailable on workloads of ours.
     pub(super) away: BTreeMap<ObjectId, (SourceId, u32)>,
     /// Pods that a larger count has asked for, and that were not available yet.
@@ -48,6 +53,10 @@ pub(super) struct Rollouts {
     pub(super) window: u32,
     /// What began in the last minute.
     pub(super) starts: Starts,
+    /// What is known of its beginning.
+    pub(super) anew: Anew,
+    /// What counts though nobody can read it, and what mends that, in words.
+    pub(super) unread: Option<Arc<str>>,
     /// As last read or written; none before that.
     pub(super) book: Option<Book>,
     /// The bytes of it that may not be left out.
@@ -76,6 +85,8 @@ pub(super) struct Rollouts {
     /// What is known of the cluster's nodes, and of each `DaemonSet` whose pods are taken away one after another.
     pub(super) nodes: Nodes,
     pub(super) fleets: BTreeMap<ObjectId, Fleet>,
+    /// What came of taking back what scales gave to templates that are held.
+    pub(super) takebacks: BTreeMap<ObjectId, Takeback>,
     /// What else than the budget keeps objects from being rolled out.
     pub(super) gates: BTreeMap<ObjectId, Reason>,
     /// Inventories of sources that this process served before, and that nobody is to serve any more.
@@ -250,13 +261,23 @@ impl Engine {
             }
             return;
         };
-        let Some(rolling) = live.rolling.filter(|_| !self.rollouts.rolls.contains_key(id)) else { return };
+        let takes = self.takes_budget(id, live);
+        if let Some(roll) = self.rollouts.rolls.get(id) {
+            // What nobody has claimed is a roll only as long as it counts.
+            if !takes && roll.claim.is_none() {
+                self.rollouts.rolls.remove(id);
+                self.rollouts.stale = true;
+            }
+            return;
+        }
+        let Some(rolling) = live.rolling else { return };
         let (written, replacing) = (Some(live.rv), rolling.phase == RollPhase::Replacing);
         let held = under(live).is_some_and(|overlay| overlay.step().is_some());
         let over = self.rollouts.over.contains(id);
         let claim = self.own_claim(id).filter(|claim| !over && self.shows(id, claim.content)).cloned();
         let roll = match claim {
             Some(claim) => Roll::new(Token::Held, rolling.may_lose.max(claim.pods), Some(claim), written),
+            None if !takes => return,
             None if held => self.tokenless(id, written),
             None if replacing => Roll::new(Token::Held, rolling.may_lose, None, written),
             None if rolling.phase == RollPhase::FirstStart && self.is_in_unit(id) => {
@@ -318,6 +339,7 @@ impl Engine {
             self.rollout_failed(&id, &why, tellers);
         }
         self.rollouts.stale |= self.rollouts.starts.advance(now);
+        self.rollouts.stale |= self.rollouts.settle_anew(now);
     }
 
     /// A step that is held and healthy counts as a success and gives its token back; one that is over goes on.
@@ -353,8 +375,12 @@ impl Engine {
                 Stand::Done | Stand::Failed(..) => Some(now),
             }
         });
-        let starts = self.rollouts.starts.due();
-        stands.chain(starts.filter(|_| !self.rollouts.asks.is_empty())).chain(self.fleets_due()).min()
+        let starts = [self.rollouts.starts.due(), self.rollouts.settled_at(now)].into_iter().flatten().min();
+        stands
+            .chain(starts.filter(|_| !self.rollouts.asks.is_empty()))
+            .chain(self.fleets_due())
+            .chain(self.takebacks_due())
+            .min()
     }
 
     /// How one roll stands. Remembers in it what is newly shown.

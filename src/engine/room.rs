@@ -89,7 +89,9 @@ impl Book {
             let workloads = tally.away.keys().map(|id| FRAME + id_bytes(id)).sum::<usize>();
             2 * FRAME + text_bytes(&tally.applyset) + text_bytes(&tally.name) + namespaces + workloads
         });
+        let unread = self.unread.iter().map(|claim| FRAME + claim.told.to_string().len());
         claims
+            + unread.sum::<usize>()
             + starts.sum::<usize>()
             + tallies.sum::<usize>()
             + self.units.iter().map(Unit::bytes).sum::<usize>()

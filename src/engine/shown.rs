@@ -1,61 +1,67 @@
 //! Takes over what informers and looks at the API server show.
 
+use std::collections::HashSet;
+
 use super::entry::{Looked, Topic, Verified};
 use super::state::{Engine, KindState};
+use super::watchers::{Listing, OWN, WatcherId, Watchers};
 use super::{Live, is_workload};
-use crate::object::{GroupKind, ObjectId};
+use crate::object::ObjectId;
 
 impl Engine {
     /// An informer begins a list: what it does not show until the end is gone.
-    pub fn list_started(&mut self, kind: &GroupKind) {
-        let known = self.live.keys().filter(|id| id.group_kind() == *kind).cloned().collect();
-        self.relisting.insert(kind.clone(), known);
-        self.informers.entry(kind.clone()).or_insert(KindState::Syncing);
+    pub fn list_started(&mut self, listing: impl Into<Listing>) {
+        let listing = listing.into();
+        let mut known: HashSet<ObjectId> =
+            self.live.keys().filter(|id| Watchers::is_in(&listing, id)).cloned().collect();
+        known.retain(|id| self.watchers.shower_of(id) == listing.watcher);
+        self.watchers.begin(&listing, known);
+        self.begins_to_list(&listing);
     }
 
     /// An informer shows all there is.
-    pub fn list_complete(&mut self, kind: &GroupKind) {
-        for id in self.relisting.remove(kind).unwrap_or_default() {
-            self.gone(&id);
+    pub fn list_complete(&mut self, listing: impl Into<Listing>) {
+        let listing = listing.into();
+        for id in self.watchers.end(&listing) {
+            self.gone_by(listing.watcher, &id);
         }
-        for (id, entry) in &mut self.entries {
-            // The list is newer than any write of ours, and than any look, that it does not show.
-            let known = entry.written.is_some() || entry.looked.is_some();
-            if known && id.group_kind() == *kind && !self.live.contains_key(id) {
+        // The list is newer than any write of ours, and than any look, that it does not show.
+        let refuted = self.entries.iter().filter(|(id, entry)| self.is_refuted(&listing, id, entry));
+        let refuted: Vec<ObjectId> = refuted.map(|(id, _)| id.clone()).collect();
+        for id in refuted {
+            if let Some(entry) = self.entries.get_mut(&id) {
                 (entry.written, entry.looked) = (None, None);
-                self.dirty.push(id.clone());
+                self.dirty.push(id);
             }
         }
-        self.informer(kind, KindState::Synced);
+        self.informer(&listing, KindState::Synced);
     }
 
-    /// Takes over how an informer is doing. One that had synced and fails keeps what it showed.
-    pub fn informer(&mut self, kind: &GroupKind, state: KindState) {
-        if self.informers.get(kind) != Some(&state) {
-            self.informers.insert(kind.clone(), state);
-            // What is told of workloads by others counts as long as they are not shown.
-            self.rollouts.stale = true;
-            self.restarting.clear();
-            self.touch(&Topic::Kinds);
-            self.judge_again();
-        }
+    /// What can be said of kinds has changed.
+    pub(super) fn kinds_changed(&mut self) {
+        // What is told of workloads by others counts as long as they are not shown.
+        self.rollouts.stale = true;
+        self.restarting.clear();
+        self.touch(&Topic::Kinds);
+        self.judge_again();
     }
 
-    /// Whether an informer has not listed all yet, and nothing is known to stand in its way.
-    pub fn is_syncing(&self, kind: &GroupKind) -> bool {
-        matches!(self.informers.get(kind), None | Some(KindState::Syncing))
-    }
-
-    /// Whether an informer shows all there is.
-    pub fn is_synced(&self, kind: &GroupKind) -> bool {
-        matches!(self.informers.get(kind), Some(KindState::Synced | KindState::Absent))
+    /// An informer shows an object, where there is only one watcher.
+    pub fn seen(&mut self, id: &ObjectId, live: Live) {
+        self.seen_by(OWN, id, live);
     }
 
     /// An informer shows an object.
-    pub fn seen(&mut self, id: &ObjectId, mut live: Live) {
+    pub fn seen_by(&mut self, watcher: WatcherId, id: &ObjectId, mut live: Live) {
         self.prove(id, &mut live);
-        let listed = self.relisting.get_mut(&id.group_kind()).map(|unseen| unseen.remove(id)).is_some();
-        if self.live.get(id).is_some_and(|known| known.rv > live.rv && known.uid == live.uid) {
+        let listed = self.struck(watcher, id);
+        let known = self.live.get(id);
+        if self.is_shown_by_another(watcher, id) {
+            // Its label has changed, and this one has yet to hear of that.
+            if known.is_some_and(|known| known.rv >= live.rv) {
+                return;
+            }
+        } else if known.is_some_and(|known| known.rv > live.rv && known.uid == live.uid) {
             if !listed {
                 return;
             }
@@ -65,6 +71,7 @@ impl Engine {
                 (entry.looked, entry.written) = (None, None);
             }
         }
+        self.watchers.shows(watcher, id);
         self.show(id, live);
     }
 
@@ -89,7 +96,7 @@ impl Engine {
         let known = self.entries.get_key_value(id).map_or(id, |(known, _)| known).clone();
         let before = self.live.insert(known, Box::new(live));
         self.count_live(id, before.as_deref());
-        self.track_roll(id, before.as_deref());
+        self.track_roll(id);
         self.track_asked(id);
         if changed && !own {
             self.restarting.clear();
@@ -98,21 +105,30 @@ impl Engine {
         self.changed(id);
     }
 
-    /// An informer no longer shows an object: it is gone, or lost our label.
+    /// An informer no longer shows an object, where there is only one watcher.
     pub fn gone(&mut self, id: &ObjectId) {
-        if let Some(unseen) = self.relisting.get_mut(&id.group_kind()) {
-            unseen.remove(id);
+        self.gone_by(OWN, id);
+    }
+
+    /// An informer no longer shows an object: it is gone, or lost our label. What another one shows is there.
+    pub fn gone_by(&mut self, watcher: WatcherId, id: &ObjectId) {
+        self.struck(watcher, id);
+        if self.is_shown_by_another(watcher, id) {
+            return;
         }
+        self.watchers.shows(OWN, id);
         let before = self.live.remove(id);
         self.count_live(id, before.as_deref());
-        if let Some(entry) = self.entries.get_mut(id) {
+        // Our own write may have moved it to another watcher, which is about to show it.
+        let moves = self.watcher_of(id) != Some(watcher);
+        if let Some(entry) = self.entries.get_mut(id).filter(|entry| !(moves && entry.written.is_some())) {
             entry.looked = None;
             entry.written = None;
             entry.verified = None;
         }
         self.unwanted.remove(id);
         self.track_asked(id);
-        self.track_roll(id, before.as_deref());
+        self.track_roll(id);
         self.changed(id);
     }
 
@@ -125,7 +141,7 @@ impl Engine {
         let overdue = self.entries.get(id).is_some_and(|entry| entry.written.is_some());
         match (self.live.contains_key(id), &looked) {
             // The watch owes us an event.
-            (true, Looked::Absent) if overdue => self.gone(id),
+            (true, Looked::Absent) if overdue => self.gone_by(self.watchers.shower_of(id), id),
             // It came while the question was on its way.
             (true, Looked::Absent) => return,
             _ => {}
@@ -138,6 +154,7 @@ impl Engine {
             }
             entry.looked = Some(looked);
         }
+        self.track_asked(id);
         self.track(id);
         self.changed(id);
     }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::prune::Judgement;
+use super::watchers::{OWN, WatcherId};
 use super::{
-    Acknowledged, Adopt, Authored, BlastRadius, Catalog, Census, FileFacts, Life, Narrowing, OptOut,
-    PRUNE_DELAY, Paused, Prune, Rejection, Repository, Uid,
+    Acknowledged, Adopt, AllowList, Authored, BlastRadius, Catalog, Census, FileFacts, Life, Narrowing,
+    OptOut, PRUNE_DELAY, Paused, Prune, Rejection, Repository, Uid,
 };
 use crate::object::{Diagnostic, GroupKind, Hash, ObjectId, Revision};
 
@@ -16,6 +17,8 @@ use crate::object::{Diagnostic, GroupKind, Hash, ObjectId, Revision};
 pub struct Inventory {
     /// Kinds that it names: a kind is named before the first object of it is written.
     pub kinds: BTreeSet<GroupKind>,
+    /// Namespaces that it names, as early.
+    pub namespaces: BTreeSet<Arc<str>>,
     /// The place that it was made from, where that is not the source's place now.
     pub other_place: Option<Arc<str>>,
     /// It does not name the present place beside the others yet. What is written before it does would be taken, from one
@@ -57,6 +60,8 @@ pub struct Source {
     pub adopt: Adopt,
     /// Whether it deletes what it no longer names.
     pub prune: Prune,
+    /// What it may have at all.
+    pub allow: Arc<AllowList>,
     /// Says if it heeds what others put on its live objects.
     pub opt_out: OptOut,
     /// How much it deletes unasked.
@@ -83,6 +88,8 @@ pub struct Source {
     pub prune_delay: Duration,
     /// Bounds on its rollouts beside those of the whole cluster.
     pub budget: Narrowing,
+    /// Whose informers show its objects.
+    pub watcher: WatcherId,
     /// Rejections that are to be written down.
     pub(super) rejecting: Vec<Rejection>,
     /// Objects with something else instead of what the newest revision asks for.
@@ -112,6 +119,7 @@ impl Source {
             applyset: applyset.into(),
             adopt,
             prune,
+            allow: Arc::default(),
             opt_out: OptOut::default(),
             radius,
             catalog: Catalog::default(),
@@ -125,6 +133,7 @@ impl Source {
             repository: Repository::Unknown,
             prune_delay: PRUNE_DELAY,
             budget: Narrowing::default(),
+            watcher: OWN,
             rejecting: Vec::new(),
             instead: BTreeSet::new(),
             kinds: Census::default(),
@@ -152,6 +161,11 @@ impl Source {
     /// Whether nobody has tried yet to read it, since this process began.
     pub fn is_unread(&self) -> bool {
         self.incomplete.as_deref() == Some(UNREAD)
+    }
+
+    /// Whether what it does not name is known to be wanted no more.
+    pub fn is_whole(&self) -> bool {
+        self.incomplete.is_none() && self.prune != Prune::Partial
     }
 
     /// What the cluster shows in its inventory, by kind and namespace.

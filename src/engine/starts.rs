@@ -85,6 +85,11 @@ impl Starts {
         self.clock.map(|(now, _)| now)
     }
 
+    /// Returns this moment by both clocks; none where nobody has told the time.
+    pub(super) fn clock(&self) -> Option<(Instant, Timestamp)> {
+        self.clock
+    }
+
     /// Lets time pass, and says if any start has become older than a minute by it.
     pub(super) fn advance(&mut self, now: Instant) -> bool {
         if let Some((before, wall)) = &mut self.clock {
@@ -120,6 +125,9 @@ impl Starts {
                 self.counted.push((since, start.clone()));
             }
         }
+        // Whose clock is early takes it out of the object before its minute is over.
+        let is_out = |start: &Start| !book.starts.contains(start);
+        self.counted.extend(known.into_iter().filter(|(_, start)| is_out(start)));
         self.counted.sort_by_key(|(since, _)| *since);
         if self.read.is_none() {
             // What began before this process is not to be begun by it once more.
@@ -158,8 +166,11 @@ impl Starts {
             let at = Timestamp::from_millisecond(at.as_millisecond()).unwrap_or(at);
             book.starts.push(Start { id, applyset, at });
         }
+        // Those whose clock is late are not told by their own time.
+        let counts = |start: &Start| self.counted.iter().any(|(_, counted)| counted == start);
         let is_kept = |start: &Start| {
-            start.at.duration_until(wall) < jiff::SignedDuration::try_from(KEPT).unwrap_or_default()
+            let age = start.at.duration_until(wall);
+            age < jiff::SignedDuration::try_from(KEPT).unwrap_or_default() || counts(start)
         };
         book.starts.retain(is_kept);
         book.starts.sort_by_key(|start| start.at);

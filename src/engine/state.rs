@@ -16,7 +16,9 @@ use super::restart::Configs;
 use super::rolls::Rollouts;
 use super::room::RecordSizes;
 use super::sources::{Inventory, Reading, Source};
+use super::watchers::Watchers;
 use super::{Adopt, Budget, Holder, Live, Reason, Substitute, Want};
+use crate::manifest::Scopes;
 use crate::object::{Class, GroupKind, Gvk, ObjectId, Revision};
 
 /// What is known of a kind.
@@ -52,7 +54,7 @@ pub struct Engine {
     // Boxed: a table of large values keeps nearly as much room free as it uses.
     pub(super) entries: HashMap<ObjectId, Box<Entry>>,
     pub(super) live: HashMap<ObjectId, Box<Live>>,
-    pub(super) informers: HashMap<GroupKind, KindState>,
+    pub(super) watchers: Watchers,
     pub(super) served: HashMap<Gvk, Served>,
     pub(super) autoscaled: Option<HashSet<ObjectId>>,
     pub(super) waiting: HashMap<Topic, BTreeSet<ObjectId>>,
@@ -73,7 +75,6 @@ pub struct Engine {
     pub(super) dependents: BTreeSet<ObjectId>,
     pub(super) cycles: BTreeMap<ObjectId, Arc<str>>,
     pub(super) definitions: HashMap<GroupKind, ObjectId>,
-    pub(super) relisting: HashMap<GroupKind, HashSet<ObjectId>>,
     /// How many of the objects that the cluster shows each revision brought.
     pub(super) brought: HashMap<Revision, u32>,
     /// The same of those alone whose seal proves it.
@@ -86,6 +87,7 @@ pub struct Engine {
     pub(super) configs: Configs,
     pub(super) proofs: ReleaseProofs,
     pub(super) handover: Handover,
+    pub(super) scopes: Scopes,
 }
 
 /// Whether the server has a kind.
@@ -212,6 +214,9 @@ impl Engine {
         for id in &touched {
             self.rewant(source, id);
         }
+        if first {
+            self.give_up_unwanted();
+        }
         self.restarting.remove(&source);
         self.apply_rejections(source);
         self.find_cycles();
@@ -276,10 +281,13 @@ impl Engine {
             self.dependents.remove(id);
         }
         if entry.wants != before {
+            self.prove_wanted(id);
+            let Some(entry) = self.entries.get_mut(id) else { return };
             if let (Some(live), None) = (self.live.get(id), entry.written) {
                 entry.know(live, newest.as_ref());
             }
             self.track(id);
+            self.track_roll(id);
             self.dirty.push(id.clone());
             self.touch(&Topic::Object(id.clone()));
             self.track_uses(id, was.as_deref());
@@ -409,12 +417,14 @@ impl Engine {
         };
         let view = View { judgement: self.judgement(id, &view), ..view };
         let decision = self.awaiting(&holder, decide(&view, now));
+        let decision = self.within_allowed(id, decision);
         let decision = self.minding_others(id, decision, now);
         let decision = self.suspended(id, decision, now);
         let decision = self.observed(id, decision);
         let decision = self.foreseen(id, decision);
         let decision = self.budgeted(id, decision);
         let decision = self.fleet_decided(id, decision);
+        let decision = self.takeback_decided(id, decision);
         let decision = self.sealed(id, decision);
         self.remember(id, &decision);
         decision

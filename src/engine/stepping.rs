@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use super::decide::serving;
 use super::pods::WorkloadPods;
 use super::state::Engine;
-use super::steps::{Lack, Move, Shown, Standing, Steps, next};
-use super::{Desired, Good, Live, Overlay, RollPhase, Strategy, is_workload};
+use super::steps::{Lack, Move, Promotion, Shown, Standing, Steps, next};
+use super::{Desired, Good, Live, Overlay, RollPhase, Scaling, Strategy, is_workload};
 use crate::object::ObjectId;
 
 /// Where a step stands.
@@ -27,7 +27,11 @@ impl Engine {
         let steps = self.steps_of(id, desired);
         if let Some(steps) = steps.filter(|_| !self.leaves_pods(id, desired, live)) {
             let standing = self.standing(id, desired, live, now);
+            if let Some(overlay) = self.held_at_other_count(id, desired, steps, &standing) {
+                return Some(overlay);
+            }
             match next(steps, &standing) {
+                Move::Enter(overlay) if self.gives_first(id, live, overlay, now) => return under(live),
                 Move::Enter(overlay) => return Some(overlay),
                 Move::Stay(_) => return under(live),
                 Move::Finish if self.waits_for_nodes(id, steps, &standing, now) => return under(live),
@@ -35,6 +39,27 @@ impl Engine {
             }
         }
         self.narrowed(id, desired, live)
+    }
+
+    /// What is laid over a content that scales, while a step holds the template that it has already.
+    ///
+    /// The controller acts on the count and on the overlay of one write. So the same write lets no more pods go than
+    /// the step has at either count, and takes nothing of the budget; the next one goes on from there.
+    fn held_at_other_count(
+        &self,
+        id: &ObjectId,
+        desired: &Desired,
+        steps: &Steps,
+        standing: &Standing,
+    ) -> Option<Overlay> {
+        let Shown::Under(shown) = standing.shown else { return None };
+        let entry = self.entry(id).filter(|_| standing.promotion != Promotion::Full)?;
+        let count = desired.count.filter(|_| self.scaling(id, entry) == Scaling::ByManifest)?;
+        let release = self.shown(id)?.shown_release();
+        if count == standing.replicas || release.is_some_and(|release| desired.is_release(release.hash)) {
+            return None;
+        }
+        shown.tighter(steps.overlay_of(steps.step_of(shown), count)?)
     }
 
     /// What goes back does so at once.
@@ -115,6 +140,14 @@ impl Engine {
             Move::Finish if self.waits_for_nodes(id, steps, &standing, now) => Step::Held(None),
             Move::Enter(_) | Move::Finish => Step::Over,
         })
+    }
+}
+
+/// Whether an overlay lets no more pods go than the one that is shown, and holds the same step.
+pub(super) fn only_tightens(shown: Shown, overlay: Option<Overlay>) -> bool {
+    match (shown, overlay) {
+        (Shown::Under(shown), Some(overlay)) => shown != overlay && shown.tighter(overlay) == Some(overlay),
+        _ => false,
     }
 }
 

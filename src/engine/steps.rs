@@ -206,8 +206,33 @@ pub struct StepWait {
     pub of: u32,
     /// What is missing.
     pub lacks: Lack,
-    /// So many pods beyond those of the step have the new template.
-    pub surplus: u32,
+    /// Pods beyond those of the step that have the new template.
+    pub surplus: Surplus,
+}
+
+/// Pods that came by a scale to a template that is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Surplus {
+    /// None did.
+    None,
+    /// So many, as the controller of a Deployment shares what is added.
+    Shared(u32),
+    /// So many, as a StatefulSet makes its highest pods of the new template. One of them that is deleted gets the
+    /// old one.
+    Made(u32),
+}
+
+impl Surplus {
+    fn of(overlay: Overlay, made: u32, target: u32) -> Self {
+        let (more, surplus): (u32, fn(u32) -> Self) = match overlay {
+            Overlay::Surge { pods, .. } | Overlay::InPlace { pods, .. } => {
+                (made.saturating_sub(pods.max(target)), Self::Shared)
+            }
+            Overlay::Partition { .. } => (made.saturating_sub(target), Self::Made),
+            Overlay::OnDelete { .. } | Overlay::Narrow(_) => return Self::None,
+        };
+        if more == 0 { Self::None } else { surplus(more) }
+    }
 }
 
 /// What a step lacks.
@@ -238,10 +263,14 @@ impl fmt::Display for StepWait {
             Lack::Promotion => write!(f, "waits for `rhumb rollout promote`"),
         }?;
         match self.surplus {
-            0 => Ok(()),
-            more => write!(
+            Surplus::None => Ok(()),
+            Surplus::Shared(more) => write!(
                 f,
                 "; it was scaled meanwhile, and its controller gave the new template {more} pods more than the step has"
+            ),
+            Surplus::Made(more) => write!(
+                f,
+                "; it was scaled meanwhile, and {more} pods more than the step has are of the new template: each keeps it until somebody deletes it"
             ),
         }
     }
@@ -266,12 +295,7 @@ pub fn next(steps: &Steps, standing: &Standing) -> Move {
     };
     let step = steps.step_of(overlay);
     let target = steps.target(step, replicas);
-    let surplus = match overlay {
-        Overlay::Surge { pods, .. } | Overlay::InPlace { pods, .. } => {
-            standing.made.saturating_sub(pods.max(target))
-        }
-        _ => 0,
-    };
+    let surplus = Surplus::of(overlay, standing.made, target);
     let stay = |lacks| Move::Stay(StepWait { step, of: steps.count(), lacks, surplus });
     let wanted = steps.overlay_of(step, replicas);
     if wanted != Some(overlay) && !is_enough(overlay, wanted, standing.made >= target) {
@@ -295,7 +319,7 @@ pub fn next(steps: &Steps, standing: &Standing) -> Move {
 }
 
 /// Whether an overlay for fewer pods does as well. A Deployment that is scaled up while it is held gives a share
-/// of the pods to the new template by itself; a larger surge would add to them.
+/// of the pods to the new template by itself; a larger surge would add to them. What is too many is taken back.
 fn is_enough(shown: Overlay, wanted: Option<Overlay>, has_pods: bool) -> bool {
     match (shown, wanted) {
         (Overlay::Surge { pods, step }, Some(Overlay::Surge { pods: more, step: same })) => {

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::book::{Book, Claim, object_word, parse_object_word};
@@ -23,8 +24,17 @@ const NAMED: usize = 20;
 /// What a look at another's workload has found counts for so long.
 const GLIMPSE: Duration = Duration::from_secs(10);
 
+/// A look that shows all pods of a workload tells for so long that whoever has named it has ended.
+const MEMORY: Duration = Duration::from_mins(1);
+
 /// So many workloads of others are looked at in one go.
 const LOOKS: usize = 16;
+
+/// Who serves a source tells again what it takes after such a time, though nothing has changed.
+const RENEWED: SignedDuration = SignedDuration::from_hours(6);
+
+/// Who has told nothing for so long serves the source no more: its pods are no part of all of which percentages are.
+const EXPIRES: SignedDuration = SignedDuration::from_hours(24);
 
 /// A count of all pods that differs by less than such a part is not worth a write of its own.
 const PART: u32 = 20;
@@ -44,6 +54,8 @@ pub struct Tally {
     pub away: BTreeMap<ObjectId, u32>,
     /// Pods that are unavailable of workloads that are not named.
     pub rest: u32,
+    /// When it was told, by the clock of whoever told it; none where an older version has.
+    pub at: Option<Timestamp>,
 }
 
 /// The form of a [`Tally`] in JSON.
@@ -60,6 +72,8 @@ pub(super) struct TallyText {
     unavailable: BTreeMap<String, u32>,
     #[serde(default, skip_serializing_if = "is_zero")]
     rest: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    at: Option<Timestamp>,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference over")]
@@ -78,6 +92,7 @@ impl TallyText {
             namespaces: tally.pods_in.iter().map(|(name, pods)| (name.to_string(), *pods)).collect(),
             unavailable: tally.away.iter().map(word).collect(),
             rest: tally.rest,
+            at: tally.at,
         }
     }
 
@@ -90,6 +105,7 @@ impl TallyText {
             pods_in: self.namespaces.into_iter().map(|(name, pods)| (name.into(), pods)).collect(),
             away: BTreeMap::new(),
             rest: self.rest,
+            at: self.at,
         };
         for (word, pods) in self.unavailable {
             match parse_object_word(&word) {
@@ -119,7 +135,9 @@ impl Tally {
                 .pods_in
                 .iter()
                 .any(|(name, pods)| told.pods_in.get(name).is_none_or(|other| far(*pods, *other)));
+        let is_old = self.at.zip(told.at).is_some_and(|(at, told)| told.duration_until(at) >= RENEWED);
         spaces
+            || is_old
             || far(self.pods, told.pods)
             || (&self.applyset, &self.name, &self.away, self.rest)
                 != (&told.applyset, &told.name, &told.away, told.rest)
@@ -141,6 +159,7 @@ impl Book {
             *known = (*known).max(*pods);
         }
         let rest = self.tallies.iter().map(|tally| tally.rest);
+        let rest = rest.chain(self.unread.iter().map(|claim| claim.pods));
         away.into_values().chain(rest).fold(0, u32::saturating_add)
     }
 
@@ -198,24 +217,52 @@ impl Engine {
             pods_in: pods_in.collect(),
             away: away.into_iter().collect(),
             rest,
+            at: self.second(),
         }
     }
 
-    /// Says if the informers show all workloads of a source.
+    /// Says if the informers show all workloads of a source, and it is known which of them are its own.
     fn sees_workloads_of(&self, source: SourceId) -> bool {
         let Some(inventory) = &self.sources[source].inventory else { return false };
+        if self.sources[source].head.is_none() || self.is_reading_release_key() {
+            return false;
+        }
         let kinds = ["DaemonSet", "Deployment", "StatefulSet"];
         let mut kinds = kinds.map(|kind| crate::object::GroupKind::new("apps", kind)).into_iter();
-        kinds.all(|kind| match self.informers.get(&kind) {
+        kinds.all(|kind| match self.kind_state(source, &kind) {
             Some(KindState::Synced | KindState::Absent) => true,
             Some(KindState::Syncing | KindState::Blind(..)) => false,
             None => !inventory.kinds.contains(&kind),
         })
     }
 
+    /// Returns this moment by the clock of the host, in whole seconds.
+    fn second(&self) -> Option<Timestamp> {
+        let (_, wall) = self.rollouts.starts.clock()?;
+        Timestamp::from_second(wall.as_second()).ok()
+    }
+
+    /// Says if nobody has served a source for so long that what was told of it counts no more. What is unavailable of it
+    /// counts until a look shows less.
+    fn is_expired(&self, tally: &Tally) -> bool {
+        let age = tally.at.zip(self.second()).map(|(at, now)| at.duration_until(now));
+        age.is_some_and(|age| age >= EXPIRES)
+    }
+
+    /// Says if what this process has told is to be told again.
+    pub(super) fn is_to_renew(&self) -> bool {
+        let Some((book, now)) = self.rollouts.book.as_ref().zip(self.second()) else { return false };
+        let is_old = |tally: &Tally| tally.at.is_some_and(|at| at.duration_until(now) >= RENEWED);
+        book.tallies.iter().any(|tally| self.applysets.contains(&tally.applyset) && is_old(tally))
+    }
+
     /// Writes into a book what the sources of this process take.
     pub(super) fn with_tallies(&self, mut book: Book, own: Vec<Tally>) -> Book {
         book.tallies.retain(|tally| !self.looks_after(&tally.applyset));
+        book.tallies.retain(|tally| tally.has_away() || !self.is_expired(tally));
+        for tally in book.tallies.iter_mut().filter(|tally| tally.at.is_none()) {
+            tally.at = self.second();
+        }
         book.tallies.extend(own);
         book
     }
@@ -263,7 +310,20 @@ impl Engine {
             Scope::Source(number, _) => source == Some(*number),
         };
         let told = self.told_tallies().filter(|(source, _)| counts(*source));
-        told.map(|(_, tally)| tally.rest).fold(0, u32::saturating_add)
+        let told = told.filter(|(_, tally)| !self.is_outlived(tally));
+        let unread = self.unread_claims(scope).map(|claim| claim.pods);
+        told.map(|(_, tally)| tally.rest).chain(unread).fold(0, u32::saturating_add)
+    }
+
+    /// Says if looks have shown all workloads that a tally names whole, which are those that had lost the most pods.
+    /// Whoever has told it would have told others instead, and has ended.
+    fn is_outlived(&self, tally: &Tally) -> bool {
+        let Some(now) = self.rollouts.starts.now() else { return false };
+        let is_whole = |id: &ObjectId| {
+            let glimpse = self.rollouts.glimpses.get(id);
+            glimpse.is_some_and(|(at, seen)| *seen == 0 && now.saturating_duration_since(*at) < MEMORY)
+        };
+        !tally.away.is_empty() && tally.away.keys().all(is_whole)
     }
 
     /// Returns how many pods the workloads of all sources of the cluster ask for.
@@ -271,21 +331,25 @@ impl Engine {
         let seen = |source: SourceId| self.rollouts.pods.get(&source).copied().unwrap_or(0);
         let own = (0..self.sources.len()).map(seen).fold(0, u32::saturating_add);
         // Of a source that is not seen whole yet the larger number counts.
-        let told =
-            self.told_tallies().map(|(source, tally)| tally.pods.saturating_sub(source.map_or(0, seen)));
+        let told = self.told_tallies().filter(|(_, tally)| !self.is_expired(tally));
+        let told = told.map(|(source, tally)| tally.pods.saturating_sub(source.map_or(0, seen)));
         told.fold(own, u32::saturating_add)
     }
 
     /// As [`Engine::pods_of_all`], of one namespace.
     pub(super) fn pods_of_all_in(&self, name: &str) -> u32 {
         let own = self.rollouts.pods_in.values().filter_map(|spaces| spaces.get(name));
-        let told = self.told_tallies().filter_map(|(_, tally)| tally.pods_in.get(name));
+        let told = self.told_tallies().filter(|(_, tally)| !self.is_expired(tally));
+        let told = told.filter_map(|(_, tally)| tally.pods_in.get(name));
         own.chain(told).copied().fold(0, u32::saturating_add)
     }
 
-    /// Returns workloads of others with pods that are unavailable: whoever has told that may have ended since.
+    /// Returns workloads of others with pods that are unavailable: whoever has told that may have ended since. Of many
+    /// those that were looked at the longest time ago.
     pub(super) fn told_away(&self) -> impl Iterator<Item = &ObjectId> {
-        self.told_tallies().flat_map(|(_, tally)| tally.away.keys()).take(LOOKS)
+        let mut told: Vec<&ObjectId> = self.told_tallies().flat_map(|(_, tally)| tally.away.keys()).collect();
+        told.sort_by_key(|id| self.rollouts.glimpses.get(*id).map(|(at, _)| *at));
+        told.into_iter().take(LOOKS)
     }
 
     /// Says if the budget object is to be read again soon, as others may change what a write waits for.
@@ -337,7 +401,8 @@ impl Engine {
             });
             away.map(move |(id, pods)| format!("{pods} pods of {id} of {of} are unavailable"))
         });
-        let all: Vec<String> = claims.chain(sick).take(3).collect();
+        let unread = self.rollouts.unread.iter().map(ToString::to_string);
+        let all: Vec<String> = unread.chain(claims).chain(sick).take(3).collect();
         (!all.is_empty()).then(|| all.join(", ").into())
     }
 }

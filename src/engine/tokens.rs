@@ -46,7 +46,7 @@ impl Engine {
             self.rollouts.over.remove(id);
         }
         let holds = granted && (entitled || (!gave_back && !self.rollouts.over.contains(id)));
-        if holds && !self.rollouts.claiming.contains(id) {
+        if holds && !self.rollouts.claiming.contains(id) && self.rollouts.anew.is_whole() {
             return decision;
         }
         if let Some(why) = self.rollouts.unreadable.clone() {
@@ -161,6 +161,10 @@ impl Engine {
         if self.rollouts.asks.is_empty() {
             return BTreeMap::new();
         }
+        if let Some(short) = self.rollouts.settling() {
+            let asks = self.rollouts.asks.iter();
+            return asks.map(|ask| (ask.id.clone(), Some(short.clone()))).collect();
+        }
         let mut permits = release(&self.rollouts.asks, &self.loads(), &self.bounds(), self.rollouts.window);
         self.told_hidden(&mut permits);
         self.told_holders(&mut permits);
@@ -178,6 +182,7 @@ impl Engine {
             workloads: budget.max_workloads,
             away: budget.max_unavailable.of(self.pods_of_all()),
             unnamed: self.unnamed(&Scope::Cluster),
+            unread: self.unread(&Scope::Cluster),
             starts: starts(budget.starts_per_minute, &|_| true),
         }];
         for (number, source) in self.sources.iter().enumerate() {
@@ -187,6 +192,7 @@ impl Engine {
             let of_it = |start: &Start| start.applyset == source.applyset;
             bounds.push(Bound {
                 unnamed: self.unnamed(&scope),
+                unread: self.unread(&scope),
                 scope,
                 workloads: narrowing.max_workloads.unwrap_or(u32::MAX),
                 away: narrowing.max_unavailable.map_or(u32::MAX, |amount| amount.of(pods)),
@@ -199,6 +205,7 @@ impl Engine {
             let in_it = |start: &Start| start.id.namespace() == Some(name);
             bounds.push(Bound {
                 unnamed: self.unnamed(&scope),
+                unread: self.unread(&scope),
                 scope,
                 workloads: narrowing.max_workloads.unwrap_or(u32::MAX),
                 away: narrowing.max_unavailable.map_or(u32::MAX, |amount| amount.of(pods)),
@@ -211,6 +218,9 @@ impl Engine {
     /// A write is on its way: it holds its token from now on.
     pub fn dispatched(&mut self, id: &ObjectId, action: &Action) {
         self.rollouts.writing.insert(id.clone());
+        if is_workload(id) && matches!(action, Action::Apply(_)) {
+            self.rollouts.anew.need();
+        }
         let takes = match action {
             Action::Apply(apply) => apply.restarts == Restarts::Maybe,
             Action::Delete(_, _, Removal::Recreate) => is_workload(id),
@@ -243,6 +253,7 @@ impl Engine {
 
     /// Takes over what the budget object says; `Book::default()` where there is none.
     pub fn book(&mut self, book: Book) {
+        let book = self.rollouts.with_lost(book);
         let ours = |applyset: &Arc<str>| self.applysets.contains(applyset);
         self.rollouts.over.retain(|id| book.claims.contains_key(id));
         self.rollouts.entitled.retain(|id| book.claims.contains_key(id));
@@ -304,8 +315,9 @@ impl Engine {
 
     /// What [`Engine::next_book`] told is on its way: until [`Engine::book`] is told again nobody knows what the budget
     /// object says.
-    pub fn saving_book(&mut self) {
+    pub fn saving_book(&mut self, next: &Book) {
         self.rollouts.saving = true;
+        self.rollouts.sends(next);
     }
 
     /// Whether the cluster shows this content.
@@ -338,7 +350,7 @@ impl Engine {
                 || self.is_claimed(id)
                 || self.is_of_another(id, claim)
                 || self.entry(id).is_some_and(|entry| entry.written.is_some())
-                || !self.is_synced(&id.group_kind())
+                || (!self.would_be_shown(id) && self.counts(id, claim))
         });
         let is_over = |unit: &mut Unit| ours(&unit.applyset) && self.is_over(unit);
         let over: Vec<Unit> = next.units.extract_if(.., is_over).collect();
@@ -380,9 +392,10 @@ impl Engine {
                 begun.push((id.clone(), claim.applyset.clone()));
             }
         }
-        if next == *book && begun.is_empty() {
+        if next == *book && begun.is_empty() && self.rollouts.anew.is_whole() {
             return None;
         }
+        self.rollouts.begin(&mut next);
         self.rollouts.starts.write(&mut next, begun);
         self.tell_authors(&mut next);
         let tallies = self.tallies(&next);
@@ -402,15 +415,16 @@ impl Engine {
             let awaits = self.rollouts.rolls.get(id).and_then(|roll| roll.written);
             let is_seen = awaits.is_none_or(|rv| self.live(id).is_some_and(|live| live.rv >= rv));
             let at_rest = rolling.is_none_or(|rolling| rolling.phase == RollPhase::Settled);
-            is_seen && at_rest && self.is_synced(&id.group_kind()) && !self.rollouts.writing.contains(id)
+            is_seen && at_rest && self.would_be_shown(id) && !self.rollouts.writing.contains(id)
         };
         next.claims.retain(|id, claim| claim.holder != *holder || !is_done(id));
         for claim in next.claims.values_mut().filter(|claim| claim.holder == *holder) {
             claim.left = true;
         }
-        if next == *book {
+        if next == *book && self.rollouts.anew.is_whole() {
             return None;
         }
+        self.rollouts.begin(&mut next);
         let tallies = self.tallies(&next);
         Some(self.with_tallies(next, tallies))
     }

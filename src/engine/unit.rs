@@ -72,7 +72,7 @@ impl Engine {
     pub(super) fn member(&self, source: SourceId, id: &ObjectId) -> Member {
         let content = self.entry(id).and_then(Entry::want).map(|(_, desired)| desired.hash);
         let good = match self.shown(id) {
-            None if self.is_synced(&id.group_kind()) => Good::Absent,
+            None if self.would_be_shown(id) => Good::Absent,
             None => Good::Unknown,
             // What somebody else put there, or nobody knows, cannot be put back.
             Some(live) if self.source_of(live) != Some(source) => Good::Unknown,
@@ -120,7 +120,7 @@ impl Engine {
             };
             // What the newest revision no longer wants is no part of it any more.
             let dropped = self.entry(id).is_none_or(|entry| entry.wants.is_empty());
-            !flying && !unreleased && (released || dropped) && self.is_synced(&id.group_kind())
+            !flying && !unreleased && (released || dropped) && self.would_be_shown(id)
         })
     }
 
@@ -189,7 +189,7 @@ impl Engine {
         let workloads = ["Deployment", "StatefulSet", "DaemonSet"].map(|kind| GroupKind::new("apps", kind));
         let held = state.inventory.iter().flat_map(|inventory| &inventory.kinds);
         let mut kinds = workloads.iter().chain(held).chain(state.kinds.kinds());
-        kinds.find(|kind| self.informers.get(*kind) == Some(&KindState::Syncing)).cloned()
+        kinds.find(|kind| self.kind_state(source, kind) == Some(&KindState::Syncing)).cloned()
     }
 
     /// Finds the units of a source, where that has to be done again.

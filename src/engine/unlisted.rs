@@ -14,19 +14,20 @@ impl Engine {
     /// The first kind of a source's inventory or manifests that is not listed.
     pub(super) fn unlisted_kind(&self, source: SourceId) -> Option<GroupKind> {
         let state = &self.sources[source];
-        let held = state.inventory.iter().flat_map(|inventory| &inventory.kinds);
-        held.chain(state.kinds.kinds()).filter(|kind| !self.is_synced(kind)).min().cloned()
+        let kinds =
+            self.held_kinds(source).chain(state.kinds.kinds()).filter(|kind| !self.is_synced(source, kind));
+        kinds.min().cloned()
     }
 
     /// Why a source prunes nothing at all until a person does something, and what: a kind cannot be listed. None
     /// where that passes by itself, and where nothing is pruned anyway.
     pub fn unlisted(&self, source: SourceId) -> Option<String> {
         let state = &self.sources[source];
-        if state.prune == Prune::Off || state.inventory.is_none() || state.head.is_none() {
+        if state.prune != Prune::On || state.inventory.is_none() || state.head.is_none() {
             return None;
         }
         let kind = self.unlisted_kind(source)?;
-        let (why, advice) = match (self.missing_kind(&kind), self.informers.get(&kind)) {
+        let (why, advice) = match (self.missing_kind(&kind), self.kind_state(source, &kind)) {
             (_, Some(KindState::Blind(why, Class::Forbidden))) => {
                 (why.clone(), "let the user list and watch it".to_owned())
             }
@@ -64,10 +65,11 @@ impl Engine {
             return None;
         }
         Some(if state.kinds.by_kind().contains_key(kind) {
-            "install its definition, or remove its manifests".to_owned()
+            "install its definition, or remove its manifests; `kubectl get crds,apiservices` shows what defines kinds"
+                .to_owned()
         } else {
             format!(
-                "bring its definition back, or, if none of its objects is left, take it out of the annotation \
+                "`kubectl get crds,apiservices` shows what defines kinds: bring its definition back, or, if none of its objects is left, take it out of the annotation \
                  applyset.kubernetes.io/contains-group-kinds of the source's ConfigMap {}",
                 state.name
             )

@@ -29,7 +29,7 @@ impl Engine {
         let whole = self.bounds().into_iter().find(|bound| bound.scope == Scope::Cluster);
         let (workloads, away, starts) = whole.map_or((0, 0, (0, 0)), |b| (b.workloads, b.away, b.starts));
         Usage {
-            workloads: (in_flight as u32, workloads),
+            workloads: ((in_flight as u32).saturating_add(self.unread(&Scope::Cluster)), workloads),
             window: rollouts.window,
             unavailable: (
                 loads.iter().map(|load| load.away).fold(self.unnamed(&Scope::Cluster), u32::saturating_add),

@@ -109,7 +109,7 @@ impl Telling {
     /// The budget object with the queue in it, where that has changed and nothing else is to be written. To be asked
     /// in each turn: at most every [`EVERY`] it looks, and never while nothing has changed.
     pub fn book(&mut self, engine: &mut Engine, now: Instant) -> Option<Book> {
-        if !engine.rollouts.untold {
+        if !engine.rollouts.untold && !engine.is_to_renew() {
             self.due = None;
             return None;
         }
@@ -124,7 +124,8 @@ impl Telling {
         (self.looked, engine.rollouts.untold) = (Some(now), false);
         let told = self.told.clone().unwrap_or_else(|| (engine.own_part(&book), engine.own_tallies(&book)));
         // How many pods there are is no reason to make the object: without it shares are of fewer pods.
-        let is_made = book != Book::default() || tallies.iter().any(Tally::has_away);
+        let is_made =
+            book != (Book { begun: book.begun, ..Book::default() }) || tallies.iter().any(Tally::has_away);
         let news = queue != told.0 || (is_made && are_news(&tallies, &told.1));
         news.then(|| self.put(engine, engine.with_tallies(book, tallies), queue))
     }
@@ -231,7 +232,7 @@ impl Engine {
             under(live).filter(|overlay| overlay.step().is_some())?;
             let (_, desired) = self.entry(id)?.want()?;
             let words = match next(self.steps_of(id, desired)?, &self.standing(id, desired, live, now)) {
-                Move::Stay(wait) => wait.to_string(),
+                Move::Stay(wait) => format!("{wait}{}", self.takeback_words(id)),
                 Move::Enter(_) | Move::Finish => "its next step waits for the rollout budget".to_owned(),
             };
             Some((id.clone(), words))

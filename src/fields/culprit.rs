@@ -1,10 +1,12 @@
 //! Who took a path, and in which words that is told.
 
+use std::collections::HashMap;
+
 use serde_json::Value;
 
-use super::Path;
-use super::cover::holds;
-use super::entry::Entry;
+use super::entry::{Entry, Node};
+use super::kids::Kids;
+use super::{Element, Path};
 use crate::object::{canonical_json, text_at};
 
 /// The name under which the API server keeps what was there before anybody's ownership was tracked.
@@ -36,6 +38,11 @@ pub struct Culprit {
 ///
 /// A path that somebody removed is owned by nobody: then no culprit is known.
 pub fn culprits(managed_fields: &Value, lost: &[Path], our_manager: &str) -> Vec<Culprit> {
+    holders(managed_fields, lost, our_manager).into_iter().map(|(_, culprit)| culprit).collect()
+}
+
+/// As [`culprits`], each with the position of its path.
+fn holders(managed_fields: &Value, lost: &[Path], our_manager: &str) -> Vec<(usize, Culprit)> {
     let mut found = Vec::new();
     for entry in entries(managed_fields) {
         if is_ours(entry, our_manager) || text_at(entry, &["manager"]) == NOBODY {
@@ -43,18 +50,47 @@ pub fn culprits(managed_fields: &Value, lost: &[Path], our_manager: &str) -> Vec
         }
         let text = entry.get("fieldsV1").map(canonical_json).unwrap_or_default();
         let Some(tree) = Entry::parse(&text) else { continue };
-        for path in lost.iter().filter(|path| holds(tree.root(), path.elements())) {
-            found.push(Culprit {
+        let mut holder = Holder::of(tree.root());
+        for (nth, path) in lost.iter().enumerate().filter(|(_, path)| holder.holds(path.elements())) {
+            let culprit = Culprit {
                 manager: text_at(entry, &["manager"]).to_owned(),
                 operation: text_at(entry, &["operation"]).to_owned(),
                 subresource: text_at(entry, &["subresource"]).to_owned(),
                 time: text_at(entry, &["time"]).to_owned(),
                 path: path.clone(),
-            });
+            };
+            found.push((nth, culprit));
         }
     }
-    found.sort_by(|a, b| b.time.cmp(&a.time));
+    found.sort_by(|(_, a), (_, b)| b.time.cmp(&a.time));
     found
+}
+
+/// An entry that is asked for many paths: somebody may take all fields of an object at once.
+struct Holder<'e> {
+    root: Node<'e>,
+    /// The children of each node that a path led through.
+    kids: HashMap<usize, Kids<'e>>,
+}
+
+impl<'e> Holder<'e> {
+    fn of(root: Node<'e>) -> Self {
+        Self { root, kids: HashMap::new() }
+    }
+
+    /// Whether it owns this path, something below it, or all that it lies in.
+    fn holds(&mut self, path: &[Element]) -> bool {
+        let mut node = self.root;
+        for (depth, element) in path.iter().enumerate() {
+            if depth > 0 && node.is_leaf() {
+                return true;
+            }
+            let kids = self.kids.entry(node.index()).or_insert_with(|| Kids::of(node));
+            let Some(next) = kids.step(element) else { return false };
+            node = next;
+        }
+        true
+    }
 }
 
 /// Tells who changed what, and when: `kubectl-edit changed .data.mode at 2026-01-02T00:00:00Z`; none where nothing is
@@ -69,9 +105,13 @@ pub fn drift_words(
     our_manager: &str,
 ) -> Option<String> {
     let mut writers: Vec<Writer> = Vec::new();
-    let found = culprits(managed_fields, taken, our_manager);
-    for path in taken {
-        match found.iter().find(|culprit| culprit.path == *path) {
+    let found = holders(managed_fields, taken, our_manager);
+    let mut last: HashMap<usize, &Culprit> = HashMap::new();
+    for (nth, culprit) in &found {
+        last.entry(*nth).or_insert(culprit);
+    }
+    for (nth, path) in taken.iter().enumerate() {
+        match last.get(&nth) {
             Some(culprit) => Writer::note(&mut writers, Writer::of(culprit), path),
             None => Writer::note(&mut writers, Writer::nobody(), path),
         }

@@ -11,9 +11,12 @@ pub const CHANGED: &str = "<masked: changed>";
 /// The annotation in which `kubectl apply` keeps a whole copy of the manifest, Secrets included.
 pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// How the values of annotations begin in which tools keep a whole manifest: as JSON, or as that in gzip and base64 (kapp,
-/// Rancher).
-const COPIES: [&str; 3] = ["{", "[", "H4sI"];
+/// How the values of annotations begin in which tools keep a whole manifest: as JSON (kapp), or as that in base64 of gzip
+/// (Rancher), ZIP (Banzai Cloud's object matcher) or Zstandard.
+const COPIES: [&str; 5] = ["{", "[", "H4sI", "UEsD", "KLUv"];
+
+/// How lines begin of one that is kept as YAML.
+const COPIED_LINES: [&str; 3] = ["apiVersion:", "data:", "stringData:"];
 
 /// Returns a copy that may be shown: the values of a Secret are `<masked>`, its key names stay, kubectl's copy of the
 /// manifest is left out, and what another tool keeps of a Secret in an annotation is `<masked>` too.
@@ -36,7 +39,10 @@ pub fn masked(kind: &GroupKind, value: &Value) -> Value {
 }
 
 fn is_copy(annotation: &Value) -> bool {
-    annotation.as_str().is_some_and(|text| COPIES.iter().any(|begin| text.trim_start().starts_with(begin)))
+    let begins = |text: &str, with: &[&str]| with.iter().any(|begin| text.trim_start().starts_with(begin));
+    annotation
+        .as_str()
+        .is_some_and(|text| begins(text, &COPIES) || text.lines().any(|line| begins(line, &COPIED_LINES)))
 }
 
 /// Returns copies of both sides of a difference that may be shown: as [`masked`], but each value of the second

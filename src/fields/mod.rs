@@ -16,6 +16,7 @@ mod cover;
 mod culprit;
 mod empty;
 mod entry;
+mod kids;
 mod mask;
 mod owned;
 mod path;
@@ -33,6 +34,8 @@ pub use quantity::quantity;
 pub use sole::owned_alone;
 pub use values::{Schema, ValueDigest, differing_values, value_digest, value_digest_of_text};
 
+#[cfg(test)]
+mod large_tests;
 #[cfg(test)]
 mod properties;
 #[cfg(test)]

@@ -106,6 +106,42 @@ proptest! {
         prop_assert_eq!(surplus(&smaller, &text).len(), before - smaller["spec"].as_object().unwrap().len());
     }
 
+    /// Looking many paths up at once tells the same as looking each of them up.
+    #[test]
+    fn who_holds_a_path_is_found(content in content(), other in content()) {
+        let held = entry(&other);
+        let paths = uncovered(&content, Some("{\"f:spec\":{\".\":{}}}"));
+        let mut all: Vec<Path> = paths.clone();
+        for path in &paths {
+            let within = path.find(&content).and_then(Value::as_object);
+            let below = |key: &String| [path.elements(), &[Element::key(key)]].concat().into();
+            all.extend(within.into_iter().flat_map(Map::keys).map(below));
+        }
+        let managed = json!([{"manager": "x", "operation": "Update", "fieldsV1": held}]);
+        let found: Vec<Path> =
+            culprits(&managed, &all, "rhumb").into_iter().map(|culprit| culprit.path).collect();
+        let text = held.to_string();
+        let tree = entry::Entry::parse(&text).unwrap();
+        all.retain(|path| cover::holds(tree.root(), path.elements()));
+        prop_assert_eq!(found, all);
+    }
+
+    /// The server writes none of this; what somebody made it say is read all the same.
+    #[test]
+    fn no_ownership_makes_it_fail(content in content(), keys in prop::collection::vec("([fkvi]:)?.{0,12}", 1..6)) {
+        let nested = keys.iter().rev().fold(json!({}), |inner, key| json!({ key: inner }));
+        let beside: Map<_, _> = keys.iter().map(|key| (key.clone(), json!({}))).collect();
+        for fields in [nested, json!({"f:spec": beside}), content.clone()] {
+            let text = fields.to_string();
+            let managed = json!([{"manager": "x", "fieldsV1": fields}, {"manager": 7, "fieldsV1": [fields]}]);
+            let paths = [uncovered(&content, Some(&text)), surplus(&content, &text)].concat();
+            let _ = drift_words(&managed, &paths, &paths, "rhumb");
+            let _ = (owned_alone(&content, &text, &[&text]), owned_alone(&content, &text, &[]));
+            let _ = differing_values(&content, &managed, &text, Schema::Secret);
+            let _ = value_digest_of_text(&content.to_string(), &text, Schema::Custom);
+        }
+    }
+
     #[test]
     fn no_text_makes_it_fail(content in content(), text in ".{0,60}", json in "[\\[\\]{}\":,.fkvi0a\\\\]{0,40}") {
         for entry in [&text, &json] {

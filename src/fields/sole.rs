@@ -1,8 +1,12 @@
 //! What an object would lose if one of its owners let go.
 
+use std::collections::HashMap;
+
 use serde_json::{Map, Value};
 
 use super::entry::{Entry, Kid, Node, item_keys};
+use super::kids::Kids;
+use crate::object::canonical_json;
 
 /// What lies deeper is left out; the API server itself refuses objects nested this deep.
 const MAX_DEPTH: usize = 500;
@@ -28,20 +32,21 @@ fn part(value: &Value, ours: Node<'_>, others: &[Node<'_>], depth: usize) -> Opt
     }
     match value {
         Value::Object(map) => {
-            let mut kept = Map::new();
+            let (mut kept, others) = (Map::new(), indexed(others));
             for kid in ours.kids() {
                 let Kid::Field(name) = kid.kid() else { continue };
-                let theirs: Vec<Node<'_>> = others.iter().filter_map(|other| twin(*other, kid)).collect();
+                let theirs: Vec<Node<'_>> = others.iter().filter_map(|other| other.twin(kid)).collect();
                 let inner = map.get(name).and_then(|inner| part(inner, kid, &theirs, depth + 1));
                 kept.extend(inner.map(|inner| (name.to_owned(), inner)));
             }
             (!kept.is_empty()).then_some(Value::Object(kept))
         }
         Value::Array(items) => {
-            let mut kept = vec![Value::Null; items.len()];
+            let (mut kept, others) = (vec![Value::Null; items.len()], indexed(others));
+            let mut places = Places::of(items);
             for kid in ours.kids() {
-                let Some(nth) = place(items, kid) else { continue };
-                let theirs: Vec<Node<'_>> = others.iter().filter_map(|other| twin(*other, kid)).collect();
+                let Some(nth) = places.place(kid) else { continue };
+                let theirs: Vec<Node<'_>> = others.iter().filter_map(|other| other.twin(kid)).collect();
                 kept[nth] = item(&items[nth], kid, &theirs, depth + 1).unwrap_or_default();
             }
             kept.iter().any(|item| !item.is_null()).then_some(Value::Array(kept))
@@ -65,27 +70,54 @@ fn item(value: &Value, ours: Node<'_>, others: &[Node<'_>], depth: usize) -> Opt
     }
 }
 
-/// Which item of a list a node speaks of.
-fn place(items: &[Value], node: Node<'_>) -> Option<usize> {
-    match node.kid() {
-        Kid::Item(text) => {
-            let keys = item_keys(text)?;
-            items.iter().position(|item| keys.iter().all(|(key, value)| item.get(key) == Some(value)))
+fn indexed<'e>(nodes: &[Node<'e>]) -> Vec<Kids<'e>> {
+    nodes.iter().map(|node| Kids::of(*node)).collect()
+}
+
+/// Which items of a list nodes speak of.
+struct Places<'v> {
+    items: &'v [Value],
+    /// The items by what they have under these keys.
+    by_keys: HashMap<Vec<String>, HashMap<String, usize>>,
+    by_value: Option<HashMap<String, usize>>,
+}
+
+impl<'v> Places<'v> {
+    fn of(items: &'v [Value]) -> Self {
+        Self { items, by_keys: HashMap::new(), by_value: None }
+    }
+
+    fn place(&mut self, node: Node<'_>) -> Option<usize> {
+        let items = self.items;
+        match node.kid() {
+            Kid::Item(text) => {
+                let keys = item_keys(text)?;
+                let names: Vec<String> = keys.keys().cloned().collect();
+                let of = |item: &Value| {
+                    let own = keys.keys().map(|key| Some((key.clone(), item.get(key)?.clone())));
+                    own.collect::<Option<Map<_, _>>>().map(Value::Object)
+                };
+                let known = self.by_keys.entry(names).or_insert_with(|| positions(items, of));
+                known.get(&canonical_json(&Value::Object(keys))).copied()
+            }
+            Kid::Value(text) => {
+                let own: Value = serde_json::from_str(text).ok()?;
+                let known = self.by_value.get_or_insert_with(|| positions(items, |item| Some(item.clone())));
+                known.get(&canonical_json(&own)).copied()
+            }
+            Kid::Index(index) => Some(index).filter(|index| *index < items.len()),
+            Kid::Field(_) | Kid::Itself | Kid::Foreign => None,
         }
-        Kid::Value(text) => {
-            let own: Value = serde_json::from_str(text).ok()?;
-            items.iter().position(|item| *item == own)
-        }
-        Kid::Index(index) => Some(index).filter(|index| *index < items.len()),
-        Kid::Field(_) | Kid::Itself | Kid::Foreign => None,
     }
 }
 
-/// The child of another entry's node that speaks of the same.
-fn twin<'e>(other: Node<'e>, kid: Node<'_>) -> Option<Node<'e>> {
-    let same = |one: Kid<'_>| match (one, kid.kid()) {
-        (Kid::Item(theirs), Kid::Item(ours)) => theirs == ours || item_keys(theirs) == item_keys(ours),
-        (one, own) => one == own,
-    };
-    other.kids().find(|one| same(one.kid()))
+/// The first item of each kind.
+fn positions(items: &[Value], of: impl Fn(&Value) -> Option<Value>) -> HashMap<String, usize> {
+    let mut found = HashMap::new();
+    for (nth, item) in items.iter().enumerate() {
+        if let Some(own) = of(item) {
+            found.entry(canonical_json(&own)).or_insert(nth);
+        }
+    }
+    found
 }

@@ -234,12 +234,14 @@ fn values_of_secrets_are_never_shown() {
         json!({"metadata": {}, "data": {"a": MASK}}),
     );
     let copies = json!({"metadata": {"annotations": {"kapp.k14s.io/original": "{\"data\":{\"a\":\"aGk=\"}}",
-        "objectset.rio.cattle.io/applied": "H4sIAAAAAAAA/aGk=", "rhumb.dev/v": "v1"}}});
+        "objectset.rio.cattle.io/applied": "H4sIAAAAAAAA/aGk=", "banzaicloud.com/last-applied": "UEsDBBQACAAIaGk=",
+        "of/yaml": "\napiVersion: v1\ndata: {a: aGk=}\n", "rhumb.dev/v": "v1"}}});
     check(
         "Secret",
         copies.clone(),
         json!({"metadata": {"annotations": {"kapp.k14s.io/original": MASK,
-            "objectset.rio.cattle.io/applied": MASK, "rhumb.dev/v": "v1"}}}),
+            "objectset.rio.cattle.io/applied": MASK, "banzaicloud.com/last-applied": MASK, "of/yaml": MASK,
+            "rhumb.dev/v": "v1"}}}),
     );
     check("ConfigMap", copies.clone(), copies);
     check("Secret", json!({"stringData": {"a": {"b": 1}}}), json!({"stringData": {"a": MASK}}));

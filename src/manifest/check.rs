@@ -144,6 +144,17 @@ impl<'s> Check<'_, 's, '_> {
         if gvk.version.is_empty() || (grouped && gvk.group.is_empty()) {
             self.identified = false;
             self.error(&["apiVersion"], "bad-api-version", BAD_API_VERSION);
+        } else if !names::is_label(&gvk.version) || !(gvk.group.is_empty() || names::is_subdomain(&gvk.group))
+        {
+            self.identified = false;
+            let message = "apiVersion names a group and a version in lower-case letters, digits, `-` and `.`";
+            self.error(&["apiVersion"], "bad-api-version", message);
+        }
+        // Rights, messages and URLs are made of it.
+        if !names::is_kind(&gvk.kind) {
+            self.identified = false;
+            let message = "a kind has at most 63 letters, digits and `-`, and begins with a letter";
+            self.error(&["kind"], "bad-kind", message);
         }
         if self.get(&["items"]).is_some() {
             let message =

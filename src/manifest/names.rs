@@ -84,7 +84,13 @@ fn is_label_form(text: &str) -> bool {
     inner && !text.is_empty() && !text.starts_with('-') && !text.ends_with('-')
 }
 
-fn is_subdomain(text: &str) -> bool {
+/// Whether a text may name a kind: what API servers take in a definition.
+pub(super) fn is_kind(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphabetic()) && is_label(&text.to_ascii_lowercase())
+}
+
+/// Whether a text is an RFC 1123 subdomain.
+pub(super) fn is_subdomain(text: &str) -> bool {
     text.len() <= 253 && text.split('.').all(is_label_form)
 }
 

@@ -49,6 +49,11 @@ impl Scopes {
         self.table.get(kind).copied()
     }
 
+    /// Whether any kind of a group is known.
+    pub fn has_group(&self, group: &str) -> bool {
+        self.table.keys().any(|kind| *kind.group == *group)
+    }
+
     /// Takes the scope that a `CustomResourceDefinition` gives its kind; does nothing with other items. What
     /// is known already, as from a cluster, stays.
     pub fn learn(&mut self, item: &Item) {

@@ -16,7 +16,7 @@ mod unified;
 
 pub use diagnostics::{diagnostics, tally};
 pub use json::{SCHEMA, json, reading_json};
-pub use palette::{Palette, Style, harmless};
+pub use palette::{Palette, Style, harmless, harmless_line};
 pub use progress::{Outcome, progress};
 pub use text::{Tense, held_back, names, summary, text};
 pub use unified::unified;

@@ -110,13 +110,23 @@ pub fn harmless(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Control characters, those that change the direction of the text around them, and those that take no room: two texts
-/// that look the same are the same. The joiners of scripts and emoji stay.
+/// The same in one line, for what is read in lines.
+pub fn harmless_line(text: &str) -> String {
+    harmless(&text.split_whitespace().collect::<Vec<_>>().join(" ")).into_owned()
+}
+
+/// Control characters, those that change the direction of the text around them, and those that show nothing: two texts
+/// that look the same are the same. The joiners of scripts, and what chooses between text and emoji, stay.
+///
+/// Beside controls and separators of lines it is what has the property `Default_Ignorable_Code_Point` of Unicode 17.
+/// The page has the same list.
 pub(super) fn steers(c: char) -> bool {
     c.is_control()
-        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-        || matches!(c, '\u{ad}' | '\u{180e}' | '\u{200b}' | '\u{2060}'..='\u{2064}' | '\u{feff}')
-        || matches!(c, '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+        || matches!(c, '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}')
+        || matches!(c, '\u{180b}'..='\u{180f}' | '\u{200b}' | '\u{200e}' | '\u{200f}')
+        || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0d}')
+        || matches!(c, '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}')
+        || matches!(c, '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 #[cfg(test)]
@@ -141,10 +151,22 @@ mod tests {
             "\u{2066}",
             "\u{feff}",
             "\u{e0041}",
+            // More of those that Unicode has nothing shown for (DerivedCoreProperties, Default_Ignorable_Code_Point).
+            "\u{34f}",
+            "\u{1160}",
+            "\u{17b4}",
+            "\u{180b}",
+            "\u{206a}",
+            "\u{3164}",
+            "\u{fe00}",
+            "\u{ffa0}",
+            "\u{1bca0}",
+            "\u{1d173}",
+            "\u{e0100}",
         ] {
             assert_eq!(harmless(&format!("a{steering}b")), "a\u{fffd}b", "{steering:?}");
         }
-        let joined = "\u{1f468}\u{200d}\u{1f33e} \u{e9} \u{65e5}\u{672c}";
+        let joined = "\u{1f468}\u{200d}\u{1f33e} \u{2764}\u{fe0f} \u{e9} \u{65e5}\u{672c}";
         assert_eq!(harmless(joined), joined);
     }
 

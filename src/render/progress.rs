@@ -23,6 +23,8 @@ pub enum Outcome<'a> {
     Waiting(&'a str),
     /// We or the server refused it.
     Refused(&'a str),
+    /// Its rollout failed.
+    Failed(&'a str),
 }
 
 /// `deployment.apps/web created (shop)`, or `deployment.apps/web (shop) waiting: …`, with its line end.
@@ -36,13 +38,17 @@ pub fn progress(id: &ObjectId, outcome: Outcome<'_>, palette: Palette) -> String
         Outcome::Kept(_) => ("kept", Style::Faint),
         Outcome::Waiting(_) => ("waiting", Style::Waiting),
         Outcome::Refused(_) => ("refused", Style::Error),
+        Outcome::Failed(_) => ("failed", Style::Error),
     };
     let name = id.resource_name();
     let name = harmless(&name);
     let word = palette.paint(style, word);
     let place = id.namespace().map(|namespace| format!(" ({namespace})")).unwrap_or_default();
     match outcome {
-        Outcome::Kept(reason) | Outcome::Waiting(reason) | Outcome::Refused(reason) => {
+        Outcome::Kept(reason)
+        | Outcome::Waiting(reason)
+        | Outcome::Refused(reason)
+        | Outcome::Failed(reason) => {
             let reason = reason.split_whitespace().collect::<Vec<_>>().join(" ");
             format!("{name}{place} {word}: {}\n", harmless(&reason))
         }

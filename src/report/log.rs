@@ -3,6 +3,7 @@
 //! What a person reads is the message, the object, the source and the revision. Machines get the parts of the object's
 //! name, the action, and for each kind of event a number of its own beside that: the journal as fields, JSON as keys.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use tracing::{Level, debug, info, warn};
@@ -24,6 +25,25 @@ pub struct Tale {
     pub source: Option<Arc<str>>,
     /// The revision that it follows from.
     pub revision: Option<Revision>,
+    /// Why it failed, where that was told already, when its rollout did.
+    pub known: Option<Arc<str>>,
+}
+
+/// A line tells so many characters of why something failed: pods and webhooks may say pages. `rhumb why` has all of it.
+const BRIEF: usize = 200;
+
+/// So many of them are the last ones, which say what came of it.
+const BRIEF_END: usize = 110;
+
+/// As much of a text as a line has room for: how it begins, and how it ends.
+pub fn brief(text: &str) -> Cow<'_, str> {
+    let count = text.chars().count();
+    if count <= BRIEF {
+        return Cow::Borrowed(text);
+    }
+    let head: String = text.chars().take(BRIEF - BRIEF_END - 3).collect();
+    let tail: String = text.chars().skip(count - BRIEF_END).collect();
+    Cow::Owned(format!("{} … {}", head.trim_end(), tail.trim_start()))
 }
 
 /// Fields that the line of text leaves out: they say in parts what stands in it anyway, or are for machines alone.
@@ -52,7 +72,7 @@ macro_rules! line {
 /// Writes the line of what became of an object: what changes the cluster at info, what is held up at warn, the rest at
 /// debug.
 pub fn log(tale: &Tale) {
-    let Tale { id, told, happening, source, revision } = tale;
+    let Tale { id, told, happening, source, revision, known } = tale;
     let level = match told {
         Told::Waiting(Reason::Fight(..)) | Told::Refused(_) => Level::WARN,
         // What rhumb itself does to the pods.
@@ -64,6 +84,11 @@ pub fn log(tale: &Tale) {
     let words = match told {
         Told::Repaired(who) if repaired => format!("drift repaired: {who}; put back"),
         _ if repaired => "drift repaired".to_owned(),
+        Told::Refused(Reason::Rejected(_)) => {
+            let words = told.to_string();
+            let words = known.as_ref().map_or_else(|| words.clone(), |why| words.replace(&**why, "…"));
+            brief(&words).into_owned()
+        }
         told => told.to_string(),
     };
     let group = Some(id.group()).filter(|group| !group.is_empty());
@@ -113,6 +138,10 @@ fn words(happening: Happening) -> Option<&'static str> {
     })
 }
 
+fn is_of_rollout(happening: Happening) -> bool {
+    matches!(happening, Happening::RolloutStarted | Happening::RolloutFailed | Happening::RolledBack)
+}
+
 /// Writes the line of what happened beside what became of single objects, each of which has a line of its own.
 pub fn log_notice(notice: &Notice) {
     let Some(words) = words(notice.reason) else { return };
@@ -132,7 +161,7 @@ pub fn log_notice(notice: &Notice) {
         object.namespace = part(|object| object.namespace.as_deref()),
         object.name = part(|object| Some(&object.name)),
         "{words}: {}",
-        notice.message
+        if is_of_rollout(notice.reason) { brief(&notice.message) } else { Cow::Borrowed(&*notice.message) }
     );
 }
 
@@ -147,6 +176,7 @@ impl Told {
             Self::Recreating => "delete",
             Self::Recreated => "recreate",
             Self::Unhealthy(_) | Self::Waiting(_) => "wait",
+            Self::Refused(Reason::Rejected(_)) => "fail",
             Self::Refused(_) => "refuse",
         }
     }
@@ -185,7 +215,21 @@ impl Happening {
 mod tests {
     use std::collections::BTreeSet;
 
+    use super::{BRIEF, brief};
     use crate::report::HAPPENINGS;
+
+    #[test]
+    fn a_long_reason_keeps_its_beginning_and_its_end() {
+        let check = |text: &str, expected: &str| assert_eq!(brief(text), expected);
+        check("no progress for 10 min", "no progress for 10 min");
+        let exact = "ä".repeat(BRIEF);
+        check(&exact, &exact);
+        let long = format!("revision 1a2b failed: {}; it is back at revision 3c4d", "x".repeat(700));
+        let told = brief(&long);
+        assert!(told.chars().count() <= BRIEF, "{told}");
+        assert!(told.starts_with("revision 1a2b failed: xxx"), "{told}");
+        assert!(told.ends_with("x; it is back at revision 3c4d"), "{told}");
+    }
 
     #[test]
     fn each_kind_of_event_has_a_number_of_its_own_that_the_readme_names() {

@@ -27,7 +27,7 @@ use std::sync::Arc;
 pub use compared::{Compared, Differing};
 pub use conditions::{Left, Standing, deletions_wait, is_ready, source_conditions};
 pub use doors::{Doors, Heard, Unanswered};
-pub use log::{MACHINE_FIELDS, Tale, has_line, log, log_notice};
+pub use log::{MACHINE_FIELDS, Tale, brief, has_line, log, log_notice};
 pub use metrics::{Ended, MEDIA_TYPE, Metrics, Process};
 pub use notice::{Draft, Followed, HAPPENINGS, Happening, Notice, Notices, Recorder, Regarding};
 pub use phase::{PHASES, Phase, well_words};

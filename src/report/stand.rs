@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use super::{ObjectStatus, Phase, SourceStatus};
 use crate::object::Revision;
+use crate::render::harmless_line;
 
 /// So many objects are named.
 pub const NAMED: usize = 20;
@@ -58,14 +59,14 @@ impl Stand {
             let reason = &reason[..reason.floor_char_boundary(LONGEST)];
             let colon = if reason.is_empty() { "" } else { ": " };
             let line = format!("{} {}{colon}{reason}", told.phase, told.object);
-            let _ = writeln!(open, "{}", line.replace(char::is_control, " "));
+            let _ = writeln!(open, "{}", harmless_line(&line));
         }
         let all = source.objects.iter().filter(|(phase, _)| !phase.is_well());
         let more = all.map(|(_, count)| count).sum::<usize>().saturating_sub(unwell.len().min(NAMED));
         if more > 0 {
             let _ = writeln!(open, "and {more} more");
         }
-        Self { line: line.replace(char::is_control, " "), open, settled: String::new() }
+        Self { line: harmless_line(&line), open, settled: String::new() }
     }
 
     /// The same, with the revision of which it was told that all was as wanted.
@@ -177,9 +178,9 @@ mod tests {
                 author: None,
                 ..source(&[(Phase::Settled, 18), (Phase::Refused, 2)])
             },
-            &[object("a", "no such\nfield"), object("-b", "")],
+            &[object("a", "no such\nfield\u{202e}"), object("-b", "")],
             "0123456789ab: 20 objects: 18 Settled, 2 Refused; not read whole: a.yaml is not understood",
-            "Refused Pod shop/a: no such field\nRefused Pod -b\n",
+            "Refused Pod shop/a: no such field\u{fffd}\nRefused Pod -b\n",
         );
         check(
             &SourceStatus {

@@ -119,6 +119,9 @@ pub struct SourceStatus {
     /// Why nothing at all is pruned, where a person has to do something about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unlisted: Option<String>,
+    /// What its inventory names where nobody looks for it any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unwatched: Option<String>,
 }
 
 /// Who made a commit, and what for.
@@ -373,6 +376,7 @@ fn source(
         first_findings: first_findings(&findings),
         prune_waiting: waiting.count(),
         unlisted: engine.unlisted(number),
+        unwatched: engine.unwatched(number),
     }
 }
 

@@ -10,9 +10,11 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
+use jiff::Timestamp;
 
 use super::answer::Failed;
 use super::kept::{Kept, Meanwhile};
+use super::session;
 use crate::report::{Doors, Unanswered};
 use crate::secret::Secret;
 
@@ -27,6 +29,16 @@ pub struct Guard {
     hosts: Arc<[String]>,
     others: Others,
     token: Option<Arc<Kept<Secret>>>,
+    browsers: Browsers,
+}
+
+/// How the token comes from a browser.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Browsers {
+    /// Not at all, unless something beside it adds the header.
+    SendNothing,
+    /// By a form, for a cookie.
+    SignIn,
 }
 
 /// What other names it answers to.
@@ -48,12 +60,19 @@ impl Guard {
             _ => Err("a token is one file".to_owned()),
         };
         let token = token.map(|file| Kept::of(vec![file], Meanwhile::Nothing, read));
-        Self { hosts: hosts.into(), others: Others::Unknown, token }
+        Self { hosts: hosts.into(), others: Others::Unknown, token, browsers: Browsers::SendNothing }
+    }
+
+    /// Lets browsers in too that were given the token in a form. For doors with encryption alone, as cookies take that.
+    #[must_use]
+    pub fn with_sign_in(self) -> Self {
+        Self { browsers: Browsers::SignIn, ..self }
     }
 
     /// For a socket, where whoever may connect may ask: lets all through that is no other site's page.
     pub fn of_socket(hosts: &[String]) -> Self {
-        Self { hosts: hosts.into(), others: Others::WithoutDot, token: None }
+        let others = Others::WithoutDot;
+        Self { hosts: hosts.into(), others, token: None, browsers: Browsers::SendNothing }
     }
 
     fn knows(&self, name: &str) -> bool {
@@ -67,7 +86,7 @@ impl Guard {
         called.map_or(self.others == Others::WithoutDot, |called| self.knows(without_port(called)))
     }
 
-    async fn judge(&self, request: &Parts) -> Result<(), Failed> {
+    async fn judge(&self, request: &Parts) -> Result<Entry, Failed> {
         let called = host(&request.uri, &request.headers);
         if !self.is_called_by(called.as_deref()) {
             let why = "this name is not known here: serve.hosts lists those that are";
@@ -76,17 +95,46 @@ impl Guard {
         if !is_from_here(request, &called.unwrap_or_default()) {
             return Err(Failed::new(StatusCode::FORBIDDEN, "another site's page may not ask here"));
         }
-        let Some(token) = &self.token else { return Ok(()) };
+        let Some(token) = &self.token else { return Ok(Entry::Open) };
         // Without a token that can be read nobody is let in.
+        let token = token.now().await.ok();
+        if self.browsers == Browsers::SignIn {
+            if session::is_sign_in(request) {
+                return Ok(Entry::Form(token));
+            }
+            let is_known =
+                |token: &Arc<Secret>| session::is_signed_in(&request.headers, token, Timestamp::now());
+            if session::is_public(request) || token.as_ref().is_some_and(is_known) {
+                return Ok(Entry::Open);
+            }
+        }
         let given = request.headers.get(header::AUTHORIZATION).and_then(bearer);
-        match (token.now().await, given) {
-            (Ok(token), Some(given)) if token.is(given) => Ok(()),
+        match (token, given) {
+            (Some(token), Some(given)) if token.is(given) => Ok(Entry::Open),
             _ => Err(Failed::new(
                 StatusCode::UNAUTHORIZED,
                 "it takes the token, as `Authorization: Bearer TOKEN`",
             )),
         }
     }
+
+    /// Refuses a request; who opens the page in a browser, and may sign in, gets the form.
+    fn refuse(&self, request: &Parts, failed: Failed) -> Response {
+        let unknown = failed.0 == StatusCode::UNAUTHORIZED;
+        if unknown && self.browsers == Browsers::SignIn && session::opens_page(request) {
+            return session::form(StatusCode::UNAUTHORIZED, "");
+        }
+        failed.into_response()
+    }
+}
+
+/// What becomes of a request.
+#[derive(Debug)]
+enum Entry {
+    /// It is answered.
+    Open,
+    /// It brings the form, to be held against the token, where that can be read.
+    Form(Option<Arc<Secret>>),
 }
 
 /// Lets a request through, or answers why not.
@@ -96,14 +144,22 @@ pub(super) async fn guarded(
     next: Next,
 ) -> Response {
     let (head, body) = request.into_parts();
-    let Err(failed) = guard.judge(&head).await else {
-        return next.run(Request::from_parts(head, body)).await;
+    let mut response = match guard.judge(&head).await {
+        Ok(Entry::Open) => return next.run(Request::from_parts(head, body)).await,
+        Ok(Entry::Form(token)) => {
+            let form = Request::from_parts(head, body);
+            let answer = session::sign_in(form, token.as_deref(), Timestamp::now()).await;
+            if answer.status() == StatusCode::SEE_OTHER {
+                return answer;
+            }
+            answer
+        }
+        Err(failed) => guard.refuse(&head, failed),
     };
-    let mut response = failed.into_response();
     doors.unanswered(match response.status() {
-        StatusCode::UNAUTHORIZED => Unanswered::Token,
         StatusCode::FORBIDDEN => Unanswered::Site,
-        _ => Unanswered::Name,
+        StatusCode::MISDIRECTED_REQUEST => Unanswered::Name,
+        _ => Unanswered::Token,
     });
     if response.status() == StatusCode::UNAUTHORIZED {
         let scheme = HeaderValue::from_static("Bearer realm=\"rhumb\"");
@@ -166,7 +222,7 @@ mod tests {
             request = request.header(*name, *value);
         }
         let judged = guard.judge(&request.body(Body::empty()).unwrap().into_parts().0).await;
-        judged.map_or_else(|failed| failed.into_response().status().as_u16(), |()| 200)
+        judged.map_or_else(|failed| failed.into_response().status().as_u16(), |_| 200)
     }
 
     #[tokio::test]

@@ -19,6 +19,7 @@ mod patient;
 mod peers;
 mod process;
 mod routes;
+mod session;
 mod socket;
 mod tls;
 

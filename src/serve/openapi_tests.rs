@@ -149,6 +149,7 @@ fn source(now: Timestamp) -> SourceStatus {
         incomplete: some(),
         paused: some(),
         unlisted: some(),
+        unwatched: some(),
         first_findings: vec!["env.yaml:1: error: it is so".to_owned()],
         ..SourceStatus::default()
     }

@@ -204,7 +204,7 @@ async fn ready(State(process): State<Process>) -> Result<String, Failed> {
 /// What stays ready where only a person can help, as nothing is mended by starting it anew; it is told all the same.
 fn describe_readiness(status: &Status) -> String {
     match &status.rollout.unreadable {
-        Some(why) => format!("ready, and no rollout begins: {why}\n"),
+        Some(why) => format!("ready, but {why}\n"),
         None => "ok\n".to_owned(),
     }
 }

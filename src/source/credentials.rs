@@ -10,9 +10,13 @@ use std::path::{Path, PathBuf};
 
 use tokio::process::Command;
 
+use crate::config::{CredentialUse, UrlPrefix};
 use crate::secret::{is_there, open_regular};
 
-/// A folder of such files, and the source that they are for.
+/// The file with the keys of hosts.
+const HOSTS: &str = "known-hosts";
+
+/// A folder of such files, and whose of them are shown.
 ///
 /// | file | holds |
 /// |---|---|
@@ -20,36 +24,80 @@ use crate::secret::{is_there, open_regular};
 /// | `known-hosts` | the host keys that are accepted, besides the system's; without it the user's own |
 /// | `git-credentials` | a URL with user and token for each server, as `git credential-store` keeps them |
 ///
-/// `ssh-key.shop` stands before `ssh-key` for the source `shop`, and likewise the others.
+/// `ssh-key.shop` stands before `ssh-key` for the source `shop`, and likewise the others. Credentials that are bound to
+/// an address are the files that end with their name, and no others: neither an agent's keys nor the user's.
 #[derive(Clone, Debug, Default)]
 pub struct Credentials {
     folder: Option<PathBuf>,
-    source: String,
+    whose: Whose,
+}
+
+/// Whose files are shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Whose {
+    /// Those of a source, else those of all.
+    Source(String),
+    /// Those of a name, at an address and below it.
+    Bound(String, UrlPrefix),
+    /// Nobody's.
+    Nobody,
+}
+
+impl Default for Whose {
+    fn default() -> Self {
+        Self::Source(String::new())
+    }
 }
 
 impl Credentials {
-    /// Those of this service for a source: `$CREDENTIALS_DIRECTORY`, as systemd sets it.
-    pub fn of_service(source: &str) -> Self {
+    /// Those of this service that a source may show: in `$CREDENTIALS_DIRECTORY`, as systemd sets it.
+    pub fn of_service(source: &str, shown: &CredentialUse) -> Self {
         let folder = std::env::var_os("CREDENTIALS_DIRECTORY").filter(|folder| !folder.is_empty());
-        Self { folder: folder.map(PathBuf::from), source: source.to_owned() }
+        let whose = match shown {
+            CredentialUse::Own => Whose::Source(source.to_owned()),
+            CredentialUse::Bound(name, address) => Whose::Bound(name.to_string(), address.clone()),
+            CredentialUse::Nothing => Whose::Nobody,
+        };
+        Self { folder: folder.map(PathBuf::from), whose }
     }
 
     /// Those in a folder for a source.
     pub fn within(folder: &Path, source: &str) -> Self {
-        Self { folder: Some(folder.to_owned()), source: source.to_owned() }
+        Self { folder: Some(folder.to_owned()), whose: Whose::Source(source.to_owned()) }
+    }
+
+    /// Those of a name in a folder, for an address alone.
+    pub fn bound(folder: &Path, name: &str, address: UrlPrefix) -> Self {
+        Self { folder: Some(folder.to_owned()), whose: Whose::Bound(name.to_owned(), address) }
+    }
+
+    /// What of them is shown to the server of a URL: nothing, where they are for another address.
+    pub(super) fn at(&self, url: &str) -> Self {
+        match &self.whose {
+            Whose::Bound(_, address) if !address.covers_text(url) => {
+                Self { whose: Whose::Nobody, ..self.clone() }
+            }
+            _ => self.clone(),
+        }
     }
 
     /// The file of this name that is there now, be it of use or not: no other stands in for it.
     fn file(&self, name: &str) -> Option<PathBuf> {
         let folder = self.folder.as_ref()?;
-        let own = folder.join(format!("{name}.{}", self.source));
-        [own, folder.join(name)].into_iter().find(|file| is_there(file))
+        let own = |whose: &str| folder.join(format!("{name}.{whose}"));
+        // Whose key a server has is no secret.
+        let shared = (name == HOSTS).then(|| folder.join(name));
+        let files = match &self.whose {
+            Whose::Source(source) => [Some(own(source)), Some(folder.join(name))],
+            Whose::Bound(name, _) => [Some(own(name)), shared],
+            Whose::Nobody => [None, shared],
+        };
+        files.into_iter().flatten().find(|file| is_there(file))
     }
 
     /// Why one of those that a URL takes cannot be read. git and ssh would say less, and wait for ever for a pipe.
     pub(super) fn check(&self, url: &str) -> Result<(), (PathBuf, io::Error)> {
-        let names: &[&str] =
-            if url.starts_with("http") { &["git-credentials"] } else { &["ssh-key", "known-hosts"] };
+        let names: &[&str] = if url.starts_with("http") { &["git-credentials"] } else { &["ssh-key", HOSTS] };
         for name in names {
             let Some(file) = self.file(name) else { continue };
             if let Err(error) = open_regular(&file) {
@@ -62,7 +110,12 @@ impl Credentials {
     /// Tells a git command, which has no subcommand yet, where they are.
     pub(super) fn tell(&self, command: &mut Command) {
         if let Some(file) = self.file("git-credentials") {
-            command.arg("-c").arg(helper(file.as_os_str().as_bytes()));
+            // git goes by the whole address too: beside it nothing is asked.
+            let address = match &self.whose {
+                Whose::Bound(_, address) => format!("{address}."),
+                Whose::Source(_) | Whose::Nobody => String::new(),
+            };
+            command.arg("-c").arg(helper(&address, file.as_os_str().as_bytes()));
         }
         command.env("GIT_SSH_COMMAND", self.ssh_command());
     }
@@ -77,8 +130,10 @@ impl Credentials {
         if let Some(key) = self.file("ssh-key") {
             command.push(" -o IdentitiesOnly=yes -o ");
             command.push(quoted(option("IdentityFile", &key).as_bytes()));
+        } else if !matches!(self.whose, Whose::Source(_)) {
+            command.push(" -o IdentitiesOnly=yes -o IdentityFile=none -o IdentityAgent=none");
         }
-        if let Some(hosts) = self.file("known-hosts") {
+        if let Some(hosts) = self.file(HOSTS) {
             command.push(" -o ");
             command.push(quoted(option("UserKnownHostsFile", &hosts).as_bytes()));
         }
@@ -87,12 +142,13 @@ impl Credentials {
 }
 
 /// The setting of git that asks a file in the form of `git credential-store`, whose lines count for their
-/// protocol and host alone.
+/// protocol and host alone. It is asked at an address and below it: one with a dot behind it, or everywhere.
 ///
 /// The file is only asked: what a server refuses is not taken out of it, as git's own helper would.
-pub(super) fn helper(file: &[u8]) -> OsString {
-    let mut helper =
-        OsString::from("credential.helper=!f() { test \"$1\" = get && git credential-store --file=");
+pub(super) fn helper(address: &str, file: &[u8]) -> OsString {
+    let mut helper = OsString::from(format!(
+        "credential.{address}helper=!f() {{ test \"$1\" = get && git credential-store --file="
+    ));
     helper.push(quoted(file));
     helper.push(" get; }; f");
     helper
@@ -184,5 +240,76 @@ mod tests {
         assert_eq!(credentials.check(URL).unwrap_err().0, own);
         Credentials::within(dir.path(), "other").check(URL).unwrap();
         credentials.check("https://git.example.org/shop.git").unwrap();
+    }
+
+    /// What git itself would show at an address, told where the credentials are.
+    fn filled(credentials: &Credentials, address: &str) -> Option<String> {
+        use std::io::Write as _;
+        let mut told = Command::new("git");
+        credentials.tell(&mut told);
+        let mut command = std::process::Command::new("git");
+        command
+            .args(["-c", "credential.helper="])
+            .args(told.as_std().get_args())
+            .args(["credential", "fill"]);
+        command.env("GIT_TERMINAL_PROMPT", "0").env("GIT_ASKPASS", "/bin/false").env("HOME", "/nonexistent");
+        command.env("GIT_CONFIG_NOSYSTEM", "1").env("GIT_CONFIG_GLOBAL", "/dev/null");
+        command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+        let mut child = command.stderr(std::process::Stdio::null()).spawn().unwrap();
+        writeln!(child.stdin.take().unwrap(), "url={address}\n").unwrap();
+        let said = String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap();
+        said.lines().find_map(|line| line.strip_prefix("password=")).map(str::to_owned)
+    }
+
+    #[test]
+    fn git_goes_by_the_address_too_that_credentials_are_bound_to() {
+        let dir = tempfile::tempdir().unwrap();
+        let line = "https://me:token@git.example.org\nhttps://me:token@evil.example\n";
+        fs::write(dir.path().join("git-credentials.team"), line).unwrap();
+        let credentials =
+            Credentials::bound(dir.path(), "team", "https://git.example.org/team/".parse().unwrap());
+        for (address, shown) in [
+            ("https://git.example.org/team/shop.git", true),
+            ("https://git.example.org/team", true),
+            ("https://git.example.org/team-b/shop.git", false),
+            ("https://git.example.org/other/shop.git", false),
+            ("https://git.example.org/", false),
+            ("https://git.example.org:8443/team/shop.git", false),
+            ("http://git.example.org/team/shop.git", false),
+            ("https://evil.example/team/shop.git", false),
+        ] {
+            let found = filled(&credentials, address);
+            assert_eq!(found.as_deref(), shown.then_some("token"), "{address}");
+        }
+    }
+
+    #[test]
+    fn where_nothing_is_bound_no_key_of_anybody_is_offered() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["ssh-key", "ssh-key.shop", "ssh-key.team", HOSTS] {
+            fs::write(dir.path().join(name), "").unwrap();
+        }
+        let bound = Credentials::bound(dir.path(), "team", "git@git.example.org:team".parse().unwrap());
+        let command = |url: &str| bound.at(url).ssh_command().into_string().unwrap();
+        for (url, key) in [
+            ("git@git.example.org:team/shop.git", true),
+            ("ssh://git@git.example.org/~/team/shop.git", true),
+            ("git@git.example.org:other/shop.git", false),
+            ("ssh://git@git.example.org/team/shop.git", false),
+            ("root@git.example.org:team/shop.git", false),
+            ("git@evil.example:team/shop.git", false),
+        ] {
+            let said = command(url);
+            assert_eq!(said.contains("ssh-key.team"), key, "{url}: {said}");
+            assert_eq!(said.contains("IdentityFile=none -o IdentityAgent=none"), !key, "{url}: {said}");
+            assert!(
+                said.contains("IdentitiesOnly=yes") && said.contains("UserKnownHostsFile"),
+                "{url}: {said}"
+            );
+            assert!(!said.contains("ssh-key.shop") && !said.contains("ssh-key'"), "{url}: {said}");
+        }
+        let none = bound.at("git@evil.example:a");
+        let Some(said) = understood(&none) else { return };
+        assert!(said.contains("\nidentityagent none\n") && said.contains("\nidentityfile none\n"), "{said}");
     }
 }

@@ -69,6 +69,51 @@ pub fn read_disk(path: &Path) -> Result<Disk, Error> {
     Ok(disk)
 }
 
+/// One of several things that a person has named to be read together.
+pub enum Named {
+    /// A file, or a folder with all that is in it.
+    Path(PathBuf),
+    /// What came through a pipe, under the name by which findings tell of it.
+    Text(String, Vec<u8>),
+}
+
+/// Reads what was named piece by piece as one snapshot. Each file stands in it by the path that was named. Blocks.
+///
+/// Fails where something of it is not there, cannot be read, or is a folder without a manifest.
+pub fn read_named(named: Vec<Named>) -> Result<Disk, Error> {
+    let (mut all, mut places) = (Pass::default(), Vec::new());
+    for one in named {
+        let pass = match one {
+            Named::Text(name, bytes) => {
+                places.push(name.clone());
+                let mut pass = Pass::default();
+                match names::refused_content(&bytes) {
+                    Some(reason) => pass.refusals.push(Refusal::new(name, reason)),
+                    None => pass.take(name, bytes),
+                }
+                pass
+            }
+            Named::Path(path) => {
+                let text = path.display().to_string();
+                let is_folder = !matches!(location::on_this_host(&text, path.clone())?, Place::File(_));
+                let read = if is_folder { whole(&path)? } else { single(&path)? };
+                let folder = if is_folder { Some(path.as_path()) } else { path.parent() };
+                places.push(text);
+                read.below(folder.unwrap_or(Path::new("")))
+            }
+        };
+        all.files.extend(pass.files);
+        all.refusals.extend(pass.refusals);
+        all.bytes.extend(pass.bytes);
+    }
+    // Whatever is named twice is read once.
+    all.files.sort();
+    all.files.dedup();
+    all.refusals.sort_unstable();
+    all.refusals.dedup();
+    frozen(all, &places.join(", "))
+}
+
 /// The files and refusals of one pass, and the bytes.
 #[derive(Default)]
 struct Pass {
@@ -82,6 +127,15 @@ impl Pass {
         let blob = Blob::of(&bytes);
         self.files.push((path, blob.oid(), bytes.len() as u64));
         self.bytes.insert(blob, bytes);
+    }
+
+    /// The same with its files as they are reached from here.
+    fn below(mut self, folder: &Path) -> Self {
+        let shown = |file: &str| folder.join(file).components().collect::<PathBuf>();
+        let shown = |file: &str| shown(file).to_string_lossy().into_owned();
+        self.files.iter_mut().for_each(|(file, ..)| *file = shown(file));
+        self.refusals.iter_mut().for_each(|refusal| refusal.path = shown(&refusal.path));
+        self
     }
 }
 

@@ -270,6 +270,73 @@ pub enum Error {
         /// The line of git's complaint.
         detail: String,
     },
+    /// A commit is not signed by one of the keys that the source asks for.
+    #[error(
+        "{place}: revision {revision} is refused: {detail}; only what is signed by a key of {} is followed: have \
+         it signed, or add its author's key there; what was accepted last stays in force",
+        keys.display()
+    )]
+    Unverified {
+        /// The source.
+        place: String,
+        /// The revision that is refused.
+        revision: Revision,
+        /// Which of its commits, where it is not itself, and what is wrong.
+        detail: String,
+        /// The file with the keys.
+        keys: PathBuf,
+    },
+    /// The reference was set back, or to another history, and each of its commits must be verified.
+    #[error(
+        "{place}: revision {revision} is refused: it does not come after {accepted}, which was accepted last; if \
+         the reference was set back on purpose, confirm it: {confirm}"
+    )]
+    Apart {
+        /// The source.
+        place: String,
+        /// The revision that is refused.
+        revision: Revision,
+        /// The one that was accepted last.
+        accepted: Revision,
+        /// The command by which a person confirms it.
+        confirm: String,
+    },
+    /// The history ends before the commit that was accepted last, and each one since must be verified.
+    #[error(
+        "{place}: revision {revision} is refused: not all of the history back to {accepted}, which was accepted \
+         last, is there to be verified; make the repository whole (`git fetch --unshallow`), or confirm the \
+         revision: {confirm}"
+    )]
+    Cut {
+        /// The source.
+        place: String,
+        /// The revision that is refused.
+        revision: Revision,
+        /// The one that was accepted last.
+        accepted: Revision,
+        /// The command by which a person confirms it.
+        confirm: String,
+    },
+    /// The file with the keys holds none, or cannot be read.
+    #[error("{place}: no commit can be verified by the keys of `verify`: {}{why}", file.display())]
+    Keys {
+        /// The source.
+        place: String,
+        /// The file.
+        file: PathBuf,
+        /// The line and what is wrong in it, or what the system says.
+        why: String,
+    },
+    /// The program is missing that verifies signatures by these keys.
+    #[error(
+        "{place}: the program `{program}`, which verifies by the keys of `verify`, is not in the PATH: install it"
+    )]
+    NoVerifier {
+        /// The source.
+        place: String,
+        /// Its name.
+        program: &'static str,
+    },
     /// The server sends to another address, which nobody configured.
     #[error(
         "{place}: the server sends on to {}, and redirects are not followed, as they would take the token \
@@ -305,6 +372,18 @@ fn seconds(time: Duration) -> String {
 }
 
 impl Error {
+    /// Whether it says that a newer revision is not followed for want of signatures.
+    pub(super) fn is_of_signatures(&self) -> bool {
+        matches!(
+            self,
+            Self::Unverified { .. }
+                | Self::Apart { .. }
+                | Self::Cut { .. }
+                | Self::Keys { .. }
+                | Self::NoVerifier { .. }
+        )
+    }
+
     /// Decides requeue, exit code and metric label.
     pub fn class(&self) -> Class {
         match self {
@@ -316,6 +395,8 @@ impl Error {
             | Self::NoGit { .. }
             | Self::OldGit { .. }
             | Self::Moved { .. }
+            | Self::Keys { .. }
+            | Self::NoVerifier { .. }
             | Self::State { .. } => Class::Config,
             Self::Denied { .. } => Class::Forbidden,
             Self::Unreachable { .. }
@@ -338,6 +419,9 @@ impl Error {
             | Self::Unknown { .. }
             | Self::Damaged { .. }
             | Self::Memory { .. }
+            | Self::Unverified { .. }
+            | Self::Apart { .. }
+            | Self::Cut { .. }
             | Self::TooLarge { .. } => Class::Source,
         }
     }

@@ -4,7 +4,7 @@
 //! time still deploys the same repository.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use super::location::{self, GitLocation, Location};
 use super::objects;
@@ -34,6 +34,55 @@ impl Location {
         let whole = GitLocation { path: None, ..git.clone() };
         Some(format!("{} {}", of_git(&whole), git.reference.as_deref().unwrap_or("HEAD")))
     }
+}
+
+/// What people call a place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Title {
+    /// The repository's own name, or the folder's that is in none; empty for the root of a file system.
+    pub whole: String,
+    /// The folder inside the repository; empty for its root.
+    pub inside: String,
+}
+
+impl Location {
+    /// What people call this place, as far as the disk tells. It says less than [`Location::identity`].
+    pub fn title(&self) -> Title {
+        match self {
+            Self::Directory(path) => title_of_path(path),
+            Self::Git(git) | Self::Awaited(git) => {
+                let inside = location::inner_path(git.path.as_deref()).ok().flatten().unwrap_or_default();
+                match location::local_path(&git.url) {
+                    Some(path) if inside.is_empty() => title_of_path(&path),
+                    Some(path) => Title { inside, ..title_of_path(&path) },
+                    None => Title { whole: last_part(&of_url(&git.url)), inside },
+                }
+            }
+        }
+    }
+}
+
+fn title_of_path(path: &Path) -> Title {
+    let typed = PathBuf::from(shown(path));
+    let real = real(&typed);
+    // As it was typed, as long as that is a name: where a link leads may be swapped.
+    let climbs = typed.components().any(|part| part == Component::ParentDir);
+    let named = if climbs { work_tree(&real) } else { &typed };
+    let is_top = |folder: &&Path| folder.join(".git").exists();
+    let top_of = |found: &Path| {
+        let top = if location::is_bare(found) { None } else { found.ancestors().find(is_top) };
+        top.map(|top| (top.to_owned(), found.strip_prefix(top).unwrap_or(Path::new("")).to_owned()))
+    };
+    let Some((top, inside)) = top_of(named).or_else(|| top_of(work_tree(&real))) else {
+        return Title { whole: last_part(&named.to_string_lossy()), inside: String::new() };
+    };
+    let whole = origin(&top).unwrap_or_else(|| top.to_string_lossy().into_owned());
+    Title { whole: last_part(&whole), inside: inside.to_string_lossy().into_owned() }
+}
+
+fn last_part(text: &str) -> String {
+    let last = text.rsplit('/').next().unwrap_or_default();
+    last.strip_suffix(".git").unwrap_or(last).to_owned()
 }
 
 fn of_git(git: &GitLocation) -> String {

@@ -109,7 +109,7 @@ fn judged(path: &Path, error: &git2::Error) -> Error {
         ErrorCode::NotFound => Error::Missing { place },
         ErrorCode::Invalid if text.contains(objects::INCLUDE) => Error::Unsupported {
             place,
-            what: "a repository of another user whose configuration includes other files".to_owned(),
+            what: "a repository whose configuration includes other files".to_owned(),
             instead: "take `include` and `includeIf` out of its configuration",
         },
         _ if text.contains(objects::ALTERNATES) => Error::Unsupported {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::error::Error;
+use super::guard::Verification;
 use crate::fields::blurred;
 
 /// How often a remote is looked at when the configuration does not say.
@@ -32,12 +33,14 @@ pub struct GitLocation {
     pub path: Option<String>,
     /// How often a remote is looked at.
     pub interval: Duration,
+    /// The signatures that its commits must carry; none for any commit.
+    pub verify: Option<Verification>,
 }
 
 impl GitLocation {
     /// The root of what HEAD names, looked at in the default interval.
     pub fn new(url: impl Into<String>) -> Self {
-        Self { url: url.into(), reference: None, path: None, interval: DEFAULT_INTERVAL }
+        Self { url: url.into(), reference: None, path: None, interval: DEFAULT_INTERVAL, verify: None }
     }
 }
 
@@ -48,6 +51,7 @@ impl fmt::Debug for GitLocation {
             .field("reference", &self.reference)
             .field("path", &self.path)
             .field("interval", &self.interval)
+            .field("verify", &self.verify)
             .finish()
     }
 }
@@ -90,11 +94,23 @@ impl Location {
         }
     }
 
+    /// The signatures that its commits must carry; none for any commit.
+    pub(super) fn verification(&self) -> Option<&Verification> {
+        match self {
+            Self::Git(git) | Self::Awaited(git) => git.verify.as_ref(),
+            Self::Directory(_) => None,
+        }
+    }
+
     /// What an awaited location has turned out to be; an error while nothing is there.
     pub(super) fn settled(&self) -> Result<Self, Error> {
         let Self::Awaited(git) = self else { return Ok(self.clone()) };
         let path = local_path(&git.url).unwrap_or_else(|| PathBuf::from(&git.url));
         match on_this_host(&git.url, path)? {
+            Place::Directory(_) if git.verify.is_some() => Err(refused(
+                &git.url,
+                "it is a folder, whose files carry no signatures that `verify` could ask for",
+            )),
             Place::Directory(path) if is_vacant(&path) => {
                 Err(Error::Empty { place: git.url.clone(), within: "the folder".to_owned() })
             }

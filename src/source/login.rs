@@ -28,6 +28,6 @@ impl Login {
 
     /// The setting of git that asks it; of use as long as this lives.
     pub(super) fn helper(&self) -> OsString {
-        helper(format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd()).as_bytes())
+        helper("", format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd()).as_bytes())
     }
 }

@@ -4,7 +4,6 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use git2::{Commit, ErrorCode, Odb, Oid, Repository, RepositoryOpenFlags, Tree};
@@ -54,18 +53,17 @@ pub(super) fn open_foreign(path: &Path) -> Result<Repository, git2::Error> {
     Err(git2::Error::new(ErrorCode::Invalid, git2::ErrorClass::Repository, text))
 }
 
-/// Fails where a configuration that another user wrote makes this one read any other file.
+/// Fails where the repository's configuration names other files to be read with it.
 ///
-/// Asked before the library looks, which reads those files even to find out whose the repository is.
+/// Neither git nor libgit2 can be told to leave them out. Whoever may write that file, be it in a repository of this
+/// very user, could name one that only rhumb may read, and parts of it are shown in messages. Asked before the library looks, which reads those files even to find out whose the repository is.
 fn refuse_includes(folder: &Path) -> Result<(), git2::Error> {
     let common = match read_regular(&folder.join("commondir"), MAX_PATH) {
         Ok(text) => folder.join(OsStr::from_bytes(text.trim_ascii_end())),
         Err(_) => folder.to_owned(),
     };
-    let own = rustix::process::geteuid().as_raw();
-    let is_foreign = |file: &Path| fs::metadata(file).is_ok_and(|metadata| metadata.uid() != own);
     let files = [common.join("config"), folder.join("config.worktree")];
-    if files.iter().any(|file| is_foreign(file) && has_include(file)) {
+    if files.iter().any(|file| has_include(file)) {
         let text = format!("its configuration has an {INCLUDE}");
         return Err(git2::Error::new(ErrorCode::Invalid, git2::ErrorClass::Config, text));
     }
@@ -143,7 +141,7 @@ impl Objects {
     }
 
     pub(super) fn commit(&self, id: Oid) -> Result<Commit<'_>, git2::Error> {
-        self.any(|repository| bounded(repository, id)?.find_commit(id))
+        self.any(|repository| bounded(&repository.odb()?, id).and_then(|()| repository.find_commit(id)))
     }
 
     /// The commit whose id begins so, where it is the only object that does.
@@ -152,7 +150,7 @@ impl Objects {
     }
 
     pub(super) fn tree(&self, id: Oid) -> Result<Tree<'_>, git2::Error> {
-        self.any(|repository| bounded(repository, id)?.find_tree(id))
+        self.any(|repository| bounded(&repository.odb()?, id).and_then(|()| repository.find_tree(id)))
     }
 
     /// The size of a blob in bytes, without reading it.
@@ -172,10 +170,10 @@ impl Objects {
 }
 
 /// Fails for a tree or commit that is larger than any honest one, before it is in memory.
-fn bounded(repository: &Repository, id: Oid) -> Result<&Repository, git2::Error> {
-    let (size, _) = repository.odb()?.read_header(id)?;
+pub(super) fn bounded(odb: &Odb<'_>, id: Oid) -> Result<(), git2::Error> {
+    let (size, _) = odb.read_header(id)?;
     if size <= MAX_STRUCTURE {
-        return Ok(repository);
+        return Ok(());
     }
     let text = format!("object {id} has {size} bytes, which no honest tree or commit has");
     Err(git2::Error::new(ErrorCode::GenericError, git2::ErrorClass::Odb, text))

@@ -1,6 +1,5 @@
 //! Revisions, files and bytes out of the object stores of one source.
 
-use std::collections::{HashSet, VecDeque};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,9 +10,11 @@ use git2::{ErrorCode, Odb, Oid};
 use jiff::Timestamp;
 
 use crate::object::Revision;
+use crate::render::harmless;
 
 use super::changes;
 use super::error::Error;
+use super::lineage::{self, Ancestry};
 use super::names::{self, Kind};
 use super::objects::Objects;
 use super::refusal::{Reason, Refusal};
@@ -185,8 +186,8 @@ impl Reader {
             let commit = self.find(objects, revision)?;
             let time = Timestamp::from_second(commit.time().seconds()).unwrap_or(Timestamp::UNIX_EPOCH);
             Ok(Some(Commit {
-                author: names::shown(commit.author().name_bytes()),
-                subject: names::shown(commit.summary_bytes().unwrap_or_default()),
+                author: shown(commit.author().name_bytes()),
+                subject: shown(commit.summary_bytes().unwrap_or_default()),
                 time,
             }))
         })
@@ -201,27 +202,14 @@ impl Reader {
     }
 
     /// Whether a revision is this one or an ancestor of it. A folder has but snapshots that were made of it, here.
-    pub fn leads_to(&self, older: &Revision, newer: &Revision) -> Result<bool, Error> {
+    pub fn ancestry(&self, older: &Revision, newer: &Revision) -> Result<Ancestry, Error> {
         if older == newer || self.shared.form == Form::Snapshots {
-            return Ok(true);
+            return Ok(Ancestry::Descends);
         }
         self.pass(|objects| {
-            let wanted = self.find(objects, older)?.id();
-            let mut seen = HashSet::from([self.find(objects, newer)?.id()]);
-            let mut queue: VecDeque<Oid> = seen.iter().copied().collect();
-            while let Some(id) = queue.pop_front() {
-                if id == wanted {
-                    return Ok(true);
-                }
-                let commit = match objects.commit(id) {
-                    Ok(commit) => commit,
-                    // A shallow clone ends somewhere.
-                    Err(error) if error.code() == ErrorCode::NotFound => continue,
-                    Err(error) => return Err(self.damaged(&error)),
-                };
-                queue.extend(commit.parent_ids().filter(|parent| seen.insert(*parent)));
-            }
-            Ok(false)
+            let (older, newer) = (self.find(objects, older)?.id(), self.find(objects, newer)?.id());
+            let told = objects.databases().and_then(|odbs| lineage::ancestry(&odbs, older, newer));
+            told.map_err(|error| self.damaged(&error))
         })
     }
 
@@ -445,6 +433,11 @@ impl Reader {
     fn damaged(&self, error: &git2::Error) -> Error {
         Error::Damaged { place: self.shared.place.clone(), detail: error.message().to_owned() }
     }
+}
+
+/// Who made a commit, or what for, as it may be shown wherever it is told.
+fn shown(text: &[u8]) -> String {
+    harmless(&String::from_utf8_lossy(text)).into_owned()
 }
 
 /// Sorts the files of trees that git would not have made, and takes out the names that come twice.

@@ -1,6 +1,6 @@
 //! A git repository behind a network: named references first, a fetch only when one has moved.
 
-use git2::{ObjectType, Reference};
+use git2::{ObjectType, Oid, Reference};
 use tokio::process::Command;
 
 use crate::object::Revision;
@@ -9,6 +9,8 @@ use super::bounded::bounded;
 use super::child::{self, Failure, Output, Peer};
 use super::complaint::{self, Kind};
 use super::error::Error;
+use super::guard::{Guard, Question};
+use super::lineage::{Ancestry, Between};
 use super::location;
 use super::lock::Lock;
 use super::login::Login;
@@ -108,13 +110,15 @@ impl Remote {
         self.store.target(&self.in_force).ok().flatten()
     }
 
-    /// Asks the remote, fetches what is new, pins it.
+    /// Asks the remote, fetches what is new, pins it. What a guard does not let pass comes into force for nobody.
     pub(super) async fn newest(
         &self,
         lock: &Lock,
         known: Option<&Revision>,
-        reader: &Reader,
+        (reader, guard): (&Reader, Option<&Guard>),
     ) -> Result<Revision, Error> {
+        // An earlier process may have followed what nobody verified.
+        let settled = guard.map_or(known, Guard::accepted);
         let (name, commit) = match &self.wanted {
             Wanted::Commit(commit) => (commit.to_string(), commit.clone()),
             Wanted::Head | Wanted::Named(_) => {
@@ -123,14 +127,59 @@ impl Remote {
             }
         };
         let pinned = self.store.target(&Store::pin_name(&commit))?;
-        if pinned.is_some() && known == Some(&commit) {
+        if pinned.is_some() && settled == Some(&commit) && known == settled {
             return Ok(commit);
         }
         let here = pinned.is_some() && self.store.holds(&commit);
         let revision = if here { commit } else { self.fetched(lock, &name).await? };
         reader.check(&revision)?;
+        if let Some(guard) = guard {
+            let deadline = self.store.settings().fetch;
+            let passed = tokio::time::timeout(deadline, self.pass(lock, guard, &name, &revision)).await;
+            passed.map_err(|_| Error::Silent { place: self.place.clone(), after: deadline })??;
+        }
         self.store.point(lock, &self.in_force, &revision)?;
         Ok(revision)
+    }
+
+    /// Fails unless a guard lets a revision pass, of whose history as much is fetched as that takes.
+    async fn pass(&self, lock: &Lock, guard: &Guard, name: &str, revision: &Revision) -> Result<(), Error> {
+        let check = async |commits: &[Oid]| guard.check((&self.store, lock), None, revision, commits).await;
+        let base = match guard.question(revision) {
+            Question::Nothing => return Ok(()),
+            Question::Itself => return check(&[self.id(revision)?]).await,
+            Question::Since(base) => base,
+        };
+        // What cannot be verified at all is not worth a history.
+        check(&[self.id(revision)?]).await?;
+        let mut depths = DEPTHS.iter();
+        loop {
+            let refused = match guard.between(&self.store, None, (&base, revision)).await? {
+                Between::Exactly(commits) => return check(&commits).await,
+                Between::Apart => return Err(guard.apart(revision, &base)),
+                // More of the history may show that what is refused was accepted long ago.
+                Between::AtMost(commits) => match check(&commits).await {
+                    Err(error @ Error::Unverified { .. }) => error,
+                    checked => return checked,
+                },
+                Between::Unknown => guard.cut(revision, &base),
+            };
+            let Some(depth) = depths.next() else { return Err(refused) };
+            self.fetch(lock, &format!("+{name}:{}", self.arrival), *depth).await?;
+        }
+    }
+
+    fn id(&self, revision: &Revision) -> Result<Oid, Error> {
+        Oid::from_str(revision.as_str()).map_err(|error| self.store.judged(&error))
+    }
+
+    /// Puts a revision that was accepted before in force again; false where it cannot be had any more.
+    pub(super) async fn go_back(&self, lock: &Lock, accepted: &Revision) -> Result<bool, Error> {
+        let is_here = self.bring(lock, accepted).await?;
+        if is_here {
+            self.store.point(lock, &self.in_force, accepted)?;
+        }
+        Ok(is_here)
     }
 
     async fn fetched(&self, lock: &Lock, name: &str) -> Result<Revision, Error> {
@@ -154,12 +203,23 @@ impl Remote {
     }
 
     /// Pins an older revision out of the history of the followed reference, of which as much is fetched as that takes;
-    /// false where the history does not hold it.
+    /// false where what can be had of the history does not show it.
     ///
     /// It is never asked for by its id: servers give the commits of forks and of proposals by theirs.
     pub(super) async fn bring(&self, lock: &Lock, revision: &Revision) -> Result<bool, Error> {
-        if self.has_in_history(&self.in_force, revision).await? {
+        // All fetches together may take as long as one: nothing else of the source is looked at meanwhile.
+        let deadline = self.store.settings().fetch;
+        let found = tokio::time::timeout(deadline, self.is_found(lock, revision)).await;
+        let is_here = found.map_err(|_| Error::Silent { place: self.place.clone(), after: deadline })??;
+        if is_here {
             self.store.pin(lock, revision)?;
+        }
+        Ok(is_here)
+    }
+
+    /// Whether a revision is in the history, of which more and more is fetched.
+    async fn is_found(&self, lock: &Lock, revision: &Revision) -> Result<bool, Error> {
+        if self.has_in_history(&self.in_force, revision).await? {
             return Ok(true);
         }
         let name = match &self.wanted {
@@ -174,7 +234,6 @@ impl Remote {
         for depth in DEPTHS {
             self.fetch(lock, &format!("+{name}:{}", self.arrival), depth).await?;
             if self.has_in_history(&self.arrival, revision).await? {
-                self.store.pin(lock, revision)?;
                 return Ok(true);
             }
         }
@@ -193,8 +252,9 @@ impl Remote {
             return Ok(false);
         };
         let (store, revision) = (self.store.clone(), revision.clone());
-        let walk = move || store.leads_to(&tip, &revision);
-        bounded(&self.place, self.store.settings().fetch, walk).await?
+        let walk = move || store.ancestry(&tip, &revision);
+        let told = bounded(&self.place, self.store.settings().fetch, walk).await??;
+        Ok(told == Ancestry::Descends)
     }
 
     async fn advertised(&self, lock: &Lock, known: Option<&Revision>) -> Result<Advertised, Error> {
@@ -268,7 +328,7 @@ impl Remote {
     }
 
     fn command(&self) -> Result<Command, Error> {
-        let credentials = &self.store.settings().credentials;
+        let credentials = self.store.settings().credentials.at(&self.address.url);
         credentials.check(&self.address.url).map_err(|(file, error)| Error::Credential {
             place: self.place.clone(),
             file,

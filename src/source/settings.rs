@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::credentials::Credentials;
 use super::reader::{Limits, MAX_ENTRIES, MAX_FILE};
+use crate::config::CredentialUse;
 
 /// How long things may take and how large they may be.
 #[derive(Clone)]
@@ -53,6 +54,11 @@ pub enum Transports {
 }
 
 impl Settings {
+    /// The usual ones, with what a source may show of this service's credentials.
+    pub fn of_service(source: &str, shown: &CredentialUse) -> Self {
+        Self { credentials: Credentials::of_service(source, shown), ..Self::default() }
+    }
+
     pub(super) const fn limits(&self) -> Limits {
         Limits { file: self.max_file, entries: self.max_entries }
     }

@@ -5,12 +5,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use git2::Oid;
+
+use crate::config::CredentialUse;
 use crate::object::{Class, Revision};
 
 use super::bounded::bounded;
-use super::credentials::Credentials;
 use super::error::Error;
+use super::guard::{Anchor, Guard, Question};
 use super::hints::{Hints, Watched};
+use super::lineage::Between;
 use super::local;
 use super::location::Location;
 use super::lock::Lock;
@@ -46,6 +50,8 @@ pub struct Source {
     origin: Origin,
     reader: Reader,
     pub(super) store: Store,
+    /// What its commits must show before they are followed.
+    guard: Option<Guard>,
     current: Option<Revision>,
     /// Whether a look of this process gave [`Source::current`].
     looked: bool,
@@ -53,6 +59,8 @@ pub struct Source {
     /// Those of the pins that could not be had.
     lost: BTreeSet<Revision>,
     failures: u32,
+    /// Whether what was accepted last was looked for, as the first look found what is refused.
+    went_back: bool,
     reached: Option<Instant>,
 }
 
@@ -63,8 +71,7 @@ impl Source {
     /// Fails only for what no waiting mends, as a URL that is none. What is missing, not readable or not
     /// reachable fails the looks, until it does no more.
     pub fn open(name: &str, location: &Location, state_dir: &Path) -> Result<Self, Error> {
-        let credentials = Credentials::of_service(name);
-        Self::open_with(name, location, state_dir, Settings { credentials, ..Settings::default() })
+        Self::open_with(name, location, state_dir, Settings::of_service(name, &CredentialUse::Own))
     }
 
     /// As [`Source::open`], with other limits.
@@ -79,9 +86,9 @@ impl Source {
         let Parts { location, origin, reader, interval, remembered } = Parts::of(location, &place, &store)?;
         Ok(Self {
             name: name.to_owned(),
-            place,
             identity: location.identity(),
             repository: location.repository(),
+            guard: location.verification().map(|verification| Guard::new(verification, name, &place)),
             location,
             interval,
             origin,
@@ -92,7 +99,9 @@ impl Source {
             pins: BTreeSet::new(),
             lost: BTreeSet::new(),
             failures: 0,
+            went_back: false,
             reached: None,
+            place,
         })
     }
 
@@ -137,9 +146,33 @@ impl Source {
         self.reached
     }
 
+    /// Whether its commits must be signed.
+    pub const fn verifies(&self) -> bool {
+        self.guard.is_some()
+    }
+
+    /// What was accepted last of a source whose commits must be signed.
+    pub fn accepted(&self) -> Option<&Revision> {
+        self.guard.as_ref().and_then(Guard::accepted)
+    }
+
+    /// Whether it is known what a look must go by. A source whose commits must be signed is looked at only then.
+    pub fn is_anchored(&self) -> bool {
+        self.guard.as_ref().is_none_or(Guard::is_anchored)
+    }
+
+    /// Takes what is recorded of what was accepted, and says whether a look may find more by it.
+    pub fn anchor(&mut self, anchor: Anchor) -> bool {
+        self.guard.as_mut().is_some_and(|guard| guard.anchor(anchor))
+    }
+
     /// Looks for the newest revision and, but for a repository on this host, pins it. An error leaves the
     /// last one in force.
     pub async fn observe(&mut self) -> Result<Observed, Error> {
+        if !self.is_anchored() {
+            let detail = "nobody has told what was accepted of it before".to_owned();
+            return Err(Error::Worker { place: self.place.clone(), detail });
+        }
         let mut seen = self.look().await;
         let own_store = !matches!(self.origin, Origin::Local { .. });
         if own_store && matches!(seen, Err(Error::Damaged { .. } | Error::Git { .. })) {
@@ -160,6 +193,9 @@ impl Source {
                 }
                 self.looked = true;
                 self.current = Some(revision.clone());
+                if let Some(guard) = &mut self.guard {
+                    guard.accept(&revision);
+                }
                 let waiting = match &self.origin {
                     Origin::Directory(directory) => directory.waiting(),
                     _ => Vec::new(),
@@ -168,9 +204,87 @@ impl Source {
             }
             Err(error) => {
                 self.failures = self.failures.saturating_add(1);
+                if error.is_of_signatures() {
+                    self.go_back().await;
+                }
                 Err(error)
             }
         }
+    }
+
+    /// Where the first look finds what is refused, what was accepted last is in force, whatever an earlier process has
+    /// left on this host.
+    async fn go_back(&mut self) {
+        let Some(accepted) = self.accepted().cloned() else { return };
+        if self.looked || self.went_back || self.current.as_ref() == Some(&accepted) {
+            return;
+        }
+        let brought = match &self.origin {
+            Origin::Remote(remote) => match self.prepared().await {
+                Ok(lock) => {
+                    let bringing = Box::pin(remote.go_back(&lock, &accepted));
+                    tokio::time::timeout(self.store.settings().fetch / 3, bringing).await.unwrap_or(Ok(false))
+                }
+                Err(error) => Err(error),
+            },
+            _ => Ok(true),
+        };
+        self.went_back = brought.is_ok();
+        let (reader, revision) = (self.reader.clone(), accepted.clone());
+        let read = async { self.blocking(move || reader.check(&revision)).await };
+        match brought {
+            Ok(true) if read.await.is_ok() => self.current = Some(accepted),
+            Ok(_) => {
+                tracing::warn!(source = %self.name, %accepted, "what was accepted last cannot be had any more");
+            }
+            Err(error) => {
+                tracing::warn!(source = %self.name, %accepted, "what was accepted last cannot be had: {error}");
+            }
+        }
+    }
+
+    /// Fails unless a revision that is here was accepted last, or is signed itself; nothing is asked of a source that
+    /// asks for no signatures.
+    pub async fn vouch(&self, revision: &Revision) -> Result<(), Error> {
+        match &self.guard {
+            Some(guard) if guard.accepted() != Some(revision) => {
+                let id = Oid::from_str(revision.as_str()).map_err(|error| self.store.judged(&error))?;
+                self.check(guard, revision, &[id]).await
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Fails unless each of these commits is signed, which are in the store or in a repository on this host.
+    async fn check(&self, guard: &Guard, revision: &Revision, commits: &[Oid]) -> Result<(), Error> {
+        let lock = self.prepared().await?;
+        let foreign = match &self.origin {
+            Origin::Local { path, .. } => {
+                let path = path.clone();
+                Some(self.blocking(move || Ok(local::folders(&path)?.common.join("objects"))).await?)
+            }
+            _ => None,
+        };
+        let deadline = self.store.settings().fetch;
+        let check = guard.check((&self.store, &lock), foreign.as_deref(), revision, commits);
+        let checked = tokio::time::timeout(deadline, check).await;
+        checked.map_err(|_| Error::Silent { place: self.place.clone(), after: deadline })?
+    }
+
+    /// Fails unless the guard lets a revision pass that is in a repository on this host.
+    async fn pass_local(&self, path: &Path, revision: &Revision) -> Result<(), Error> {
+        let Some(guard) = &self.guard else { return Ok(()) };
+        let base = match guard.question(revision) {
+            Question::Nothing => return Ok(()),
+            Question::Itself => return self.vouch(revision).await,
+            Question::Since(base) => base,
+        };
+        let commits = match guard.between(&self.store, Some(path), (&base, revision)).await? {
+            Between::Exactly(commits) | Between::AtMost(commits) => commits,
+            Between::Apart => return Err(guard.apart(revision, &base)),
+            Between::Unknown => return Err(guard.cut(revision, &base)),
+        };
+        self.check(guard, revision, &commits).await
     }
 
     /// What is awaited may be there now.
@@ -198,12 +312,14 @@ impl Source {
         let (lock, revision) = match &self.origin {
             Origin::Local { path, reference } => {
                 let revision = self.look_local(path.clone(), reference.clone()).await?;
+                Box::pin(self.pass_local(path, &revision)).await?;
                 self.mend_copies().await?;
                 return Ok(revision);
             }
             Origin::Remote(remote) => {
                 let lock = self.prepared().await?;
-                let revision = Box::pin(remote.newest(&lock, known, &self.reader)).await?;
+                let revision =
+                    Box::pin(remote.newest(&lock, known, (&self.reader, self.guard.as_ref()))).await?;
                 (lock, revision)
             }
             Origin::Directory(directory) => {

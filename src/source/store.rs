@@ -2,7 +2,7 @@
 //!
 //! A cache: when it is damaged it is moved aside and made anew. Every change to it asks for its [`Lock`].
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
@@ -16,6 +16,7 @@ use crate::object::Revision;
 
 use super::child::{self, Bounds, Peer};
 use super::error::Error;
+use super::lineage::{self, Ancestry};
 use super::lock::Lock;
 use super::objects;
 use super::settings::Settings;
@@ -226,21 +227,13 @@ impl Store {
         }
     }
 
-    /// Whether a commit is another one, or comes after it. The history ends where no more was fetched. Blocks.
-    pub(super) fn leads_to(&self, tip: &Revision, revision: &Revision) -> Result<bool, Error> {
+    /// Whether a commit is another one, or comes after it. Blocks.
+    pub(super) fn ancestry(&self, tip: &Revision, revision: &Revision) -> Result<Ancestry, Error> {
         let repository = self.repository()?;
-        let id = |revision: &Revision| Oid::from_str(revision.as_str()).map_err(|error| self.judged(&error));
-        let (sought, mut open) = (id(revision)?, vec![id(tip)?]);
-        let mut known: HashSet<Oid> = open.iter().copied().collect();
-        while let Some(id) = open.pop() {
-            if id == sought {
-                return Ok(true);
-            }
-            if let Ok(commit) = repository.find_commit(id) {
-                open.extend(commit.parent_ids().filter(|parent| known.insert(*parent)));
-            }
-        }
-        Ok(false)
+        let odbs = [repository.odb().map_err(|error| self.judged(&error))?];
+        let id = |revision: &Revision| Oid::from_str(revision.as_str());
+        let told = id(revision).and_then(|older| lineage::ancestry(&odbs, older, id(tip)?));
+        told.map_err(|error| self.judged(&error))
     }
 
     /// Whether every object of a revision is here; contents are not read.

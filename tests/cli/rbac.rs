@@ -1,6 +1,12 @@
 //! The roles that `rhumb rbac` prints, without a cluster.
 
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
 use std::process::Command;
+
+use serde::Deserialize as _;
+use serde_json::Value;
 
 use crate::bed::Bed;
 
@@ -63,4 +69,107 @@ fn a_host_in_a_configuration_is_not_looked_for_among_the_files_of_this_one() {
     // No server answers there, or none that is known.
     let told = bed.run("rbac --config rhumb.yaml");
     assert!(!told.contains("serviceaccounts") && told.contains("localhost:shop: "), "{told}");
+}
+
+fn example(name: &str) -> String {
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/in-cluster").join(name)).unwrap()
+}
+
+fn documents(text: &str) -> Vec<Value> {
+    serde_yaml::Deserializer::from_str(text).map(|one| Value::deserialize(one).unwrap()).collect()
+}
+
+/// Each right of all roles, with where it holds. What has to be bound in a namespace is bound in `shop`.
+fn granted(text: &str) -> BTreeSet<String> {
+    let words = |value: &Value| -> Vec<String> {
+        value.as_array().into_iter().flatten().map(|word| word.as_str().unwrap().to_owned()).collect()
+    };
+    let mut found = BTreeSet::new();
+    for role in documents(text) {
+        let metadata = &role["metadata"];
+        let place = match (role["kind"].as_str(), metadata["name"].as_str()) {
+            (Some("Role"), _) => metadata["namespace"].as_str().unwrap(),
+            (Some("ClusterRole"), Some("rhumb-managed")) => "shop",
+            (Some("ClusterRole"), _) => "everywhere",
+            _ => continue,
+        };
+        for rule in role["rules"].as_array().unwrap() {
+            let names = words(&rule["resourceNames"]).join(",");
+            for group in words(&rule["apiGroups"]) {
+                for resource in words(&rule["resources"]) {
+                    let right = |verb| format!("{place}: {verb} {resource}.{group} {names}");
+                    found.extend(words(&rule["verbs"]).into_iter().map(right));
+                }
+            }
+        }
+    }
+    found
+}
+
+/// The configuration of the example, with a source that holds one object of each of these kinds.
+fn beside(kinds: &[(&str, &str)]) -> Bed {
+    let objects: Vec<String> = kinds
+        .iter()
+        .map(|(api, kind)| {
+            let steps = if *api == "apps/v1" { ", annotations: {rhumb.dev/steps: '1'}" } else { "" };
+            format!("---\napiVersion: {api}\nkind: {kind}\nmetadata: {{name: all{steps}}}\n")
+        })
+        .collect();
+    let config = documents(&example("deployment.yaml"));
+    let config = config.iter().find(|object| object["kind"] == "ConfigMap").unwrap();
+    let config = config["data"]["rhumb.yaml"].as_str().unwrap();
+    let source = "---\napiVersion: rhumb.dev/v1alpha1\nkind: Source\nmetadata: {name: all}\n\
+                  spec: {directory: all, namespace: shop}\n";
+    Bed::new(&[("all/all.yaml", &*objects.concat()), ("rhumb.yaml", &format!("{config}{source}"))])
+}
+
+/// What the example is for.
+const KINDS: [(&str, &str); 12] = [
+    ("v1", "ConfigMap"),
+    ("v1", "Service"),
+    ("v1", "ServiceAccount"),
+    ("v1", "PersistentVolumeClaim"),
+    ("apps/v1", "Deployment"),
+    ("apps/v1", "StatefulSet"),
+    ("apps/v1", "DaemonSet"),
+    ("batch/v1", "Job"),
+    ("batch/v1", "CronJob"),
+    ("autoscaling/v2", "HorizontalPodAutoscaler"),
+    ("policy/v1", "PodDisruptionBudget"),
+    ("networking.k8s.io/v1", "NetworkPolicy"),
+];
+
+/// What is printed for the account of the example.
+fn printed(bed: &Bed) -> String {
+    let line = "rbac --config rhumb.yaml --service-account rhumb-system/rhumb";
+    let output = bed.command(line).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn the_example_for_a_cluster_grants_what_is_printed_and_says_what_the_rest_amounts_to() {
+    let given = example("rbac.yaml");
+    let told = printed(&beside(&KINDS));
+    assert!(!told.contains("WARNING"), "{told}");
+    let missing: Vec<String> = granted(&told).difference(&granted(&given)).cloned().collect();
+    assert_eq!(missing, [""; 0], "as it stands");
+    let more = [("v1", "Secret"), ("v1", "Namespace"), ("networking.k8s.io/v1", "Ingress")];
+    let told = printed(&beside(&[&KINDS[..], &more].concat()));
+    let taken_up = given.replace("  # - apiGroups", "  - apiGroups");
+    let taken_up = taken_up.replace("  #   resources", "    resources").replace("  #   verbs", "    verbs");
+    // Which kinds its sources hold is not known before, so it proves that one of others is gone.
+    let proof = ["customresourcedefinitions.apiextensions.k8s.io", "apiservices.apiregistration.k8s.io"];
+    let proof = proof.map(|kind| format!("everywhere: list {kind} "));
+    let expected: BTreeSet<String> = granted(&told).into_iter().chain(proof).collect();
+    let differing: Vec<String> = granted(&taken_up).symmetric_difference(&expected).cloned().collect();
+    assert_eq!(differing, [""; 0], "with the lines that are taken up");
+    let comments = given.lines().filter_map(|line| line.trim_start().strip_prefix("# "));
+    let comments = comments.collect::<Vec<_>>().join(" ");
+    let warnings: Vec<&str> = told.lines().filter_map(|line| line.strip_prefix("# WARNING: to ")).collect();
+    assert_eq!(warnings.len(), 2, "{told}");
+    for warning in warnings {
+        let words = warning.split(" (in ").next().unwrap();
+        assert!(comments.contains(words), "`{words}` is not said: {comments}");
+    }
 }

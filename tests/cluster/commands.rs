@@ -120,14 +120,20 @@ fn the_json_of_diff_and_apply_has_the_form_of_its_schema() {
     for (name, action) in [("env", "configure"), ("new", "create"), ("gone", "delete"), ("wrong", "refuse")] {
         assert_eq!(object(&apply, name)["action"], action, "{apply:#}");
     }
-    // A kind that the server does not have; as long as it cannot be listed nothing is pruned.
+    // A kind that the server certainly does not have keeps nothing from being pruned.
     folder.write("odd.yaml", "apiVersion: example.org/v1\nkind: Odd\nmetadata: {name: odd}\n");
     folder.remove("new.yaml");
     let diff = site.diff(folder.path(), &["-o", "json"]).ends(1).json();
     is_a_plan(&diff);
     assert_eq!(
         (&object(&diff, "odd")["action"], &object(&diff, "new")["action"]),
-        (&json!("wait"), &json!("wait"))
+        (&json!("wait"), &json!("delete"))
+    );
+    let apply = site.apply(folder.path(), &["-o", "json", "--prune"]).ends(1).json();
+    assert_eq!(
+        (&object(&apply, "odd")["action"], &object(&apply, "new")["action"]),
+        (&json!("wait"), &json!("delete")),
+        "{apply:#}"
     );
 }
 

@@ -75,6 +75,8 @@ fn on_loopback_only_this_host_asks() {
         ("GET /v1/status", format!("{here}Origin: http://evil.example.org\r\n"), 403),
         ("GET /v1/status", format!("{here}Sec-Fetch-Site: cross-site\r\n"), 403),
         ("POST /v1/status", here.to_owned(), 405),
+        // Nobody signs in without encryption.
+        ("POST /sign-in", here.to_owned(), 405),
         ("GET http://evil.example.org/v1/status", here.to_owned(), 421),
         // No secret, no webhooks.
         ("POST /hook/doors-loopback", here.to_owned(), 404),
@@ -133,6 +135,19 @@ fn elsewhere_it_takes_encryption_and_the_token() {
     assert!(refused.to_ascii_lowercase().contains("www-authenticate: bearer"), "{refused}");
     for path in ["/livez", "/metrics", "/", "/nowhere"] {
         assert_eq!(code(&secretly(port, &first, path, &with("wrong-0123456789abcdef")).unwrap()), 401);
+    }
+    // What a form looks like is told, and only to whoever asks for a page by a known name.
+    let html = "Accept: text/html\r\n";
+    for (path, head, expected, says) in [
+        ("/", html.to_owned(), 401, "Sign in"),
+        ("/v1/status", html.to_owned(), 401, "Bearer TOKEN"),
+        ("/", format!("{html}Origin: https://evil.example.org\r\n"), 403, "another site"),
+        ("/page.css", String::new(), 200, "--ground"),
+        ("/page.js", String::new(), 401, "Bearer TOKEN"),
+        ("/", format!("{html}Cookie: __Host-rhumb={TOKEN}\r\n"), 401, "Sign in"),
+    ] {
+        let answer = secretly(port, &first, path, &head).unwrap();
+        assert!(code(&answer) == expected && answer.contains(says), "{path} {head}: {answer}");
     }
     // In plain nothing is answered.
     let plain = TcpStream::connect(("127.0.0.1", port)).unwrap();

@@ -28,6 +28,17 @@ fn apply_examples(cluster: &Own) {
         .unwrap();
 }
 
+/// Grants what the example leaves out, for it amounts to more, and lets the account write in a namespace: as its
+/// comments say.
+fn grant_the_rest(cluster: &Own, namespace: &str) {
+    let given = example("rbac.yaml").replace("  # - apiGroups", "  - apiGroups");
+    let given = given.replace("  #   resources", "    resources").replace("  #   verbs", "    verbs");
+    cluster.kubectl_in(&["apply", "--server-side", "--validate=strict", "-f", "-"], &given).unwrap();
+    let bind = ["create", "rolebinding", "rhumb-managed", "--clusterrole", "rhumb-managed"];
+    let whom = ["--serviceaccount", "rhumb-system:rhumb"];
+    cluster.kubectl(&[&["--namespace", namespace], &bind[..], &whom[..]].concat()).unwrap();
+}
+
 /// A kubeconfig with the account's token.
 fn kubeconfig(cluster: &Own, dir: &TempDir) -> PathBuf {
     let token = cluster.kubectl(&["-n", SYSTEM, "create", "token", "rhumb"]).unwrap();
@@ -112,6 +123,20 @@ fn await_ready(api: &Api, revision: &str) {
     });
 }
 
+/// By default it writes nothing, and nothing that it may amounts to more than to look. The rest is granted here.
+fn grant_and_ask(cluster: &Own) {
+    let may = |right: &str| {
+        let asked: Vec<&str> =
+            ["auth", "can-i", "--as", ACCOUNT].into_iter().chain(right.split(' ')).collect();
+        cluster.kubectl(&asked).is_ok()
+    };
+    let wide = ["create configmaps -n shop", "list secrets -A", "patch namespaces -A"];
+    assert_eq!(wide.map(may), [false; 3]);
+    grant_the_rest(cluster, "shop");
+    assert_eq!(wide.map(may), [true; 3]);
+    assert!(!may("create configmaps -n kube-system") && !may("get secrets -n kube-system"));
+}
+
 #[test]
 fn the_examples_come_up_and_their_rights_are_enough() {
     let cluster = Own::whole();
@@ -136,9 +161,10 @@ fn the_examples_come_up_and_their_rights_are_enough() {
     };
     let checked = run(command("check")).ends(0);
     checked.says(&["all", "rights that these sources need are granted"]);
-    let mut daemon = Daemon::start(command("run"));
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}});
     api.create("/api/v1/namespaces", "setup", &namespace);
+    grant_and_ask(&cluster);
+    let mut daemon = Daemon::start(command("run"));
     let spec = json!({
         "git": {"url": repo.path()}, "namespace": "shop", "blastRadius": "100%", "deletionPolicy": "Delete",
     });

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use controlplane::{AuditEvent, Ending, Fault, FaultProxy, Requests, Rule};
 
-use crate::support::{Daemon, Folder, Repo, SOON, Site, Window, eventually, yaml};
+use crate::support::{Daemon, Folder, Repo, SOON, Site, Window, eventually, run, yaml};
 
 /// Runs at once; they wait for each other's processes and the server most of the time.
 const AT_ONCE: usize = 3;
@@ -81,7 +81,10 @@ impl Stop {
 }
 
 fn start(site: &Site<'_>, folder: &Path, flags: &[&str]) -> Child {
-    let mut command = site.command(&[&["apply", folder.to_str().unwrap()], flags].concat());
+    spawned(site.command(&[&["apply", folder.to_str().unwrap()], flags].concat()))
+}
+
+fn spawned(mut command: Command) -> Child {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
@@ -169,6 +172,38 @@ fn after_each_deletion_of_a_prune() {
         let (births, deaths) = births_and_deaths(&window);
         assert_eq!(deaths.keys().cloned().collect::<BTreeSet<_>>(), removed, "{name}");
         assert!(deaths.values().all(|deaths| *deaths == 1), "{name}: {deaths:?}");
+        assert!(births.values().all(|births| *births == 0), "{name}: {births:?}");
+    });
+}
+
+#[test]
+fn after_each_deletion_of_an_uninstall() {
+    let leave = |site: &Site<'_>, left: usize| {
+        let mut command = site.bare_command();
+        command.args(["uninstall", &site.name, "--delete-objects", "--count", &left.to_string()]);
+        command
+    };
+    // Three objects, then the orders and the inventory.
+    each_case(5, |count, moment| {
+        let name = format!("killleave-{count}-{}", u8::from(matches!(moment, Moment::AfterAnswer)));
+        let mut site = Site::new(&name);
+        let direct = site.with_empty_state();
+        let folder = Folder::new(&objects()[..3]);
+        direct.apply(folder.path(), &[]).ends(0);
+        let window = site.window();
+        let stop = Stop::new(&mut site, &Requests::any().method("DELETE"), count, moment);
+        let child = spawned(leave(&site, 3));
+        stop.await_writes(&window, |event| event.verb == "delete");
+        kill(child);
+        if direct.parent().is_some() {
+            let gone = births_and_deaths(&window).1.len().min(3);
+            run(leave(&direct, 3 - gone)).ends(0);
+        }
+        let (births, mut deaths) = births_and_deaths(&window);
+        assert!(direct.parent().is_none(), "{name}");
+        deaths.retain(|name, _| name.starts_with('o') && name.len() == 3);
+        let once = ["o00", "o01", "o02"].map(|name| (name.to_owned(), 1));
+        assert_eq!(deaths, BTreeMap::from(once), "{name}");
         assert!(births.values().all(|births| *births == 0), "{name}: {births:?}");
     });
 }

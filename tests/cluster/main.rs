@@ -6,12 +6,15 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, also in its own functions")]
 #![allow(clippy::print_stderr, reason = "what a failing test shows")]
 
+mod accounts;
 mod admission;
 mod adoption;
+mod allowed;
 mod another;
 mod budget;
 mod canary;
 mod commands;
+mod configured;
 mod custom_replicas;
 mod customs;
 mod deletion_policy;
@@ -32,12 +35,15 @@ mod journal;
 mod kills;
 mod kinds;
 mod lifecycle;
+mod namespaced;
 mod network;
 mod node_steps;
 mod orders;
 mod outages;
 mod owners;
+mod ownership;
 mod page;
+mod parts;
 mod prune;
 mod quiet;
 mod records;
@@ -55,6 +61,7 @@ mod seals;
 mod secrets;
 mod service;
 mod serving;
+mod signed;
 mod state;
 mod status;
 mod steps;
@@ -63,4 +70,5 @@ mod systemd;
 mod thread;
 mod told;
 mod twice;
+mod uninstall;
 mod waits;

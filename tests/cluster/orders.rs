@@ -236,6 +236,7 @@ fn what_is_ordered_while_nobody_runs_is_carried_out_later() {
     at_rest(&site, "nginx:1");
     second(&repo);
     at_rest(&site, "nginx:2");
+    site.await_empty_queue();
     running.stop();
     let told = "rhumb has not acknowledged it within 5 s";
     site.rhumb(&["rollout", "undo", "deploy/web"]).ends(5).says(&[told]);

@@ -36,8 +36,8 @@ fn marks() -> Vec<(&'static str, Value, &'static str)> {
         (
             "other-set",
             json!({"labels": {"applyset.kubernetes.io/part-of": "applyset-wHf5Gity0G0nPN34KuNBIBBEOu2H9ED2KqsblMPFygM-v1"}}),
-            "the ApplySet applyset-wHf5Gity0G0nPN34KuNBIBBEOu2H9ED2KqsblMPFygM-v1, \
-             whose parent has this in its label applyset.kubernetes.io/id",
+            "the ApplySet applyset-wHf5Gity0G0nPN34KuNBIBBEOu2H9ED2KqsblMPFygM-v1: `kubectl get configmaps,secrets -A \
+             -l applyset.kubernetes.io/id=applyset-wHf5Gity0G0nPN34KuNBIBBEOu2H9ED2KqsblMPFygM-v1` finds its parent",
         ),
     ]
 }

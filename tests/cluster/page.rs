@@ -143,10 +143,11 @@ fn an_object_is_shown(browser: &mut Browser, address: &str, site: &Site<'_>) {
 fn nothing_misleads(browser: &mut Browser) {
     let typed = r#"typedName({group: 'g', kind: 'Role', namespace: 'a', name: "it's;$(b) \n!x:y"})"#;
     assert_eq!(browser.value(typed), json!("a/role.g/it%27s%3B%24%28b%29%20%0A%21x:y"));
-    let shown = r"el('p', {title: 'a\u202eb'}, 'a\u202eb', el('b', {}, '\u001b\u200b\tc\n')).outerHTML";
+    let shown =
+        r"el('p', {title: 'a\u202eb'}, 'a\u202eb', el('b', {}, '\u001b\u200b\u206a\u3164\tc\n')).outerHTML";
     assert_eq!(
         browser.value(shown),
-        json!("<p title=\"a\u{fffd}b\">a\u{fffd}b<b>\u{fffd}\u{fffd}\tc\n</b></p>")
+        json!("<p title=\"a\u{fffd}b\">a\u{fffd}b<b>\u{fffd}\u{fffd}\u{fffd}\u{fffd}\tc\n</b></p>")
     );
 }
 
@@ -188,4 +189,53 @@ fn news_come_by_themselves(browser: &mut Browser, address: &str, site: &Site<'_>
 fn the_end_is_shown(browser: &mut Browser, mut daemon: Daemon) {
     daemon.stop();
     browser.shows(&["rhumb does not answer", "no answer"]);
+}
+
+const TOKEN: &str = "canary-token-0123456789abcdef";
+
+/// Where no socket is, as in a pod, the page is reached over TLS.
+#[test]
+fn a_browser_signs_in_with_the_token() {
+    let Some(mut browser) = Browser::start() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let own = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    for (name, text) in
+        [("key", own.signing_key.serialize_pem()), ("cert", own.cert.pem()), ("token", TOKEN.to_owned())]
+    {
+        std::fs::write(dir.path().join(name), text).unwrap();
+    }
+    let at = dir.path().display();
+    let keys = format!(
+        "serve: {{listen: '127.0.0.1:0', tls: {{cert: {at}/cert, key: {at}/key}}, token: {at}/token}}"
+    );
+    let site = Site::new("sign-in");
+    let repo = Repo::new(&[("env.yaml", yaml::config_map("env", "a", "one"))]);
+    let daemon = site.configured(&site.configuration(repo.path(), &keys));
+    let line = daemon.says(&["answering on https://127.0.0.1:"]);
+    let port = line.trim_end().rsplit(':').next().unwrap();
+    let address = format!("https://localhost:{port}/");
+    browser.trust_everybody();
+    browser.open(&address, SMALL, "dark");
+    browser.shows(&["Sign in", "serve.token"]);
+    browser.picture(&Path::new(env!("CARGO_TARGET_TMPDIR")).join("page-sign-in.png"));
+    browser.complained_of("401");
+    let send = |token: &str| {
+        format!(
+            "document.getElementById('token').value = '{token}'; document.querySelector('button').click()"
+        )
+    };
+    browser.value(&send("another-0123456789abcdef"));
+    browser.shows(&["This is not the token."]);
+    browser.complained_of("401");
+    browser.value(&send(TOKEN));
+    browser.shows(&["What happened", "live", &repo.head()[..12]]);
+    assert_eq!(browser.value("document.cookie"), json!(""), "no script sees it");
+    // News come over the same session, which ends with its token.
+    repo.change("env.yaml", &yaml::config_map("env", "a", "two"));
+    browser.shows(&[&repo.head()[..12]]);
+    browser.is_content();
+    std::fs::write(dir.path().join("token"), "another-0123456789abcdef").unwrap();
+    repo.change("env.yaml", &yaml::config_map("env", "a", "three"));
+    browser.shows(&["Sign in", "serve.token"]);
+    assert!(!daemon.log().contains(TOKEN));
 }

@@ -310,7 +310,7 @@ fn an_object_that_asks_to_be_kept_is_kept() {
         folder.remove(&format!("{file}.yaml"));
     }
     let apply = site.apply(folder.path(), &["--prune"]).ends(0);
-    apply.says(&["configmap/ours (kept) kept: ", "its annotation asks to keep it"]);
+    apply.says(&["configmap/ours (kept) kept: ", "what stands on it asks to keep it"]);
     apply.says(&["1 pruned, 1 unchanged, 7 kept"]);
     for name in all.into_iter().chain(["rest"]) {
         assert!(site.has("ConfigMap", name), "{name}: {apply:#?}");
@@ -319,7 +319,7 @@ fn an_object_that_asks_to_be_kept_is_kept() {
     // As it was asked for: no difference.
     let diff = site.diff(folder.path(), &[]).ends(0);
     diff.says(&["= ConfigMap kept/argo"]);
-    diff.says(&["= all 7 are kept: ", "its annotation asks to keep it"]);
+    diff.says(&["= all 7 are kept: ", "what stands on it asks to keep it"]);
     diff.says(&["0 to delete, 1 unchanged, 7 kept"]);
 }
 

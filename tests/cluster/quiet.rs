@@ -88,9 +88,12 @@ fn a_new_process_has_nothing_to_tell_of_what_is_as_unhealthy_as_before() {
     let site = Site::on(&cluster, "quiet-new");
     let repo = Repo::new(&[("web.yaml", yaml::deployment("web", 2, "one"))]);
     let configuration = site.configuration(repo.path(), "resync: 1s");
+    // Once its inventory is tidy, so that nothing of what it made is claimed any more.
     let open = || {
-        let told = site.parent().map(|parent| parent["data"]["not-as-wanted"].to_string());
-        told.filter(|told| told.contains("Deployment"))
+        let parent = site.parent()?;
+        let is_tidy = parent["data"]["handover"].as_str().is_some_and(|text| text.contains("\nclaims\n"));
+        let told = parent["data"]["not-as-wanted"].to_string();
+        (is_tidy && told.contains("Deployment")).then_some(told)
     };
     let mut daemon = site.configured(&configuration);
     let told = in_time("it is told what is not healthy", SOON, || open().ok_or("nothing is told"));

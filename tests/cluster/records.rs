@@ -29,3 +29,21 @@ fn a_budget_object_that_cannot_be_read_is_told_everywhere_with_the_command_that_
         if image == json!("example.org/web:2") { Ok(()) } else { Err(image) }
     });
 }
+
+#[test]
+fn lines_of_what_failed_that_cannot_be_read_are_told() {
+    let site = Site::new("unread-rejected");
+    let repo = Repo::new(&[("map.yaml", yaml::config_map("map", "a", "1"))]);
+    let mut daemon = site.daemon(repo.path());
+    site.await_data("map", "a", "1");
+    assert!(daemon.stop().success());
+    let parent = at("ConfigMap", &site.system(), &site.name);
+    site.api.merge(&parent, "somebody", &json!({"data": {"rejected": "garbage\n{}\n"}}));
+    let daemon = site.daemon(repo.path());
+    daemon.says(&["WARN", "unread-rejected: 2 lines of `rejected` cannot be read", "is tried again"]);
+    eventually("an Event tells it", SOON, || {
+        let events = site.api.list(&format!("/api/v1/namespaces/{}/events", site.system()));
+        let told = events.iter().any(|event| event["reason"] == "RecordUnreadable");
+        if told { Ok(()) } else { Err(format!("{events:?}")) }
+    });
+}

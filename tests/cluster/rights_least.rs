@@ -1,32 +1,16 @@
 //! `rhumb rbac` and `rhumb check`: what a source needs that only observes, that prunes nothing, and that has more than
 //! it holds; and what is said where the server does not tell.
 
-use std::path::PathBuf;
-
 use controlplane::{Answer, Fault, Requests, Rule};
 use serde_json::{Value, json};
 
-use crate::support::{Daemon, Repo, Run, Site, at, run, source, until, yaml};
-
-/// A configuration with these sources.
-fn file(site: &Site<'_>, text: &str) -> PathBuf {
-    let file = site.state.path().join("rhumb.yaml");
-    std::fs::write(&file, text).unwrap();
-    file
-}
-
-/// A command with a configuration.
-fn with_config(site: &Site<'_>, arguments: &[&str], text: &str) -> Run {
-    let mut command = site.bare_command();
-    command.args(arguments).arg("--config").arg(file(site, text));
-    run(command)
-}
+use crate::support::{Daemon, Repo, Site, at, source, until, yaml};
 
 /// Grants the user exactly what is printed, which takes back what was printed before.
 fn grant(site: &Site<'_>, text: &str) -> String {
-    let printed = with_config(site, &["rbac", "--user", &site.user], text).ends(0).stdout;
+    let printed = site.with_config(&["rbac", "--user", &site.user], text).ends(0).stdout;
     site.cluster.kubectl_in(&["apply", "-f", "-"], &printed).unwrap();
-    until("all is granted", || !with_config(site, &["check"], text).stdout.contains("missing the right to"));
+    until("all is granted", || !site.with_config(&["check"], text).stdout.contains("missing the right to"));
     printed
 }
 
@@ -57,11 +41,9 @@ fn who_only_observes_may_only_look_and_writes_nothing() {
     for verb in ["create", "patch", "delete"] {
         assert!(!printed.contains(&format!("- {verb}\n")), "{printed}");
     }
-    with_config(&site, &["check"], &text).ends(0).says(&["ok ", "only observes"]);
+    site.with_config(&["check"], &text).ends(0).says(&["ok ", "only observes"]);
     let window = site.window();
-    let mut command = site.bare_command();
-    command.args(["run", "-v", "--config"]).arg(file(&site, &text));
-    let daemon = Daemon::start(command);
+    let daemon = Daemon::start(site.command_with_config(&["run", "-v"], &text));
     daemon.says(&["Deployment rights-observed/web", "only observed"]);
     daemon.says(&["ConfigMap rights-observed/env", "it is released together with"]);
     // What waits is told in the budget object within some 2 s; the second resync from now is later than that.

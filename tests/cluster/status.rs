@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::{Daemon, Repo, Run, Site, run, until, yaml};
+use crate::support::{Daemon, Repo, Run, SOON, Site, eventually, run, until, yaml};
 
 const BUDGET: &str =
     "budget: {maxWorkloads: 1, maxUnavailable: 9, startsPerMinute: 1000, soak: 0s, deadline: 60s}";
@@ -92,6 +92,11 @@ fn the_daemon_and_the_cluster_alone_tell_the_same() {
     }
     repo.commit("Change all");
     told.await_phases(&json!({"Settled": 1, "RollingOut": 1, "Waiting": 1}));
+    // The queue of a budget object that is new is told anew once that has settled.
+    eventually("the cluster tells why it waits", SOON, || {
+        let shown = told.cluster(&[]).all();
+        if shown.contains("1 of 1 workloads are rolling") { Ok(()) } else { Err(shown) }
+    });
     for told in [told.daemon(&["--exit-code"]).ends(1), told.cluster(&["--exit-code"]).ends(1)] {
         told.says(&[name, "1 rolling, 1 waiting"]);
         told.says(&["/deployment.apps/", "RollingOut", "of 2 pods are new"]);

@@ -56,10 +56,7 @@ fn whoever_waits_is_told_its_place_and_why() {
         });
         site.await_rollout(name);
     }
-    eventually("nobody waits", SOON, || match budget_object(&site) {
-        told if told.as_str().is_some_and(|told| !told.contains("\"queue\"")) => Ok(()),
-        told => Err(told),
-    });
+    site.await_empty_queue();
     site.rhumb(&["rollout", "status"]).ends(0).says(&["no workload is being rolled out"]);
 }
 
@@ -82,6 +79,13 @@ fn an_object_that_waits_for_another_is_told_so() {
     eventually("it is told what it waits for", SOON, || {
         let why = site.rhumb(&["why", "deploy/late"]).all();
         if why.contains(told) { Ok(()) } else { Err(why) }
+    });
+    eventually("others are told of it alone", SOON, || {
+        let told = budget_object(&site);
+        let book: Value = told.as_str().map_or(Value::Null, |text| serde_json::from_str(text).unwrap());
+        let reasons: Vec<&Value> = book["queue"].as_array().into_iter().flatten().collect();
+        let is_so = reasons.len() == 1 && reasons[0].to_string().contains("wave 0 is not finished");
+        if is_so { Ok(()) } else { Err(told) }
     });
     // What stands is told once: several resyncs later nothing has been written.
     let window = site.window();
@@ -283,4 +287,38 @@ fn what_was_told_right_before_the_end_is_not_told_again() {
     repo.git(&["reset", "--quiet", "--hard", &third]);
     last.says_since(mark, &["settled: revision ", &third[..12]]);
     last.kill();
+}
+
+/// Without a daemon: one command looks at all objects, the other one at one of them.
+#[test]
+fn why_says_the_phase_that_status_says() {
+    let site = Site::new("told-phases");
+    let words =
+        |text: String, words: &str| text.replacen("spec:", &format!("  annotations: {{{words}}}\nspec:"), 1);
+    let sick = "{controlplane/never-ready: \"true\"}";
+    let folder = Folder::new(&[
+        ("web.yaml".to_owned(), yaml::deployment("web", 1, "nginx:1")),
+        ("sick.yaml".to_owned(), yaml::workload("Deployment", "sick", 1, "nginx:1", sick)),
+        (
+            "own.yaml".to_owned(),
+            words(yaml::deployment("own", 1, "nginx:1"), "rhumb.dev/paused: \"for a while\""),
+        ),
+        ("env.yaml".to_owned(), yaml::config_map("env", "a", "b")),
+    ]);
+    site.apply(folder.path(), &[]).ends(0);
+    site.await_rollout("web");
+    site.await_rollout("own");
+    site.kubectl(&["annotate", "configmap/env", "rhumb.dev/reconcile=disabled"]);
+    let expected = [
+        ("deployment.apps/web", "Settled"),
+        ("deployment.apps/sick", "Progressing"),
+        ("deployment.apps/own", "Paused"),
+        ("configmap/env", "OptedOut"),
+    ];
+    for (name, expected) in expected {
+        let object = format!("{}/{name}", site.name);
+        let told = site.rhumb(&["status", &object, "-o", "json"]).json();
+        assert_eq!(told["phase"], json!(expected), "{told}");
+        site.rhumb(&["why", &object]).ends(0).says(&[&format!("phase    {expected}")]);
+    }
 }

@@ -15,7 +15,7 @@ use super::{ALONE, Stand, plane, served, until};
 fn members(stand: &Stand, set: &str) -> (Informer, mpsc::Receiver<InformerEvent>) {
     let (sink, events) = mpsc::channel(64);
     let selector = Selector::PartOf([Arc::<str>::from(set)].into());
-    (stand.cluster.informer(&stand.config_maps(), selector, sink), events)
+    (stand.cluster.informer(&stand.config_maps(), selector, 0, sink), events)
 }
 
 async fn make_member(stand: &Stand, name: &str, set: &str) -> Uid {

@@ -473,7 +473,7 @@ async fn discovery_sees_new_kinds_and_doubts_stale_groups() {
         &odd("two", "spec: {replicas: three}, status: {conditions: {a: 1}}"),
     );
     let (sink, mut events) = mpsc::channel(64);
-    let _informer = stand.cluster.informer(&kind, Selector::All, sink);
+    let _informer = stand.cluster.informer(&kind, Selector::All, 0, sink);
     assert_eq!(
         until(&mut events, "synced").await,
         ["started", "seen one Nobody", "seen two Nobody", "synced"]

@@ -8,6 +8,7 @@
 
 mod adopted;
 mod failures;
+mod ledger;
 mod lost;
 mod manifests;
 mod middle;
@@ -23,6 +24,7 @@ mod replay;
 mod replicas;
 mod restarts;
 mod rollbacks;
+mod scales;
 mod seals;
 mod sets;
 mod shared;

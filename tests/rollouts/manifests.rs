@@ -8,6 +8,7 @@ pub(crate) struct Web {
     kind: &'static str,
     name: String,
     replicas: u32,
+    is_counted: bool,
     image: String,
     wave: i32,
     /// Further annotations of its own, each with a comma before it.
@@ -37,6 +38,7 @@ impl Web {
             kind,
             name: name.to_owned(),
             replicas: 3,
+            is_counted: true,
             image: image.to_owned(),
             wave: 0,
             words: String::new(),
@@ -47,6 +49,16 @@ impl Web {
             strategy: (0, 1),
             deadline: 60,
         }
+    }
+
+    /// So many pods.
+    pub(crate) fn replicas(self, replicas: u32) -> Self {
+        Self { replicas, ..self }
+    }
+
+    /// Somebody else sets the count of its pods.
+    pub(crate) fn uncounted(self) -> Self {
+        Self { is_counted: false, ..self }
     }
 
     /// Its controller gives a rollout up after three seconds.
@@ -106,6 +118,8 @@ impl Web {
             self.name, self.wave, self.words, self.spec
         );
         let text = text.replace(&format!("  name: {}\nspec:\n", self.name), &metadata);
+        let count = format!("  replicas: {}\n", self.replicas);
+        let text = if self.is_counted { text } else { text.replacen(&count, "", 1) };
         let config = self.config.as_ref();
         let env = config.map(|name| format!("        envFrom: [{{configMapRef: {{name: {name}}}}}]\n"));
         text + &self.container + &env.unwrap_or_default()

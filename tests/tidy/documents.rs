@@ -10,7 +10,10 @@ use crate::tree::{files, read, root, sources};
 use crate::{none, order};
 
 /// Flags of other programs, and of the demo.
-const FOREIGN_FLAGS: [&str; 8] = [
+const FOREIGN_FLAGS: [&str; 11] = [
+    "--armor",
+    "--export",
+    "--unshallow",
     "--unix-socket",
     "--example",
     "--keep",

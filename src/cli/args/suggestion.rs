@@ -1,13 +1,17 @@
 //! Tips for commands that are not there: what other tools call them, and none that `--help` does not show.
 
+use std::ffi::{OsStr, OsString};
+
 use clap::builder::StyledStr;
-use clap::error::{ContextKind, ContextValue};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+use crate::config::Duration;
 
 /// Commands of kubectl, Flux and Argo CD, each with the way that rhumb has for it.
 const ELSEWHERE: [(&str, &str); 8] = [
     (
         "delete",
-        "`rhumb apply --prune` deletes what a source no longer names; `rhumb prune` confirms deletions",
+        "`rhumb apply --prune` deletes what a source no longer names; `rhumb uninstall --delete-objects` all it has",
     ),
     ("get", "`rhumb status` shows sources and objects; `rhumb why NAME` explains one object"),
     ("describe", "`rhumb why NAME` explains one object"),
@@ -21,8 +25,57 @@ const ELSEWHERE: [(&str, &str); 8] = [
     ("logs", "`rhumb events` shows what happened; the log is in the journal or in `kubectl logs`"),
 ];
 
-/// Replaces clap's guesses about an unknown command, which name hidden commands too.
-pub(super) fn with_known_tips(mut error: clap::Error, command: &clap::Command) -> clap::Error {
+/// Flags of kubectl, each with the way that rhumb has for it.
+const FLAGS_ELSEWHERE: [(&str, &str); 6] = [
+    ("--timeout", "`--wait=TIMEOUT` waits at most so long"),
+    ("-k", "`kubectl kustomize DIR | rhumb diff -f -` reads what kustomize renders"),
+    ("--kustomize", "`kubectl kustomize DIR | rhumb diff -f -` reads what kustomize renders"),
+    ("-R", "a directory is read with all that is below it"),
+    ("--recursive", "a directory is read with all that is below it"),
+    ("--server-side", "rhumb always applies on the server's side"),
+];
+
+/// Replaces clap's guesses about an unknown command, which name hidden commands too, and says what a flag of another tool
+/// is called here. `words` are those of the command line.
+pub(super) fn with_known_tips(
+    error: clap::Error,
+    command: &clap::Command,
+    words: &[OsString],
+) -> clap::Error {
+    let mut error = with_commands(error, command);
+    let unknown = || match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(arg)) => FLAGS_ELSEWHERE.iter().find(|(flag, _)| flag == arg),
+        _ => None,
+    };
+    let tip = match error.kind() {
+        ErrorKind::UnknownArgument | ErrorKind::ArgumentConflict => {
+            detached_timeout(words).or_else(|| unknown().map(|(_, tip)| (*tip).to_owned()))
+        }
+        ErrorKind::TooManyValues if words.iter().any(|word| is_dry_run(word)) => {
+            Some("`--dry-run` takes no value: it always asks the server".to_owned())
+        }
+        _ => None,
+    };
+    if let Some(tip) = tip {
+        error.remove(ContextKind::SuggestedArg);
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(tip)]));
+    }
+    error
+}
+
+/// A timeout that stands behind `--wait` as a word of its own, and so is no timeout.
+fn detached_timeout(words: &[OsString]) -> Option<String> {
+    let pairs = words.iter().zip(words.iter().skip(1));
+    let mut detached = pairs.filter(|(flag, _)| *flag == "--wait").filter_map(|(_, value)| value.to_str());
+    let value = detached.find(|value| value.parse::<Duration>().is_ok())?;
+    Some(format!("a timeout stands behind `=`: --wait={value}"))
+}
+
+fn is_dry_run(word: &OsStr) -> bool {
+    word.to_str().is_some_and(|word| word.starts_with("--dry-run="))
+}
+
+fn with_commands(mut error: clap::Error, command: &clap::Command) -> clap::Error {
     if let Some(ContextValue::Strings(guesses)) = error.remove(ContextKind::SuggestedSubcommand) {
         let hidden = |guess: &String| command.find_subcommand(guess).is_some_and(clap::Command::is_hide_set);
         let shown: Vec<String> = guesses.into_iter().filter(|guess| !hidden(guess)).collect();
@@ -36,4 +89,27 @@ pub(super) fn with_known_tips(mut error: clap::Error, command: &clap::Command) -
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(*tip)]));
     }
     error
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::parse;
+
+    #[test]
+    fn words_of_other_tools_are_told_in_ours() {
+        let check = |line: &str, expected: &str| {
+            let words = std::iter::once("rhumb").chain(line.split_whitespace());
+            let told = parse(words.map(Into::into)).unwrap_err().to_string();
+            assert!(told.contains(expected), "{line}: {told}");
+        };
+        check("apply deploy --wait 3m", "a timeout stands behind `=`: --wait=3m");
+        check("apply --wait 3m deploy", "a timeout stands behind `=`: --wait=3m");
+        check("apply -f a.yaml --wait 3m", "a timeout stands behind `=`: --wait=3m");
+        check("apply deploy --timeout=3m", "`--wait=TIMEOUT`");
+        check("apply deploy --dry-run=server", "`--dry-run` takes no value");
+        check("apply -k deploy", "kubectl kustomize DIR");
+        check("diff -f deploy -R", "all that is below it");
+        check("sync", "`rhumb apply` applies a source once");
+        assert!(parse(["rhumb", "apply", "deploy", "--wait=3m"].map(Into::into)).is_ok());
+    }
 }

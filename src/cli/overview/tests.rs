@@ -158,6 +158,16 @@ fn changes_are_told_row_by_row() {
     assert!(news.contains(&"shop  not read whole: env.yaml is not understood".to_owned()), "{news:?}");
 }
 
+/// The words come from where it is judged, and after a daemon with the time since when.
+#[test]
+fn that_nothing_is_pruned_is_said_once() {
+    let why = "nothing is pruned while Widget.example.com cannot be listed: the server has no such kind";
+    for told in [why.to_owned(), format!("since 2030-01-02 03:04:05 UTC: {why}")] {
+        let source = SourceStatus { unlisted: Some(told.clone()), ..source("shop", &[]) };
+        assert_eq!(notes(&source), [(Style::Warning, told)]);
+    }
+}
+
 #[test]
 fn the_state_of_a_source_is_its_worst() {
     let view = troubled();

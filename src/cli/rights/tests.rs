@@ -1,5 +1,7 @@
 //! Which rights follow from which objects.
 
+use std::sync::Arc;
+
 use serde_json::json;
 
 use super::*;
@@ -21,13 +23,18 @@ fn lines(text: &str) -> Vec<String> {
 }
 
 fn lines_of(conduct: Conduct, text: &str) -> Vec<String> {
+    lines_within((conduct, &Reach::Cluster), text).0
+}
+
+/// As [`lines`], with the namespaces that must be there before.
+fn lines_within((conduct, reach): (Conduct, &Reach), text: &str) -> (Vec<String>, BTreeSet<String>) {
     let mut rights = Rights::of_rhumb("rhumb-system", conduct);
     let own = rights.all.clone();
     let held = held(text);
     let own_names = own_plurals(held.iter());
-    rights.add_source(conduct, &held, &|kind| own_names.get(kind).cloned());
+    rights.add_source((conduct, reach), &held, &|kind| own_names.get(kind).cloned());
     rights.add_bindings(&[(conduct, held)], &|_| None);
-    told(&rights, &own)
+    (told(&rights, &own), rights.namespaces)
 }
 
 /// The rights that are not among others, a line each.
@@ -84,6 +91,33 @@ fn kinds_are_watched_everywhere_and_written_in_their_namespaces() {
             "shop events. create,patch",
         ],
     );
+}
+
+#[test]
+fn a_source_of_some_namespaces_watches_each_of_them_and_no_other() {
+    let held = "{apiVersion: v1, kind: Secret, metadata: {name: a}}\n---\n{apiVersion: v1, kind: Namespace, metadata: \
+                {name: shop}}";
+    let names = ["jobs", "shop"];
+    let reach = Reach::Namespaces(names.map(Arc::from).into());
+    let (lines, namespaces) = lines_within((Conduct::Prunes, &reach), held);
+    let expected = [
+        "* namespaces. create,delete,get,list,patch,watch",
+        "default events. create,patch",
+        "jobs secrets. list,watch",
+        "shop events. create,patch",
+        "shop secrets. create,delete,get,list,patch,watch",
+    ];
+    assert_eq!(lines, expected);
+    assert_eq!(namespaces, names.map(str::to_owned).into());
+    // What it has and no longer holds is looked for in the same places.
+    let mut rights = Rights::default();
+    for (scope, kind, resource) in
+        [(Scope::Namespaced, "ConfigMap", "configmaps"), (Scope::Cluster, "Node", "nodes")]
+    {
+        rights.add_remaining_kind((&reach, scope), &GroupKind::new("", kind), resource);
+    }
+    let expected = ["* nodes. list,watch", "jobs configmaps. list,watch", "shop configmaps. list,watch"];
+    assert_eq!(told(&rights, &BTreeMap::new()), expected);
 }
 
 #[test]
@@ -209,7 +243,10 @@ fn workloads_need_what_tells_of_their_rollouts() {
     for line in ["* nodes. list,watch", "shop pods/eviction. create", "shop pods. get,list,watch"] {
         assert!(stepped.contains(&line.to_owned()), "{line} is not in {stepped:#?}");
     }
+    let held = lines(&set("{rhumb.dev/steps: '1'}", "Deployment"));
+    assert!(held.contains(&"shop replicasets/scale.apps patch".to_owned()), "{held:#?}");
     let rolled = lines(&set("{}", "Deployment"));
+    assert!(rolled.iter().all(|line| !line.contains("scale")), "{rolled:#?}");
     for line in
         ["shop replicasets.apps list,watch", "shop events. create,list,patch", "shop pods. list,watch"]
     {
@@ -246,8 +283,12 @@ fn who_only_observes_has_no_right_that_changes_anything() {
          [pods], verbs: [create]}]}",
     ];
     let mut rights = Rights::of_rhumb("rhumb-system", Conduct::Observes);
-    rights.add_source(Conduct::Observes, &held(&everything.join("\n---\n")), &|_| None);
-    rights.add_remaining_kind(&GroupKind::new("", "Service"), "services");
+    rights.add_source((Conduct::Observes, &Reach::Cluster), &held(&everything.join("\n---\n")), &|_| None);
+    rights.add_remaining_kind(
+        (&Reach::Cluster, Scope::Namespaced),
+        &GroupKind::new("", "Service"),
+        "services",
+    );
     rights.add_remaining(Conduct::Observes, &GroupKind::new("", "Service"), "services", Some("shop"));
     let verbs: BTreeSet<&str> =
         rights.all.values().flat_map(|verbs| verbs.keys().map(String::as_str)).collect();
@@ -274,7 +315,7 @@ fn who_prunes_nothing_deletes_only_what_may_be_made_anew() {
 fn what_remains_is_defended_and_deleted_where_it_is() {
     let mut rights = Rights::default();
     let (thing, service) = (GroupKind::new("example.org", "Thing"), GroupKind::new("", "Service"));
-    rights.add_remaining_kind(&thing, "things");
+    rights.add_remaining_kind((&Reach::Cluster, Scope::Namespaced), &thing, "things");
     rights.add_remaining(Conduct::Prunes, &thing, "things", None);
     rights.add_remaining(Conduct::Keeps, &service, "services", Some("shop"));
     let expected = [
@@ -355,7 +396,7 @@ fn names_in_urls_are_guessed_as_kubernetes_does() {
 fn what_is_denied_is_lacking_and_nothing_else() {
     let mut rights = Rights::of_rhumb("rhumb-system", Conduct::Prunes);
     let secret = held("{apiVersion: v1, kind: Secret, metadata: {name: a}}");
-    rights.add_source(Conduct::Prunes, &secret, &|_| None);
+    rights.add_source((Conduct::Prunes, &Reach::Cluster), &secret, &|_| None);
     assert!(rights.lacking(&BTreeSet::new()).all.is_empty());
     let questions = rights.questions();
     let denied: BTreeSet<Access> = questions.iter().map(|(access, _)| access.clone()).collect();
@@ -365,4 +406,79 @@ fn what_is_denied_is_lacking_and_nothing_else() {
         let asked: Vec<Access> = lacking.questions().into_iter().map(|(access, _)| access).collect();
         assert_eq!(asked, [one]);
     }
+}
+
+#[test]
+fn rights_that_amount_to_the_whole_cluster_are_told() {
+    #[track_caller]
+    fn check(text: &str, expected: &[&str]) {
+        let mut rights = Rights::default();
+        rights.add_source((Conduct::Prunes, &Reach::Cluster), &held(text), &|_| None);
+        let told: Vec<String> = rights.warnings().into_iter().collect();
+        let fits = told.iter().zip(expected).all(|(told, part)| told.contains(part));
+        assert!(fits && told.len() == expected.len(), "{text}: {told:#?}");
+    }
+    let role = |rule: &str| {
+        format!(
+            "{{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {{name: a}}, rules: [{rule}]}}"
+        )
+    };
+    let object =
+        |api: &str, kind: &str| format!("{{apiVersion: {api}, kind: {kind}, metadata: {{name: a}}}}");
+    let in_kube_system = |kind: &str| {
+        format!("{{apiVersion: apps/v1, kind: {kind}, metadata: {{name: a, namespace: kube-system}}}}")
+    };
+    check(&object("v1", "ConfigMap"), &[]);
+    check(&object("apps/v1", "Deployment"), &[]);
+    check(
+        &object("v1", "Secret"),
+        &["to read Secrets: every password and token that is in them (in the whole cluster)"],
+    );
+    check(&in_kube_system("DaemonSet"), &["to write pods or workloads"]);
+    check(&object("v1", "Namespace"), &["to change namespaces"]);
+    check(&object("v1", "PersistentVolume"), &["to create PersistentVolumes"]);
+    check(&object("apiregistration.k8s.io/v1", "APIService"), &["to write APIServices"]);
+    check(&object("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration"), &["to write webhooks"]);
+    check(&role("{apiGroups: [''], resources: [pods], verbs: [get]}"), &[]);
+    check(&role("{apiGroups: [''], resources: [users], verbs: [impersonate]}"), &["`impersonate`"]);
+    check(
+        &role("{apiGroups: [''], resources: [serviceaccounts/token], verbs: [create]}"),
+        &["tokens of service"],
+    );
+    check(&role("{apiGroups: [example.org], resources: ['*'], verbs: [get]}"), &["`*`: whatever"]);
+    check(&role("{nonResourceURLs: ['/*'], verbs: [get]}"), &["`*` in a path"]);
+    let binding = |name: &str| {
+        format!(
+            "{{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {{name: a}}, \
+             roleRef: {{kind: ClusterRole, name: {name}}}}}"
+        )
+    };
+    check(&binding("view"), &[]);
+    check(&binding("cluster-admin"), &["`bind` of any role, or of cluster-admin"]);
+}
+
+#[test]
+fn no_text_of_a_manifest_becomes_a_wildcard_or_the_name_of_another_kind() {
+    #[track_caller]
+    fn check(group: &str, kind: &str, plural: &str, expected: bool) {
+        let text = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "oxen.example.org"}, "spec": {"group": group, "scope": "Namespaced",
+            "names": {"kind": kind, "plural": plural}, "versions": []}});
+        let own = own_plurals(held(&text.to_string()).iter());
+        assert_eq!(own.contains_key(&GroupKind::new(group, kind)), expected, "{group} {kind} {plural}");
+    }
+    check("example.org", "Ox", "oxen", true);
+    check("example.org", "Ox", "*", false);
+    check("example.org", "Ox", "oxen/status", false);
+    check("*.org", "Ox", "oxen", false);
+    check("", "Ox", "secrets", false);
+    check("apps", "Deployment", "daemonsets", false);
+    check("rbac.authorization.k8s.io", "Ox", "clusterroles", false);
+    let policy = |version: &str, kind: &str| {
+        let text = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
+            "metadata": {"name": "a"}, "spec": {"paramKind": {"apiVersion": version, "kind": kind}}});
+        parameters(&held(&text.to_string())[0])
+    };
+    assert_eq!(policy("example.org/v1", "Limit"), Some(GroupKind::new("example.org", "Limit")));
+    assert_eq!((policy("*/v1", "Secret"), policy("v1", "*")), (None, None));
 }

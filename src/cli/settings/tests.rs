@@ -4,6 +4,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::cli::args::{Color, Command, CommandLine, parse};
+use crate::cli::once::Once;
 use crate::config::{Duration, Location, SourceConfig};
 use crate::engine::{Adopt, BlastRadius};
 
@@ -14,10 +15,11 @@ fn typed(line: &str) -> CommandLine {
 
 fn settings(line: &str) -> Result<Config, CommandError> {
     let CommandLine { global, command } = typed(line);
+    let terminal = Terminal::new(Color::Never);
     match command {
-        Command::Run(args) => followed(&global, &args, Reading::First, &Terminal::new(Color::Never)),
-        Command::Diff(args) => compared(&global, &args),
-        Command::Apply(args) => applied(&global, &args),
+        Command::Run(args) => followed(&global, &args, Reading::First, &terminal),
+        Command::Diff(args) => Once::compared(&global, &args).map(|once| once.config),
+        Command::Apply(args) => Once::applied(&global, &args, &terminal).map(|once| once.config),
         _ => Ok(connection(&global)),
     }
 }
@@ -54,6 +56,7 @@ fn a_repository_is_followed_and_looked_at_on_disk() {
         reference: reference.map(str::to_owned),
         path: path.parse().unwrap(),
         interval: Duration::seconds(60),
+        verify: None,
     };
     let disk = |path: String| Location::Directory(path.into());
     check(&format!("run {tree}"), &git(&tree, None, ""));
@@ -81,7 +84,8 @@ fn a_repository_is_followed_and_looked_at_on_disk() {
         format!("run {folder} --ref v1"),
         format!("diff {folder} --ref v1"),
         format!("diff {tree}/deploy --ref v1"),
-        format!("diff {file}"),
+        format!("diff {file} --ref v1"),
+        format!("apply {file} --prune"),
         format!("run {folder} --interval 5m"),
         format!("apply {folder}/nowhere"),
         format!("run {file}"),
@@ -117,7 +121,7 @@ fn a_relative_path_is_made_whole() {
 fn flags_say_what_a_source_may_do() {
     let (_bed, [folder, tree, _]) = places();
     let plain = source(&format!("run {folder}"));
-    assert_eq!((plain.name.as_str(), plain.namespace.as_str()), ("default", "default"));
+    assert_eq!((plain.name.as_str(), plain.namespace.as_str()), ("folder", "default"));
     assert_eq!((plain.prune, plain.adopt, plain.mode), (Prune::On, Adopt::IfUnowned, Mode::Enforce));
     assert_eq!(plain.blast_radius, BlastRadius::default());
     assert_eq!(source(&format!("diff {folder}")).prune, Prune::On);
@@ -161,6 +165,56 @@ spec: {directory: shop}
     assert_eq!((other.namespace.as_str(), other.state_directory), ("flag", Some("flag".into())));
     assert_eq!(other.sources[0].mode, Mode::Observe);
     assert_eq!(settings(&format!("{line}x")).unwrap_err().exit, Exit::BadConfiguration);
+}
+
+#[test]
+fn a_source_without_a_name_has_that_of_its_place() {
+    fn check(line: &str, expected: &str) {
+        assert_eq!(source(line).name, expected, "{line}");
+    }
+    let (_bed, [folder, tree, file]) = places();
+    check(&format!("run {folder}/"), "folder");
+    check(&format!("run {folder} --path deploy"), "deploy");
+    // Followed or looked at, it is one source.
+    for command in ["run", "diff", "apply"] {
+        check(&format!("{command} {tree}"), "tree");
+        check(&format!("{command} {tree} --path deploy"), "tree-deploy");
+        check(&format!("{command} {tree} --path deploy --name shop"), "shop");
+        check(&format!("{command} https://host/org/Shop.git --path deploy/prod"), "shop-deploy-prod");
+        check(&format!("{command} git@host:shop.git"), "shop");
+    }
+    check(&format!("apply {tree}/deploy"), "tree-deploy");
+    check(&format!("apply {}", tree.replace("tree", "bare.git")), "bare");
+    // Of files it is that of the folder that they are all in.
+    let folder = folder.replace("/folder", "");
+    let folder = std::path::Path::new(&folder).file_name().unwrap().to_str().unwrap();
+    let folder = folder.trim_start_matches('.').to_lowercase();
+    check(&format!("apply {file}"), &folder);
+    check(&format!("diff -f {file} -f {tree}/deploy/web.yaml"), &folder);
+    check(&format!("diff -f {tree}/deploy/web.yaml"), "tree-deploy");
+}
+
+#[test]
+fn files_that_are_named_one_by_one_prune_nothing() {
+    let (_bed, [folder, tree, file]) = places();
+    for line in [
+        format!("diff {file}"),
+        format!("apply {file}"),
+        format!("diff -f {file}"),
+        format!("apply -f {file} -f {tree}/deploy/web.yaml"),
+        format!("apply -f {tree}/deploy"),
+    ] {
+        assert_eq!(source(&line).prune, Prune::Partial, "{line}");
+    }
+    for (wrong, expected) in [
+        (format!("apply {file} --prune"), "--prune needs a whole source"),
+        (format!("diff {file} --path a"), "--path is of a repository"),
+        (format!("apply -f {folder}/none.yaml"), "no such file or directory"),
+        ("apply -f https://host/a.yaml".to_owned(), "is a URL"),
+    ] {
+        let error = settings(&wrong).unwrap_err();
+        assert!(error.message.contains(expected), "{wrong}: {}", error.message);
+    }
 }
 
 #[test]

@@ -389,17 +389,22 @@ pub(super) struct RevisionRecord {
     pub(super) number: u64,
     /// As the pods' label has it.
     pub(super) hash: Option<Arc<str>>,
-    /// ReplicaSet: pods that it has.
+    pub(super) rv: Rv,
+    /// ReplicaSet: pods that it asks for, that it has, and those of these that are available.
+    pub(super) wanted: u32,
     pub(super) replicas: u32,
+    pub(super) available: u32,
     /// ReplicaSet: why it cannot create more.
     pub(super) refused: Option<Arc<str>>,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(rename_all = "camelCase", default)]
 struct SetStatus<'a> {
     #[serde(deserialize_with = "lax")]
     replicas: u32,
+    #[serde(deserialize_with = "lax")]
+    available_replicas: u32,
     #[serde(borrow, deserialize_with = "lax")]
     conditions: Vec<Condition<'a>>,
 }
@@ -407,6 +412,7 @@ struct SetStatus<'a> {
 impl Record for RevisionRecord {
     fn of(parts: &Parts<'_>) -> Self {
         let head = &parts.metadata;
+        let spec: WorkloadSpec = part(parts.spec);
         let status: SetStatus<'_> = part(parts.status);
         let refused = condition(&status.conditions, "ReplicaFailure", "True");
         let number = head.annotations.deployment_revision.0.parse().unwrap_or(parts.revision);
@@ -415,7 +421,11 @@ impl Record for RevisionRecord {
             owner: head.owner(),
             number,
             hash: some(&head.labels.template_hash).or_else(|| some(&head.labels.revision_hash)),
+            rv: version(&head.resource_version.0),
+            // The server fills it in where it is not said.
+            wanted: spec.replicas.unwrap_or(0),
             replicas: status.replicas,
+            available: status.available_replicas,
             refused: refused
                 .filter(|condition| condition.reason.0 == "FailedCreate")
                 .map(|condition| spoken(&condition.message.0)),

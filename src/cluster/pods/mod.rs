@@ -13,6 +13,7 @@
 mod evict;
 mod follow;
 mod lens;
+mod rescale;
 mod store;
 mod warnings;
 

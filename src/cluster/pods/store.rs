@@ -9,7 +9,9 @@ use std::time::Instant;
 use super::super::informer::News;
 use super::lens::{PodRecord, RevisionRecord, WorkloadRecord};
 use super::warnings::Warning;
-use crate::engine::{Ended, PodFacts, Readiness, Refused, Trouble, Uid, Unschedulable, WorkloadPods};
+use crate::engine::{
+    Ended, PodFacts, Readiness, Refused, SetFacts, Trouble, Uid, Unschedulable, WorkloadPods,
+};
 
 /// Which controller keeps the pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -273,7 +275,22 @@ impl Store {
         let known = self.current().filter(|workload| workload.observed);
         let current = known.and_then(|workload| workload.current_revision.clone());
         let pods = pods.into_iter().map(|(_, pod)| pod).collect();
-        Some(WorkloadPods { rv, newest, current, pods, lost, refused })
+        Some(WorkloadPods { rv, newest, current, pods, sets: self.asking_sets(), lost, refused })
+    }
+
+    /// The `ReplicaSets` of this Deployment that ask for pods.
+    fn asking_sets(&self) -> Box<[SetFacts]> {
+        let is_asking = |set: &RevisionRecord| set.owner.as_ref() == Some(&self.uid) && set.wanted > 0;
+        let sets = self.sets.objects.iter().filter(|(_, set)| is_asking(set));
+        let facts = sets.map(|(name, set)| SetFacts {
+            name: name.clone(),
+            uid: set.uid.clone(),
+            rv: set.rv,
+            revision: set.hash.clone(),
+            wanted: set.wanted,
+            available: set.available,
+        });
+        facts.collect()
     }
 
     /// The workload, in the incarnation that is followed.

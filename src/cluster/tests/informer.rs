@@ -39,7 +39,7 @@ fn is_streaming(asked: &Asked) -> bool {
 
 fn inform(double: &Double) -> (Informer, Receiver<InformerEvent>) {
     let (sink, events) = mpsc::channel(64);
-    (double.cluster.informer(&config_maps(), Selector::All, sink), events)
+    (double.cluster.informer(&config_maps(), Selector::All, 0, sink), events)
 }
 
 /// The next so many pieces of news, in words.
@@ -227,7 +227,7 @@ async fn a_forbidden_kind_fails_and_recovers_by_itself() {
     .await;
     let (sink, mut events) = mpsc::channel(64);
     let sets = BTreeSet::from(["applyset-a-v1".into()]);
-    let _informer = double.cluster.informer(&config_maps(), Selector::PartOf(sets), sink);
+    let _informer = double.cluster.informer(&config_maps(), Selector::PartOf(sets), 0, sink);
     let first = events.recv().await.unwrap();
     assert!(matches!(first.news, News::Started));
     let Some(InformerEvent { news: News::Failed(error, wait), .. }) = events.recv().await else { panic!() };

@@ -95,8 +95,56 @@ fn what_a_controller_makes_is_never_ours() {
     let by = |controller: bool| json!([{ "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-123", "uid": "u", "controller": controller }]);
     let label = || json!({ "applyset.kubernetes.io/part-of": SET });
     let ours = [fields("rhumb", "Apply", true)];
-    check(label(), json!({}), by(true), &ours, &Owner::Controlled("ReplicaSet shop/web-123".into()));
+    let controlled = Owner::Controlled("ReplicaSet shop/web-123".into());
+    check(label(), json!({}), by(true), &[], &controlled);
+    check(label(), json!({}), by(true), &[fields("rhumb", "Apply", false)], &controlled);
+    check(json!({}), json!({}), by(true), &ours, &controlled);
     check(label(), json!({}), by(false), &ours, &Owner::Ours(SET.into()));
+    // Whoever may write an object may name a controller on it: what our entry owns stays ours.
+    check(label(), json!({}), by(true), &ours, &Owner::Ours(SET.into()));
+}
+
+#[test]
+fn another_owners_mark_on_what_we_wrote_asks_to_leave_it_alone_and_to_keep_it() {
+    let entry = |owned: &[(&str, &str)]| {
+        let mut fields = json!({});
+        for (map, key) in owned {
+            fields[format!("f:{map}")][format!("f:{key}")] = json!({});
+        }
+        json!({ "manager": "rhumb", "operation": "Apply", "fieldsType": "FieldsV1", "fieldsV1": { "f:metadata": fields } })
+    };
+    let label = ("labels", "applyset.kubernetes.io/part-of");
+    let release = ("annotations", "rhumb.dev/release");
+    let argo = "argocd.argoproj.io/instance";
+    let check = |owned: &[(&str, &str)], metadata: Value, owner: &Owner, opt_out, keep| {
+        let mut object = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata });
+        for (key, value) in [("name", "a"), ("namespace", "shop"), ("uid", "u"), ("resourceVersion", "7")] {
+            object["metadata"][key] = json!(value);
+        }
+        object["metadata"]["managedFields"] = json!([entry(owned)]);
+        let live = live_of(&object.to_string()).unwrap().1;
+        assert_eq!((&live.owner, live.opt_out, live.keep), (owner, opt_out, keep), "{object}");
+    };
+    let controlled = |labels: Value| {
+        let reference =
+            json!({ "apiVersion": "v1", "kind": "Pod", "name": "x", "uid": "u", "controller": true });
+        json!({ "labels": labels, "ownerReferences": [reference] })
+    };
+    let labelled = json!({ "applyset.kubernetes.io/part-of": SET });
+    let references = Some("metadata.ownerReferences");
+    let pod = Owner::Controlled("Pod shop/x".into());
+    check(&[label, release], controlled(labelled.clone()), &Owner::Ours(SET.into()), references, Keep::Asked);
+    check(&[release], controlled(json!({})), &pod, references, Keep::Asked);
+    check(&[("labels", "app")], controlled(json!({})), &pod, None, Keep::Asked);
+    // Another tool's mark counts once our label is off.
+    let shop = Owner::Foreign("Argo CD Application shop".into());
+    let marked = |labels: Value| json!({ "labels": labels });
+    check(&[release], marked(json!({ argo: "shop" })), &shop, Some(argo), Keep::No);
+    check(&[("labels", "app")], marked(json!({ argo: "shop" })), &shop, None, Keep::No);
+    let both = json!({ argo: "shop", "applyset.kubernetes.io/part-of": SET });
+    check(&[label, release], marked(both), &Owner::Ours(SET.into()), None, Keep::No);
+    // What our own manifest brought is nobody else's mark.
+    check(&[release, ("labels", argo)], marked(json!({ argo: "shop" })), &Owner::Nobody, None, Keep::No);
 }
 
 #[test]

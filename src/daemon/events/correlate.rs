@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use crate::cluster::{LONGEST_MESSAGE, Occurrence, Severity};
 use crate::engine::Uid;
 use crate::object::{GroupKind, Gvk, ObjectId};
+use crate::render::harmless_line;
 use crate::report::{Happening, Notice};
 
 /// So many Events of a source may be written at once.
@@ -147,7 +148,7 @@ impl Correlator {
             (Some(author), Some(subject)) => format!(" ({author}: {subject})"),
             _ => String::new(),
         };
-        let message = notice.message.clone();
+        let message = harmless_line(&notice.message);
         if let Some((id, gvk, uid)) = &regarding.object {
             self.add(notice, (id.clone(), gvk.clone(), uid.clone()), (message.clone(), &made, false), now);
         }
@@ -155,7 +156,7 @@ impl Correlator {
             let gvk = Gvk::new("", "v1", "ConfigMap");
             let id = ObjectId::new(&GroupKind::new("", "ConfigMap"), Some(&self.namespace), &notice.source);
             let message = match &regarding.object {
-                Some((object, ..)) => format!("{object}: {message}"),
+                Some((object, ..)) => format!("{}: {message}", harmless_line(&object.to_string())),
                 None => message,
             };
             self.add(notice, (id, gvk, Some(parent.clone())), (message, &made, true), now);

@@ -51,7 +51,7 @@ impl Feed {
                         }
                     })
                 }
-                Order::Scopes(_) | Order::Hint | Order::Pin(_) => None,
+                Order::Scopes(_) | Order::Anchor(_) | Order::Hint | Order::Pin(_) => None,
             };
         }
     }

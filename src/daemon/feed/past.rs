@@ -6,7 +6,7 @@ use super::super::reading::{Dialect, Read};
 use crate::engine::{Past, Release, Shared, Undo};
 use crate::manifest::Scopes;
 use crate::object::{Hash, ObjectId, Revision};
-use crate::source::{Error, MAX_FILE, Reader};
+use crate::source::{Ancestry, Error, MAX_FILE, Reader};
 
 /// All that a revision says of some objects.
 fn contents(
@@ -96,9 +96,14 @@ fn was_followed(
     let Some(head) = head else {
         return Err(format!("the source cannot be read, and {short} was not in force here"));
     };
-    match reader.leads_to(revision, head) {
-        Ok(true) => Ok(()),
-        Ok(false) => Err(format!(
+    match reader.ancestry(revision, head) {
+        Ok(Ancestry::Descends) => Ok(()),
+        Ok(Ancestry::Unknown) => Err(format!(
+            "whether revision {short} was ever followed cannot be told: it was not in force here, and of the history \
+             before {}, which the source is at, too little was fetched",
+            head.short()
+        )),
+        Ok(Ancestry::Apart) => Err(format!(
             "revision {short} was never in force here and is no ancestor of {}, which the source is at; merge it first",
             head.short()
         )),

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use super::super::reading::Names;
 use super::*;
 use crate::pulse::Pulses;
-use crate::source::{GitLocation, Location};
+use crate::source::{GitLocation, Location, Verification, VerifiedCommits};
 
 /// A repository with one manifest, and a feed that has told nothing yet.
 struct Bed {
@@ -54,6 +54,7 @@ impl Bed {
             source: 0,
             applyset: "set".into(),
             namespace: "default".into(),
+            allow: Arc::default(),
             names: Names::default(),
         };
         let (events, told) = mpsc::channel(8);
@@ -180,6 +181,31 @@ async fn older_contents_are_looked_up_while_a_fetch_hangs() {
     assert!(found[0].2.is_some());
     drop(orders);
     running.await.unwrap();
+}
+
+#[tokio::test]
+async fn what_must_be_signed_is_looked_at_once_it_is_known_what_was_accepted() {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("repo");
+    make(&path);
+    let head = Command::new("git").current_dir(&path).args(["rev-parse", "HEAD"]).output().unwrap();
+    let head = Revision::new(String::from_utf8(head.stdout).unwrap().trim());
+    let verify = Some(Verification { keys: dir.path().join("none"), extent: VerifiedCommits::Range });
+    let location = Location::Git(GitLocation { verify, ..GitLocation::new(path.to_str().unwrap()) });
+    let anchor = |accepted: Option<&Revision>| Anchor { accepted: accepted.cloned(), ..Anchor::default() };
+    let Bed { mut feed, dir, _state, .. } = Bed::of(dir, &location);
+    assert!(feed.look().await.is_empty());
+    let told = feed.anchor(anchor(None)).await;
+    assert!(told.iter().any(|event| matches!(event, Event::Unreadable(_, why) if why.contains("keys"))));
+    let Bed { mut feed, dir: _dir, _state, .. } = Bed::of(dir, &location);
+    let told = feed.anchor(anchor(Some(&head))).await;
+    let accepted = |event: &Event| matches!(event, Event::Accepted(0, revision) if *revision == head);
+    assert!(
+        told.iter().any(accepted) && told.iter().any(|event| matches!(event, Event::Read(..))),
+        "{told:?}"
+    );
+    assert!(feed.anchor(anchor(Some(&head))).await.is_empty(), "the same again is no news");
+    assert!(!feed.look().await.iter().any(accepted));
 }
 
 /// What the feed answers when the first revision is asked for, of which only a second one is there.

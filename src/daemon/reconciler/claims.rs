@@ -6,8 +6,10 @@ use std::time::{Duration, Instant};
 use super::super::event::Event;
 use super::super::inventory::Call;
 use super::{Reconciler, Until};
-use crate::cluster::{BudgetObject, Error, Fault, Selector, Within, explain_unreadable_budget};
-use crate::engine::{Book, Budget, Engine, FULL, Live, NotABook, Sealing, Telling};
+use crate::cluster::{
+    BudgetObject, Error, Fault, Selector, Within, explain_unread_claims, explain_unreadable_budget,
+};
+use crate::engine::{Book, Budget, Engine, FULL, Live, NotABook, SETTLES, Sealing, Telling};
 use crate::object::{Class, ObjectId};
 use crate::report::Happening;
 
@@ -15,8 +17,10 @@ use crate::report::Happening;
 const AGAIN: Duration = Duration::from_millis(500);
 /// The same where a person has to change something first.
 const PERSON: Duration = Duration::from_secs(15);
-/// While others are in the way, it is read again at this interval: nothing else tells that they end.
+/// While others are in the way, or anything is held of it, it is read again at this interval: nothing else tells that
+/// they end, or that somebody took it away.
 const OTHERS: Duration = Duration::from_secs(3);
+const _: () = assert!(OTHERS.as_secs() * 2 < SETTLES.as_secs(), "who holds a claim notices its loss in time");
 /// Where others share it, it is read again at this interval, so that the status tells of them.
 const SHARED: Duration = Duration::from_secs(15);
 /// A process that ends tries so many times to leave its claims in order.
@@ -119,7 +123,7 @@ impl Reconciler {
                 return self.tell_full(text.len());
             }
             self.keeper.call = Call::Busy;
-            self.engine.saving_book();
+            self.engine.saving_book(&next);
             let known = self.keeper.object.clone();
             self.spawn_write(async move {
                 let saved = cluster.save_budget(&namespace, known.as_ref(), &text).await;
@@ -134,7 +138,8 @@ impl Reconciler {
 
     /// Reads it again in a while where others share it, and looks at what they have claimed now.
     fn reread_for(&mut self, others: Vec<ObjectId>, now: Instant) {
-        let waits = !others.is_empty() || self.engine.waits_for_others();
+        let holds = !self.is_only_observing() && self.engine.relies_on_book();
+        let waits = !others.is_empty() || self.engine.waits_for_others() || holds;
         let shared = self.until == Until::Stopped && self.engine.shares_budget();
         let wait = match (waits, shared) {
             (true, _) => OTHERS,
@@ -163,20 +168,23 @@ impl Reconciler {
             Sealing::Stale => self.engine.want_seal(),
             Sealing::Fine => {}
         }
-        self.engine.book(Book::parse(text, self.engine.seals())?);
+        let book = Book::parse(text, self.engine.seals())?;
+        let unread = Some(book.unread.len()).filter(|count| *count > 0);
+        let unread = unread.map(|count| explain_unread_claims(&self.namespace, count));
+        self.engine.explain_unread(unread.as_deref().map(Arc::from));
+        self.engine.book(book);
+        self.tell_unreadable(unread);
         Ok(())
     }
 
-    /// Says once that the budget object cannot be read, and what mends it; and that it can be read again.
-    fn tell_unreadable(&mut self, error: Option<NotABook>) {
-        let why = error.map(|error| explain_unreadable_budget(&self.namespace, &error.to_string()));
+    /// Says once what of the budget object cannot be read, and what mends it; and that all can be read again.
+    fn tell_unreadable(&mut self, why: Option<String>) {
         let Some(why) = why else {
             if self.keeper.unreadable.take().is_some() {
                 tracing::info!("the budget object can be read again");
             }
             return;
         };
-        self.engine.unreadable_book(&why);
         if self.keeper.unreadable.as_ref() == Some(&why) {
             return;
         }
@@ -222,8 +230,8 @@ impl Reconciler {
             None if self.keeper.sealing == Sealing::Stale && engine.seals().number().is_some() => {
                 engine.known_book().cloned()
             }
-            None if self.until == Until::Stopped => telling.book(engine, now),
-            None => None,
+            None if self.until == Until::Stopped => engine.first_book().or_else(|| telling.book(engine, now)),
+            None => engine.first_book(),
         }
     }
 
@@ -289,11 +297,12 @@ impl Reconciler {
             Ok(object) => {
                 self.keeper.failures = 0;
                 let text = object.as_ref().map_or("{}", |object| &object.text);
-                let read = self.take_book(text);
-                if read.is_err() {
+                if let Err(error) = self.take_book(text) {
+                    let why = explain_unreadable_budget(&self.namespace, &error.to_string());
+                    self.engine.unreadable_book(&why);
+                    self.tell_unreadable(Some(why));
                     self.keeper.due = Some(Instant::now() + PERSON);
                 }
-                self.tell_unreadable(read.err());
                 (self.keeper.object, self.keeper.stale) = (object, false);
             }
             // Somebody else wrote first: decided again on what it says now.

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::super::pass::{Ending, Pass};
 use super::{Reconciler, Until};
-use crate::engine::{Judgement, Reason, Reconcile, Source, Want};
+use crate::engine::{Judgement, Life, Reason, Reconcile, Source, Want};
 use crate::health::Status;
 use crate::object::{Class, Gvk, ObjectId, Origin};
 use crate::report::Told;
@@ -83,8 +83,11 @@ impl Reconciler {
         let judged = judged.map(|(_, judgement)| judgement);
         let works = |id| self.engine.shown(id).is_some_and(|live| live.health.status == Status::InProgress);
         let progress = || self.engine.is_any_under_way() || self.engine.all_live().any(|(id, _)| works(id));
+        // What ends tells the order of its deletions by contents that are read again first.
+        let ends = source.is_some_and(|source| self.engine.source(source).life == Life::Ends);
+        let recalls = || ends && !self.engine.unresolved().is_empty();
         matches!(judged, Some(Judgement::Delete))
-            || (matches!(judged, Some(Judgement::Later(_))) && progress())
+            || (matches!(judged, Some(Judgement::Later(_))) && (progress() || recalls()))
     }
 
     /// Sums up.
@@ -108,7 +111,8 @@ impl Reconciler {
             held: self.engine.held_steps(Instant::now()),
             diagnostics: sources.iter().flat_map(Source::diagnostics).collect(),
             incomplete: incomplete.collect(),
-            notes: (0..sources.len()).filter_map(|source| self.engine.unlisted(source)).collect(),
+            left: self.endings(),
+            notes: (0..sources.len()).flat_map(|source| self.engine.notes(source)).collect(),
             revision: sources
                 .first()
                 .and_then(|s| s.head.as_ref())

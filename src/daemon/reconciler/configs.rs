@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use super::super::event::Event;
 use super::super::inventory::Call;
 use super::{Reconciler, Until};
-use crate::cluster::{ConfigKey, DataEvent, DataFollower, DataNews, Error};
+use crate::cluster::{ConfigKey, DataEvent, DataFollower, DataNews, Error, ServiceAccount};
 use crate::engine::{Apply, KEY_SECRET, Known, Purpose, Writes};
 use crate::object::{Class, GroupKind, ObjectId};
 
@@ -17,8 +17,8 @@ const AGAIN: Duration = Duration::from_millis(500);
 /// The same where a person has to change something first.
 const PERSON: Duration = Duration::from_secs(15);
 
-/// What a follower has in common: a kind and a namespace.
-type Group = (GroupKind, Option<String>);
+/// What a follower has in common: a kind, a namespace, and as whom they are read.
+type Group = (GroupKind, Option<String>, Option<ServiceAccount>);
 
 /// What is known of the key, and the followers that are open.
 pub(super) struct Configs {
@@ -32,7 +32,10 @@ pub(super) struct Configs {
     told: Option<String>,
     open: BTreeMap<Group, (BTreeSet<ObjectId>, Option<DataFollower>)>,
     sink: mpsc::Sender<DataEvent>,
-    unreadable: BTreeSet<ObjectId>,
+    /// What cannot be read, and as whom.
+    unreadable: BTreeSet<(ObjectId, Option<ServiceAccount>)>,
+    /// Who tells of an object that several follow: what each of them says may be old beside what another one has said.
+    tellers: BTreeMap<ObjectId, Option<ServiceAccount>>,
 }
 
 impl Configs {
@@ -47,12 +50,29 @@ impl Configs {
             open: BTreeMap::new(),
             sink,
             unreadable: BTreeSet::new(),
+            tellers: BTreeMap::new(),
         }
     }
 
     /// Whether nothing about the key is on its way.
     pub(super) fn is_quiet(&self) -> bool {
         self.call == Call::None
+    }
+
+    /// Whether one of those that follow an object may yet tell of it.
+    fn is_readable(&self, id: &ObjectId) -> bool {
+        let mut following =
+            self.open.iter().filter(|(_, (ids, _))| ids.contains(id)).map(|(group, _)| &group.2);
+        following.any(|account| !self.unreadable.contains(&(id.clone(), account.clone())))
+    }
+
+    /// Has those looked at again of which nobody tells, though somebody follows them.
+    fn relist_untold(&self) {
+        for (ids, follower) in self.open.values() {
+            if ids.iter().any(|id| !self.tellers.contains_key(id)) {
+                follower.iter().for_each(DataFollower::relist);
+            }
+        }
     }
 
     /// Whether it was told why there is no key.
@@ -155,48 +175,72 @@ impl Reconciler {
         let Some(used) = self.engine.take_data_to_follow() else { return };
         let mut wanted: BTreeMap<Group, BTreeSet<ObjectId>> = BTreeMap::new();
         for id in used {
-            let group = (id.group_kind(), id.namespace().map(str::to_owned));
-            wanted.entry(group).or_default().insert(id);
+            let users = self.engine.sources_using(&id).into_iter();
+            let accounts: BTreeSet<_> =
+                users.map(|source| self.cluster_of(Some(source)).account().cloned()).collect();
+            for account in accounts {
+                let group = (id.group_kind(), id.namespace().map(str::to_owned), account);
+                wanted.entry(group).or_default().insert(id.clone());
+            }
         }
+        let all: BTreeSet<&ObjectId> = wanted.values().flatten().collect();
         for (group, (ids, _)) in &self.configs.open {
             let now = wanted.get(group);
             for gone in ids.iter().filter(|id| now.is_none_or(|now| !now.contains(id))) {
-                self.configs.unreadable.remove(gone);
-                self.engine.config_forgotten(gone);
+                self.configs.unreadable.remove(&(gone.clone(), group.2.clone()));
+                if self.configs.tellers.get(gone) == Some(&group.2) {
+                    self.configs.tellers.remove(gone);
+                }
+                if !all.contains(gone) {
+                    self.engine.config_forgotten(gone);
+                }
             }
         }
         self.configs.open.retain(|group, (ids, _)| wanted.get(group) == Some(ids));
         for (group, ids) in wanted {
             if !self.configs.open.contains_key(&group) {
-                let follower = self.hands.cluster.follow_data(&ids, self.configs.sink.clone());
+                let cluster = self.hands.cluster.acting_as(group.2.clone());
+                let follower = cluster.follow_data(&ids, self.configs.sink.clone());
                 self.configs.open.insert(group, (ids, follower));
             }
         }
+        // Whoever follows what nobody tells of any more is asked again.
+        self.configs.relist_untold();
     }
 
     pub(super) fn data_told(&mut self, event: DataEvent) {
-        let group = (event.id.group_kind(), event.id.namespace().map(str::to_owned));
+        let DataEvent { id, account, news } = event;
+        let group = (id.group_kind(), id.namespace().map(str::to_owned), account.clone());
         // What a watch told that has been closed since.
-        if !self.configs.open.get(&group).is_some_and(|(ids, _)| ids.contains(&event.id)) {
+        if !self.configs.open.get(&group).is_some_and(|(ids, _)| ids.contains(&id)) {
             return;
         }
-        match event.news {
+        let teller = (id.clone(), account.clone());
+        match news {
             DataNews::Is(data) => {
-                self.configs.unreadable.remove(&event.id);
-                self.engine.config_data(&event.id, Known::Is(data));
+                self.configs.unreadable.remove(&teller);
+                if *self.configs.tellers.entry(id.clone()).or_insert_with(|| account.clone()) == account {
+                    self.engine.config_data(&id, Known::Is(data));
+                }
             }
             DataNews::Failed(why, Class::Internal) => {
-                tracing::error!(object = %event.id, "what is in it is not followed any more: {why}");
-                self.engine.config_data(&event.id, Known::Blind(why));
+                tracing::error!(object = %id, "what is in it is not followed any more: {why}");
+                self.engine.config_data(&id, Known::Blind(why));
             }
             DataNews::Failed(why, Class::Transient) => {
-                tracing::debug!(object = %event.id, "what is in it cannot be read now: {why}");
+                tracing::debug!(object = %id, "what is in it cannot be read now: {why}");
             }
             DataNews::Failed(why, _) => {
-                if self.configs.unreadable.insert(event.id.clone()) {
-                    tracing::warn!(object = %event.id, "what is in it cannot be read, so nothing is restarted for it: {why}");
+                if self.configs.unreadable.insert(teller) {
+                    tracing::warn!(object = %id, "what is in it cannot be read, so nothing is restarted for it: {why}");
                 }
-                self.engine.config_data(&event.id, Known::Blind(why));
+                if self.configs.tellers.get(&id) == Some(&account) && self.configs.is_readable(&id) {
+                    self.configs.tellers.remove(&id);
+                    self.configs.relist_untold();
+                }
+                if !self.configs.is_readable(&id) {
+                    self.engine.config_data(&id, Known::Blind(why));
+                }
             }
         }
     }

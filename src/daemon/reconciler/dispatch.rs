@@ -4,12 +4,14 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::super::act::Hands;
 use super::super::drift::Question;
 use super::super::event::Event;
 use super::super::feed::Order;
 use super::{Reconciler, Until};
+use crate::cluster::{Cluster, ServiceAccount};
 use crate::engine::{
-    Action, Apply, Failure, Outcome, Owner, Purpose, Reason, Release, Removal, Rule, SourceId,
+    Action, Apply, Failure, OWN, Outcome, Owner, Prune, Purpose, Reason, Release, Removal, Rule, SourceId,
 };
 use crate::object::{GroupKind, Hash, ObjectId};
 use crate::queue::Queue;
@@ -49,6 +51,9 @@ fn word(action: &Action) -> &'static str {
         _ => "other",
     }
 }
+
+/// What is looked at together: of one kind and namespace, and by whom.
+type LookGroup = (GroupKind, Option<String>, Option<ServiceAccount>);
 
 /// Questions that are asked together.
 #[derive(Default)]
@@ -138,26 +143,47 @@ impl Reconciler {
             }
             (Action::Inspect(want, form), Some(kind)) => {
                 let question = Question::new(id.clone(), want, form, self.engine.shown(&id));
-                self.spawn(self.hands.clone().inspect(kind, question));
+                self.spawn(self.hands_for(&id).inspect(kind, question));
             }
             (Action::DryRun(apply), Some(kind)) => {
                 let kind = self.watched.exactly(&apply.want.gvk).unwrap_or(kind);
                 self.writes += 1;
-                self.spawn(self.hands.clone().dry_run(kind, id, apply));
+                self.spawn(self.hands_of(Some(apply.source)).dry_run(kind, id, apply));
             }
             (Action::Apply(apply), Some(kind)) => {
                 let kind = self.watched.exactly(&apply.want.gvk).unwrap_or(kind);
                 self.engine.dispatched(&id, &Action::Apply(apply.clone()));
                 self.writes += 1;
-                self.spawn(self.hands.clone().apply(kind, id, apply));
+                self.spawn(self.hands_of(Some(apply.source)).apply(kind, id, apply));
             }
             (action @ Action::Delete(..), Some(kind)) => {
                 self.engine.dispatched(&id, &action);
                 self.writes += 1;
-                self.spawn(self.hands.clone().delete(kind, id, action));
+                self.spawn(self.hands_for(&id).delete(kind, id, action));
             }
             (Action::Nothing | Action::Resolve, _) | (_, None) => self.queue.done(&id),
         }
+    }
+
+    /// The cluster as the source sees it that an object is of.
+    pub(super) fn cluster_for(&self, id: &ObjectId) -> &Cluster {
+        self.cluster_of(self.engine.acting_for(id))
+    }
+
+    /// The cluster as a source sees it; as rhumb itself does, where there is none.
+    pub(super) fn cluster_of(&self, source: Option<SourceId>) -> &Cluster {
+        let watcher = source.map_or(OWN, |source| self.engine.source(source).watcher);
+        self.watched.cluster_of(watcher)
+    }
+
+    /// What an object is read and written with.
+    pub(super) fn hands_for(&self, id: &ObjectId) -> Hands {
+        self.hands_of(self.engine.acting_for(id))
+    }
+
+    /// What the objects of a source are read and written with.
+    fn hands_of(&self, source: Option<SourceId>) -> Hands {
+        Hands { cluster: self.cluster_of(source).clone(), contents: self.hands.contents.clone() }
     }
 
     pub(super) fn kind_of(&self, id: &ObjectId) -> Option<Arc<crate::cluster::Kind>> {
@@ -188,13 +214,17 @@ impl Reconciler {
         if !batch.compares.is_empty() {
             self.spawn(self.hands.clone().compare(batch.compares));
         }
-        let mut groups: HashMap<(GroupKind, Option<String>), Vec<ObjectId>> = HashMap::new();
+        let mut groups: HashMap<LookGroup, Vec<ObjectId>> = HashMap::new();
         for id in batch.looks {
-            groups.entry((id.group_kind(), id.namespace().map(str::to_owned))).or_default().push(id);
+            let account = self.cluster_for(&id).account().cloned();
+            let group = (id.group_kind(), id.namespace().map(str::to_owned), account);
+            groups.entry(group).or_default().push(id);
         }
-        for ((_, namespace), ids) in groups {
+        for ((_, namespace, account), ids) in groups {
+            let cluster = self.hands.cluster.acting_as(account);
+            let hands = Hands { cluster, contents: self.hands.contents.clone() };
             match ids.first().and_then(|id| self.kind_of(id)) {
-                Some(kind) => self.spawn(self.hands.clone().look(kind, namespace, ids)),
+                Some(kind) => self.spawn(hands.look(kind, namespace, ids)),
                 None => ids.iter().for_each(|id| self.queue.done(id)),
             }
         }
@@ -203,7 +233,9 @@ impl Reconciler {
     /// Keeps why an object is not as wanted, and tells what is new.
     fn take_note(&mut self, id: &ObjectId, reason: Option<Reason>, action: &Action) {
         let wanted = self.engine.entry(id).is_some_and(|entry| !entry.wants.is_empty());
-        if let Some(reason) = reason {
+        // Nobody asked for what was not named.
+        let asked = |_: &Reason| wanted || !self.is_partial();
+        if let Some(reason) = reason.filter(asked) {
             if self.open.get(id) != Some(&reason) {
                 let passing = matches!(
                     reason,
@@ -240,6 +272,11 @@ impl Reconciler {
                 }
             }
         }
+    }
+
+    /// Whether single files are applied, and nothing is said of what they do not name.
+    fn is_partial(&self) -> bool {
+        self.engine.sources().iter().any(|source| source.prune == Prune::Partial)
     }
 
     pub(super) fn was_done(&mut self, id: &ObjectId, action: &Action, outcome: Outcome, told: Option<Told>) {

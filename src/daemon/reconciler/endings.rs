@@ -45,7 +45,8 @@ impl Reconciler {
         let judged: BTreeMap<_, _> = self.engine.judgements(source).collect();
         let members = self.engine.all_live().filter(|(_, live)| self.engine.source_of(live) == Some(source));
         let goes = members.map(|(id, _)| id);
-        let mut goes = goes.filter(|id| !matches!(judged.get(id), Some(Judgement::Keep(_)))).peekable();
+        let stays = |id: &ObjectId| matches!(judged.get(id), Some(Judgement::Keep(_) | Judgement::Leave(_)));
+        let mut goes = goes.filter(|id| !stays(id)).peekable();
         if goes.peek().is_some() {
             return Some(Left::Objects(self.first_of(goes)));
         }

@@ -20,8 +20,8 @@ pub(super) struct NodeWatch {
     denied: BTreeSet<ObjectId>,
 }
 
-fn lacks_rights(error: &Error) -> bool {
-    matches!(error.fault(), Fault::Denied { by: Denial::Rbac, .. })
+pub(super) fn lacks_rights(error: &Error) -> bool {
+    matches!(error.fault(), Fault::Denied { by: Denial::Rbac | Denial::Impersonation, .. })
 }
 
 impl NodeWatch {
@@ -35,7 +35,7 @@ impl Reconciler {
     /// Evicts the pods that go next.
     pub(super) fn evict_due(&mut self, now: Instant) {
         for pod in self.engine.to_evict(now) {
-            let cluster = self.hands.cluster.clone();
+            let cluster = self.cluster_for(&pod.of).clone();
             self.spawn_write(async move {
                 let namespace = pod.of.namespace().unwrap_or_default().to_owned();
                 let answer = match cluster.evict(&namespace, &pod.name, &pod.uid).await {

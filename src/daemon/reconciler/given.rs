@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::super::event::Event;
 use super::super::inventory::Call;
 use super::{Reconciler, Until};
-use crate::cluster::{self, InformerEvent, News, OrdersObject, source_of_orders};
+use crate::cluster::{self, InformerEvent, OrdersObject, source_of_orders};
 use crate::engine::{self, Life, Rv, SourceId, Writes};
 use crate::object::Class;
 use crate::report::Happening;
@@ -24,6 +24,8 @@ pub(super) struct OrderLedger {
     call: Call,
     /// The newest version that its watch has shown since it was asked for.
     seen: Rv,
+    /// Keys that ask if anybody serves the source.
+    questions: Vec<String>,
     /// Keys that are no orders.
     refused: Vec<String>,
     /// Why the last call about it failed, as the log told it.
@@ -43,33 +45,17 @@ enum Sought {
 
 impl Default for OrderLedger {
     fn default() -> Self {
-        let (object, call, refused) = (Sought::Unread, Call::None, Vec::new());
-        Self { object, call, seen: Rv(0), refused, trouble: None }
+        let (questions, refused) = (Vec::new(), Vec::new());
+        Self { object: Sought::Unread, call: Call::None, seen: Rv(0), questions, refused, trouble: None }
     }
 }
 
 impl Reconciler {
     /// An orders object was written: by a person, or by us.
     pub(super) fn orders_changed(&mut self, event: InformerEvent<Rv>) {
-        let (id, rv) = match event.news {
-            News::Seen(id, rv) => (id, Some(rv)),
-            News::Gone(id, _) => (id, None),
-            News::Failed(error, _) if error.class() == Class::Internal => {
-                self.fatal = Some(error.into());
-                return;
-            }
-            News::Failed(error, wait) => {
-                return tracing::warn!(?wait, "the orders objects cannot be watched: {error}");
-            }
-            News::Started | News::Synced | News::Resumed => return,
-        };
-        if id.namespace() != Some(&*self.namespace) {
-            return;
-        }
-        let Some(name) = source_of_orders(id.name()) else { return };
-        let Some(source) = self.engine.sources().iter().position(|source| *source.name == *name) else {
-            return;
-        };
+        let Some((id, rv)) = self.own_news(event, "the orders objects") else { return };
+        let source = source_of_orders(id.name()).and_then(|name| self.source_named(name));
+        let Some(source) = source else { return };
         let ledger = &mut self.orders[source];
         match rv {
             Some(rv) => ledger.seen = rv,
@@ -114,7 +100,8 @@ impl Reconciler {
                 Sought::Says(object) if object.known.1 >= ledger.seen => {
                     let spent = self.engine.spent_orders(source);
                     let spent = spent.iter().map(ToString::to_string);
-                    let keys: Vec<String> = spent.chain(ledger.refused.iter().cloned()).collect();
+                    let others = ledger.questions.iter().chain(&ledger.refused);
+                    let keys: Vec<String> = spent.chain(others.cloned()).collect();
                     if keys.is_empty() && object.is_labelled {
                         self.orders[source].trouble = None;
                         continue;
@@ -177,7 +164,7 @@ impl Reconciler {
         let list = engine::parse_orders(&object.data);
         let news = list.why.filter(|_| ledger.refused != list.refused);
         ledger.object = Sought::Says(object);
-        ledger.refused = list.refused;
+        (ledger.questions, ledger.refused) = (list.questions, list.refused);
         let count = ledger.refused.len();
         self.engine.take_orders(source, list.orders);
         if let Some(why) = news {

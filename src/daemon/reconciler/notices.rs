@@ -1,6 +1,7 @@
 //! Telling what happens, each thing once.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 use std::time::Instant;
 
 use jiff::Timestamp;
@@ -9,11 +10,11 @@ use super::super::feed::LastLook;
 use super::super::inventory::{Known, pending_prunes};
 use super::{Reconciler, Until};
 use crate::cluster::Parent;
-use crate::engine::{Authored, Course, Judgement, OptOut, Reason, SourceId, Turn, Writes};
+use crate::engine::{Authored, Course, Judgement, MOST_STATES, OptOut, Reason, SourceId, Turn, Writes};
 use crate::object::{Hash, ObjectId, Revision, duration_text};
 use crate::report::{
     Draft, Ended, Happening, Recorder, Regarding, SourceStatus, SourceTimes, Stand, Status, Tale, Told,
-    deletions_wait, well_words,
+    brief, deletions_wait, well_words,
 };
 
 /// What was told, and to whom.
@@ -22,6 +23,8 @@ pub(super) struct Chronicle {
     recorder: Option<Recorder>,
     /// Rollouts that go on, since when.
     began: HashMap<ObjectId, (Hash, Instant)>,
+    /// Why the last rollout of a workload failed, as it was told.
+    failed: HashMap<ObjectId, Arc<str>>,
     sources: Vec<SourceTold>,
 }
 
@@ -44,6 +47,8 @@ struct SourceTold {
     pending: BTreeSet<ObjectId>,
     /// What somebody's annotation takes out of our hands, with its key.
     opted_out: BTreeMap<ObjectId, &'static str>,
+    /// Whether more is paused or held than its parent says.
+    is_crowded: bool,
 }
 
 /// What an earlier process has told of a source.
@@ -127,6 +132,11 @@ impl Chronicle {
         told.pending = pending_prunes(parent).into_iter().map(|pending| pending.id).collect();
     }
 
+    /// Why a rollout failed, as it was told, where these words repeat it.
+    fn told_in(&self, words: &str) -> Option<Arc<str>> {
+        self.failed.values().find(|why| words.contains(&***why)).cloned()
+    }
+
     /// What is known of the sources' times.
     pub(super) fn times(&self) -> Vec<SourceTimes> {
         let times = |told: &SourceTold| SourceTimes { since: told.since, looked: told.looked.get() };
@@ -147,19 +157,13 @@ impl Reconciler {
         for turn in self.engine.take_turns() {
             let revision = self.engine.entry(&turn.id).and_then(|entry| entry.brought.clone());
             let words = revision.as_ref().map_or_else(String::new, |revision| revision.short().to_owned());
-            let (happening, message) = match (&turn.course, &turn.back) {
-                (Course::Began, None) => (Happening::RolloutStarted, format!("revision {words}")),
-                (Course::Began, Some(why)) => {
-                    (Happening::RolloutStarted, format!("{why}; it goes back to revision {words}"))
-                }
-                (Course::Succeeded, None) => {
-                    (Happening::RolloutSucceeded, format!("revision {words} is rolled out"))
-                }
-                (Course::Succeeded, Some(why)) => {
-                    (Happening::RolledBack, format!("{why}; it is back at revision {words}"))
-                }
-                (Course::Failed(why), _) => (Happening::RolloutFailed, format!("revision {words}: {why}")),
-            };
+            let is_known = turn.back.as_deref().is_some_and(|why| self.chronicle.told_in(why).is_some());
+            let (happening, message) = turn_words(&turn, &words, is_known);
+            if let Course::Failed(why) = &turn.course {
+                self.chronicle.failed.insert(turn.id.clone(), why.clone());
+            } else if matches!((&turn.course, &turn.back), (Course::Succeeded, None)) {
+                self.chronicle.failed.remove(&turn.id);
+            }
             let took = self.time_turn(&turn, now);
             let message = match took {
                 Some(took) => format!("{message}, after {}", duration_text(took)),
@@ -221,7 +225,11 @@ impl Reconciler {
             self.notice(happening, source, Some(id), (message(happening, &told), revision.clone()));
         }
         let source = source.map(|source| self.engine.source(source).name.clone());
-        let _ = self.listener.send(Tale { id: id.clone(), told, happening, source, revision });
+        let known = match &told {
+            Told::Refused(Reason::Rejected(words)) => self.chronicle.told_in(words),
+            _ => None,
+        };
+        let _ = self.listener.send(Tale { id: id.clone(), told, happening, source, revision, known });
     }
 
     /// The source and the revision that what became of an object follows from.
@@ -280,6 +288,7 @@ impl Reconciler {
             self.notice_settled(source, stand);
             self.notice_pending(source, stand);
             self.notice_opt_outs(source);
+            self.tell_crowd(source);
         }
     }
 
@@ -352,6 +361,19 @@ impl Reconciler {
         }
     }
 
+    /// Says once that more pauses and holds stand than are acknowledged.
+    fn tell_crowd(&mut self, source: SourceId) {
+        let untold = self.engine.untold_states(source);
+        let was_crowded = std::mem::replace(&mut self.chronicle.sources[source].is_crowded, untold > 0);
+        if untold > 0 && !was_crowded {
+            let name = &self.engine.source(source).name;
+            tracing::warn!(
+                source = %name,
+                "{untold} pauses and holds of its objects are in effect and not acknowledged: {MOST_STATES} are at most"
+            );
+        }
+    }
+
     pub(super) fn notice(
         &self,
         reason: Happening,
@@ -369,8 +391,10 @@ impl Reconciler {
             Regarding { object, parent: parent.map(|(uid, _)| uid.clone()) }
         };
         let writes = self.engine.source(source).writes == Writes::Allowed;
-        // Whoever made the commit did not make the drift.
-        let authored = revision.as_ref().filter(|_| reason != Happening::DriftRepaired);
+        // Whoever made the commit did not do what somebody else did in the cluster.
+        let is_of_commit =
+            !matches!(reason, Happening::DriftRepaired | Happening::OptedOut | Happening::OptOutEnded);
+        let authored = revision.as_ref().filter(|_| is_of_commit);
         let authored = authored.and_then(|revision| self.engine.author(source, revision)).cloned();
         let (author, subject) = authored.map(|Authored { author, subject }| (author, subject)).unzip();
         let draft = Draft {
@@ -384,6 +408,30 @@ impl Reconciler {
             subject,
         };
         recorder.record(Timestamp::now(), draft);
+    }
+}
+
+/// What is told of a rollout, of which these words name the revision. Why it goes back is told once.
+fn turn_words(turn: &Turn, revision: &str, is_known: bool) -> (Happening, String) {
+    match (&turn.course, &turn.back) {
+        (Course::Began, None) => (Happening::RolloutStarted, format!("revision {revision}")),
+        (Course::Began, Some(_)) if is_known => {
+            (Happening::RolloutStarted, format!("it goes back to revision {revision}"))
+        }
+        (Course::Began, Some(why)) => {
+            (Happening::RolloutStarted, format!("{why}; it goes back to revision {revision}"))
+        }
+        (Course::Succeeded, None) => {
+            (Happening::RolloutSucceeded, format!("revision {revision} is rolled out"))
+        }
+        (Course::Succeeded, Some(why)) => {
+            let why = if is_known { brief(why) } else { why.as_ref().into() };
+            (Happening::RolledBack, format!("{why}; it is back at revision {revision}"))
+        }
+        (Course::Failed(why), None) => (Happening::RolloutFailed, format!("revision {revision}: {why}")),
+        (Course::Failed(why), Some(_)) => {
+            (Happening::RolloutFailed, format!("going back failed too: revision {revision}: {why}"))
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use super::super::inventory::Known;
 use super::{Pins, Reconciler, Until};
 use crate::cluster::{InformerEvent, News};
 use crate::engine::{Past, Rv, SourceId};
-use crate::object::Class;
+use crate::object::{Class, ObjectId};
 
 impl Reconciler {
     /// Orders are for whoever stays: a single pass keeps to what is paused or held, and carries out nothing.
@@ -42,25 +42,36 @@ impl Reconciler {
 
     /// A source's parent was written: by us, or by a person who wants something.
     pub(super) fn parent_changed(&mut self, event: InformerEvent<Rv>) {
-        let (id, rv) = match event.news {
-            News::Seen(id, rv) => (id, rv),
-            News::Failed(error, _) if error.class() == Class::Internal => {
-                self.fatal = Some(error.into());
-                return;
-            }
-            News::Failed(error, wait) => {
-                return tracing::warn!(?wait, "the inventories cannot be watched: {error}");
-            }
-            News::Started | News::Synced | News::Resumed | News::Gone(..) => return,
-        };
-        if id.namespace() != Some(&*self.namespace) {
-            return;
-        }
-        let Some(source) = self.engine.sources().iter().position(|source| *source.name == *id.name()) else {
-            return;
-        };
+        let Some((id, Some(rv))) = self.own_news(event, "the inventories") else { return };
+        let Some(source) = self.source_named(id.name()) else { return };
         self.ledgers[source].seen = rv;
         self.follow_parent(source);
+    }
+
+    /// What a watch tells of an object in rhumb's namespace: its version, or none where it is gone.
+    pub(super) fn own_news(
+        &mut self,
+        event: InformerEvent<Rv>,
+        watched: &str,
+    ) -> Option<(ObjectId, Option<Rv>)> {
+        let news = match event.news {
+            News::Seen(id, rv) => (id, Some(rv)),
+            News::Gone(id, _) => (id, None),
+            News::Failed(error, _) if error.class() == Class::Internal => {
+                self.fatal = Some(error.into());
+                return None;
+            }
+            News::Failed(error, wait) => {
+                tracing::warn!(?wait, "{watched} cannot be watched: {error}");
+                return None;
+            }
+            News::Started | News::Synced | News::Resumed => return None,
+        };
+        Some(news).filter(|(id, _)| id.namespace() == Some(&*self.namespace))
+    }
+
+    pub(super) fn source_named(&self, name: &str) -> Option<SourceId> {
+        self.engine.sources().iter().position(|source| *source.name == *name)
     }
 
     /// Reads a parent that its watch shows in a newer version. While a call about it is on its way, its answer tells

@@ -2,14 +2,16 @@
 
 use std::time::Duration;
 
+use super::super::acceptance;
 use super::super::event::Event;
+use super::super::feed::Order;
 use super::super::handover;
 use super::super::inventory::{self, Call, Known, Need, Provenance, Tidy};
 use super::{Reconciler, Until};
 use crate::cluster::{self, Parent};
 use crate::engine::{Inventory, Life, Sealing, SourceId, Writes};
 use crate::object::{Class, GroupKind};
-use crate::report::Stand;
+use crate::report::{Happening, Stand};
 
 /// The shortest wait before an inventory is asked for again.
 const AGAIN: Duration = Duration::from_millis(500);
@@ -52,6 +54,9 @@ impl Reconciler {
                 let inventory = inventory::read(parent.as_ref(), &self.places[source], self.engine.seals());
                 let is_first = ledger.parent == Known::Unread;
                 ledger.parent = parent.map_or(Known::Absent, Known::Says);
+                if is_first {
+                    handover::recall(&mut self.engine, source, self.ledgers[source].parent.parent());
+                }
                 if is_first && self.engine.source(source).writes == Writes::Allowed {
                     self.chronicle.go_on(source, self.ledgers[source].parent.parent());
                 }
@@ -61,8 +66,16 @@ impl Reconciler {
                 if inventory.unplaced || declared.kinds().any(|kind| !inventory.kinds.contains(kind)) {
                     ledger.need = Need::Growth;
                 }
-                self.watched.hold(inventory.kinds.iter().cloned(), &mut self.engine);
+                let kinds = inventory.kinds.iter().filter(|kind| self.engine.admits(source, kind));
+                let kinds: Vec<GroupKind> = kinds.cloned().collect();
+                let watcher = self.engine.source(source).watcher;
+                self.watched.hold(watcher, kinds, &mut self.engine);
+                if self.until != Until::Stopped {
+                    self.ask_for_absences();
+                }
                 self.show_inventory(source);
+                self.tell_unreadable_rejections(source);
+                self.tell_anchor(source);
                 if self.ledgers[source].parent != Known::Absent {
                     self.follow_parent(source);
                 }
@@ -90,6 +103,21 @@ impl Reconciler {
         }
     }
 
+    /// Says once that not all can be read of what failed.
+    fn tell_unreadable_rejections(&mut self, source: SourceId) {
+        let name = self.engine.source(source).name.clone();
+        let ledger = &mut self.ledgers[source];
+        let why = inventory::unreadable(ledger.parent.parent(), (&self.namespace, &name));
+        if ledger.unreadable == why {
+            return;
+        }
+        ledger.unreadable.clone_from(&why);
+        if let Some(why) = why {
+            tracing::warn!(source = %name, message_id = Happening::RecordUnreadable.message_id(), "{why}");
+            self.notice_unreadable(source, why);
+        }
+    }
+
     /// What the inventory says is judged from where the source really is.
     pub(super) fn is_at(&mut self, source: SourceId, place: String) {
         self.places[source] = place;
@@ -104,7 +132,8 @@ impl Reconciler {
             let lost = inventory.is_some_and(|told| told.other_place.as_deref() == Some(inventory::NOWHERE));
             // Where nothing is wanted, that nothing else is seen tells nothing.
             let lives = self.engine.source(source).life == Life::Lives;
-            if lost && lives && self.is_seen(source) && self.engine.judge(source).is_empty() {
+            let sees_all = self.is_seen(source) && !self.engine.has_unwatched(source);
+            if lost && lives && sees_all && self.engine.judge(source).is_empty() {
                 // Written at once, not when all is done: a process that ends before that leaves nothing in doubt.
                 self.ledgers[source].need = Need::Growth;
                 self.ledgers[source].origin = Provenance::Here;
@@ -171,7 +200,15 @@ impl Reconciler {
             {
                 continue;
             }
-            let tidy = match self.ledgers[source].need {
+            let ledger = &mut self.ledgers[source];
+            if ledger.need == Need::Nothing
+                && self.read.contains(&source)
+                && handover::is_untidy(&self.engine, source, ledger.parent.parent())
+            {
+                ledger.need = Need::Tidying;
+            }
+            let need = ledger.need;
+            let tidy = match need {
                 Need::Growth => Tidy::Grow,
                 Need::Tidying if self.is_idle() && self.all_synced(source) => Tidy::Exact,
                 Need::Nothing | Need::Tidying
@@ -180,7 +217,8 @@ impl Reconciler {
                             &self.engine,
                             source,
                             self.ledgers[source].parent.parent(),
-                        ) && self.tells_stand(source)) =>
+                        ) && self.tells_stand(source)
+                            && self.tells_accepted(source)) =>
                 {
                     Tidy::Grow
                 }
@@ -196,15 +234,11 @@ impl Reconciler {
                 self.ledgers[source].need = Need::Growth;
                 continue;
             };
-            match tidy {
-                Tidy::Grow => handover::tell(&self.engine, source, known.as_ref(), &mut wanted.data),
-                Tidy::Exact => {
-                    handover::tell_tidily(&mut self.engine, source, known.as_ref(), &mut wanted.data);
-                }
-            }
+            handover::tell(&mut self.engine, (source, tidy), known.as_ref(), &mut wanted.data);
             if let Some(stand) = self.stand(source) {
                 stand.write_to(&mut wanted.data);
             }
+            acceptance::tell(&mut wanted, self.ledgers[source].accepted.as_ref());
             // Who follows a repository is known to the others before it wants anything of theirs.
             let says_nothing = wanted.data.is_empty() || self.until != Until::Stopped;
             let nothing_to_say = known.is_none() && wanted.kinds.is_empty() && says_nothing;
@@ -229,6 +263,25 @@ impl Reconciler {
             && self.engine.can_state(source)
     }
 
+    /// Tells a source what its parent says of what was accepted: it is not looked at before.
+    fn tell_anchor(&mut self, source: SourceId) {
+        let ledger = &mut self.ledgers[source];
+        let anchor = acceptance::anchor(&self.namespace, ledger.parent.parent());
+        let Some(feed) = self.feeds[source].as_ref().filter(|_| ledger.anchor.as_ref() != Some(&anchor))
+        else {
+            return;
+        };
+        // Where there is no room, the next answer tells it.
+        if feed.try_send(Order::Anchor(anchor.clone())).is_ok() {
+            ledger.anchor = Some(anchor);
+        }
+    }
+
+    fn tells_accepted(&self, source: SourceId) -> bool {
+        let ledger = &self.ledgers[source];
+        acceptance::is_told(ledger.parent.parent(), ledger.accepted.as_ref())
+    }
+
     /// Whether a parent that is there tells where its source stands.
     fn tells_stand(&self, source: SourceId) -> bool {
         let parent = self.ledgers[source].parent.parent();
@@ -236,9 +289,18 @@ impl Reconciler {
         Stand::in_data(&parent.data).as_ref() == Some(stand)
     }
 
-    /// Logs, once, which kind keeps a source from pruning, and that none does any more.
+    /// Logs, once, which kind keeps a source from pruning, and that none does any more; and what it had where nobody looks
+    /// for it now.
     pub(super) fn tell_unlisted(&mut self) {
         for (source, ledger) in self.ledgers.iter_mut().enumerate() {
+            let unwatched = self.engine.unwatched(source);
+            if ledger.unwatched != unwatched {
+                let source = &self.engine.source(source).name;
+                if let Some(what) = &unwatched {
+                    tracing::warn!(%source, "{what}");
+                }
+                ledger.unwatched = unwatched;
+            }
             let why = self.engine.unlisted(source);
             if ledger.told == why {
                 continue;
@@ -268,16 +330,14 @@ impl Reconciler {
     /// Whether every kind that a source names is listed, or will not be before somebody does something.
     pub(super) fn is_seen(&self, source: SourceId) -> bool {
         let state = self.engine.source(source);
-        let held = state.inventory.iter().flat_map(|inventory| &inventory.kinds);
-        let mut kinds = state.catalog.census().kinds().chain(held).peekable();
-        let waits = |kind: &GroupKind| self.engine.is_syncing(kind) && !self.engine.is_unserved(kind);
+        let mut kinds = state.catalog.census().kinds().chain(self.engine.held_kinds(source)).peekable();
+        let waits = |kind: &GroupKind| self.engine.is_syncing(source, kind) && !self.engine.is_unserved(kind);
         state.incomplete.is_none() && kinds.peek().is_some() && !kinds.any(waits)
     }
 
     pub(super) fn all_synced(&self, source: SourceId) -> bool {
         let state = self.engine.source(source);
-        let held = state.inventory.iter().flat_map(|inventory| &inventory.kinds);
-        let mut kinds = held.chain(state.catalog.census().kinds());
-        state.incomplete.is_none() && kinds.all(|kind| self.engine.is_synced(kind))
+        let mut kinds = self.engine.held_kinds(source).chain(state.catalog.census().kinds());
+        state.is_whole() && kinds.all(|kind| self.engine.is_synced(source, kind))
     }
 }

@@ -49,7 +49,7 @@ impl Reconciler {
 
     pub(super) fn selector_found(&mut self, id: &ObjectId, selector: Option<&str>) {
         let kind = self.watched.kind(&id.group_kind());
-        let cluster = &self.hands.cluster;
+        let cluster = self.cluster_for(id).clone();
         let told = self.followers.told.clone();
         if let (Some((uid, follower)), Some(selector), Some(kind)) =
             (self.followers.open.get_mut(id), selector, kind)
@@ -72,7 +72,7 @@ impl Reconciler {
     pub(super) fn free_stuck(&mut self, now: Instant) {
         for pod in self.engine.to_free(now) {
             tracing::info!(object = %pod.of, pod = %pod.name, "deleted, as the rollout would wait for it for ever");
-            let cluster = self.hands.cluster.clone();
+            let cluster = self.cluster_for(&pod.of).clone();
             self.spawn_write(async move {
                 let namespace = pod.of.namespace().unwrap_or_default().to_owned();
                 if let Err(error) = cluster.delete_pod(&namespace, &pod.name, &pod.uid, pod.rv).await {
@@ -86,7 +86,7 @@ impl Reconciler {
     /// Asks what the Events say about rollouts that have just failed.
     pub(super) fn ask_about_failures(&mut self) {
         for (id, tellers) in self.engine.take_failed() {
-            let cluster = self.hands.cluster.clone();
+            let cluster = self.cluster_for(&id).clone();
             self.spawn(async move {
                 let namespace = id.namespace().unwrap_or_default().to_owned();
                 // Without an answer the failure stands all the same.

@@ -42,12 +42,14 @@ impl Reconciler {
         }
         let before = self.engine.dropped();
         let known = self.engine.source(source).head.clone();
+        let waits = self.engine.judgements(source).next().is_some();
         self.engine.read(source, reading);
         self.notice_read(source, known.as_ref());
         self.read.insert(source);
         let dropped = self.engine.dropped();
-        if dropped > before {
-            // What it no longer wants may have moved to another one, which is asked before anything is pruned.
+        if dropped > before || (waits && known != self.engine.source(source).head) {
+            // What it no longer wants may have moved to another one, which is asked before anything is pruned, and is to
+            // have read as far.
             let others = self.feeds.iter().enumerate().filter(|(other, _)| *other != source);
             for feed in others.filter_map(|(_, feed)| feed.as_ref()) {
                 let _ = feed.try_send(Order::Look(dropped));
@@ -58,8 +60,9 @@ impl Reconciler {
         let tells = ledger.tells(&touched) && !unplaced;
         ledger.need = if tells { Need::Tidying } else { Need::Growth };
         self.unknown.extend(unknown);
-        self.watched.want(gvks, &mut self.engine);
-        self.watched.hold(held, &mut self.engine);
+        let watcher = self.engine.source(source).watcher;
+        self.watched.want(watcher, gvks, &mut self.engine);
+        self.watched.hold(watcher, held, &mut self.engine);
         if scalable {
             self.watched.watch_scalers(&mut self.engine);
         }
@@ -88,15 +91,12 @@ impl Reconciler {
     /// Discovery told what the server has.
     pub(super) fn discovered(&mut self, kinds: crate::cluster::Kinds) {
         self.watched.discovered(kinds, &mut self.engine);
+        self.engine.scoped(self.watched.scopes());
         if self.until == Until::Stopped {
             self.watched.watch_parents(&self.namespace);
             self.watched.watch_orders(&self.namespace, &self.channels.to_orders);
         }
-        let missing = self.watched.long_missing(Instant::now());
-        if !missing.is_empty() {
-            let cluster = self.hands.cluster.clone();
-            self.spawn(async move { Event::Absent(cluster.absent(&missing).await) });
-        }
+        self.ask_for_absences();
         let scopes = self.watched.scopes();
         for (source, files, dialect) in std::mem::take(&mut self.pending_feeds) {
             match files {
@@ -126,6 +126,18 @@ impl Reconciler {
             for feed in self.feeds.iter().flatten() {
                 let _ = feed.try_send(Order::Scopes(Box::new(scopes.clone())));
             }
+        }
+    }
+
+    /// Asks whether kinds that are not listed are there at all: nothing is pruned as long as they may be.
+    pub(super) fn ask_for_absences(&mut self) {
+        let missing = match self.until {
+            Until::Stopped => self.watched.long_missing(Instant::now()),
+            Until::Settled(_) | Until::Healthy(_) => self.watched.begin_question(&self.engine),
+        };
+        if !missing.is_empty() {
+            let cluster = self.hands.cluster.clone();
+            self.spawn(async move { Event::Absent(cluster.absent(&missing).await) });
         }
     }
 

@@ -63,7 +63,7 @@ impl Reconciler {
             overlay: None,
             started: live.and_then(|live| live.started),
         };
-        Glance { id: id.clone(), hands: self.hands.clone(), kind: self.kind_of(id), want, form }
+        Glance { id: id.clone(), hands: self.hands_for(id), kind: self.kind_of(id), want, form }
     }
 
     /// Whether a write of an object may change anything.

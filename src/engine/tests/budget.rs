@@ -16,7 +16,7 @@ fn load(name: &str, token: Token, away: u32) -> Load {
 }
 
 fn cluster(workloads: u32, away: u32) -> Bound {
-    Bound { scope: Scope::Cluster, workloads, away, unnamed: 0, starts: (100, 100) }
+    Bound { scope: Scope::Cluster, workloads, away, unnamed: 0, unread: 0, starts: (100, 100) }
 }
 
 /// What may start, in the words of the reason for what may not.
@@ -215,8 +215,10 @@ proptest! {
 
 #[test]
 fn scopes_are_named_in_the_reason() {
-    let words = |scope: Scope| Shortage::Workloads(scope, 2, Arc::from([workload("x")])).to_string();
-    assert_eq!(words(Scope::Cluster), "1 of 2 workloads are rolling: Deployment shop/x");
+    let words = |scope: Scope| Shortage::Workloads(scope, 1, Arc::from([workload("x")])).to_string();
+    assert_eq!(words(Scope::Cluster), "1 of 1 workloads are rolling: Deployment shop/x");
+    let unread = Shortage::Workloads(Scope::Cluster, 2, Arc::from([])).to_string();
+    assert_eq!(unread, "2 of 2 workloads are rolling: nobody can read which");
     assert!(words(Scope::Source(3, "infra".into())).contains("of source infra"));
     assert!(words(Scope::Namespace("a".into())).contains("in namespace a"));
 }

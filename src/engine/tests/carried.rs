@@ -185,7 +185,8 @@ fn a_record_that_is_being_taken_away_is_made_again() {
     rig.engine.advance(rig.now);
     let next = rig.engine.next_book().expect("the record is taken away");
     assert!(next.units.is_empty(), "{next:#?}");
-    rig.engine.saving_book();
+    let book = rig.world.book.clone();
+    rig.engine.saving_book(&book);
     rig.in_flight = Some(next.clone());
     retry(&mut rig);
     for _ in 0..30 {

@@ -54,6 +54,7 @@ fn told(rig: &mut Rig, id: &ObjectId, ready: Option<Instant>) {
         newest: Some("new".into()),
         current: None,
         pods: [pod].into(),
+        sets: Box::default(),
         lost: None,
         refused: None,
     };

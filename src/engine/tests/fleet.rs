@@ -329,6 +329,7 @@ impl Fleet {
             rv: Rv(thing.rv),
             newest: Some(newest.as_str().into()),
             pods: self.nodes.iter().map(facts).collect(),
+            sets: Box::default(),
             lost: None,
             refused: None,
         };

@@ -64,6 +64,7 @@ fn told(rig: &mut Rig, revision: &str, newest: &str) {
         current: None,
         newest: Some(newest.into()),
         pods: (0..3).map(pod).collect(),
+        sets: Box::default(),
         lost: None,
         refused: None,
     };
@@ -127,6 +128,7 @@ fn below_a_partition_only_what_was_replaced_is_not_waited_for() {
             newest: Some("r3".into()),
             current: current.map(Into::into),
             pods: (0..3).map(pod).collect(),
+            sets: Box::default(),
             lost: None,
             refused: None,
         };

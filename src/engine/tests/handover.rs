@@ -3,8 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use super::rig::release_key;
-use super::world::{SET, Thing, World, config, desired, reading};
+use super::world::{SET, Thing, World, config, desired, following, reading};
 use crate::engine::peers::Leave;
 use crate::engine::*;
 use crate::object::{Hash, ObjectId, Revision};
@@ -83,38 +82,12 @@ fn another_source_lets_an_object_go_only_where_it_has_read_as_far_and_does_not_c
     check(here(), Err("it is garbled"), why);
 }
 
-fn thing(owner: &Desired, uid: u64) -> Thing {
-    Thing {
-        uid,
-        rv: uid,
-        release: Some(Release { hash: owner.hash, revision: Revision::new("c1") }),
-        labelled: true,
-        drifted: false,
-        shape: uid,
-        foreign: false,
-        phase: RollPhase::Settled,
-        shown: Shown::Plain,
-        started: None,
-        asked: None,
-        asks: Reconcile::Enabled,
-        failed: None,
-        numbers: None,
-    }
-}
-
 /// An engine of one process whose source follows the repository, with an object of it in the
 /// cluster.
 fn engine(adopt: Adopt) -> (Engine, ObjectId, Instant) {
     let (id, now) = (config("a"), Instant::now());
-    let mut engine = Engine::new(super::world::budget(3));
-    engine.release_key(Known::Is(release_key()));
+    let mut engine = following(&[("own", SET, Repository::At(REPOSITORY.into()))], adopt);
     engine.mind_others();
-    let radius = BlastRadius { count: 100, percent: 100 };
-    engine.add_source(Source::new("own", SET, adopt, Prune::On, radius));
-    engine.inventory(0, Inventory { kinds: [id.group_kind()].into(), ..Inventory::default() });
-    engine.follows(0, Repository::At(REPOSITORY.into()));
-    engine.served(crate::object::Gvk::new("", "v1", "ConfigMap"), Served::Yes);
-    engine.list_complete(&id.group_kind());
     engine.read(
         0,
         reading("c1", &[("a", Some(desired(&id, 1, "a"))), ("b", Some(desired(&config("b"), 1, "b")))]),
@@ -124,7 +97,7 @@ fn engine(adopt: Adopt) -> (Engine, ObjectId, Instant) {
 
 fn dropped() -> (Engine, ObjectId, Instant) {
     let (mut engine, id, now) = engine(Adopt::IfUnowned);
-    engine.seen(&id, World::live(&id, &thing(&desired(&id, 1, "a"), 1)));
+    engine.seen(&id, World::live(&id, &Thing::settled(desired(&id, 1, "a").hash, "c1", 1)));
     engine.read(0, reading("c2", &[("a", None)]));
     (engine, id, now)
 }
@@ -183,7 +156,7 @@ fn sources_of_another_repository_have_a_time_to_claim() {
 /// An object of another process' source, as a look finds it.
 fn anothers(adopt: Adopt) -> (Engine, ObjectId, Instant) {
     let (mut engine, id, now) = engine(adopt);
-    let mut live = World::live(&id, &thing(&desired(&id, 1, "a"), 1));
+    let mut live = World::live(&id, &Thing::settled(desired(&id, 1, "a").hash, "c1", 1));
     live.owner = Owner::Ours(OTHER.into());
     assert_eq!(engine.decide(&id, now).action, Action::Look);
     engine.looked(&id, Looked::Found(Box::new(live)));
@@ -219,18 +192,41 @@ fn a_source_claims_what_is_not_its_own_and_gives_up_what_it_drops() {
     let (mut engine, id, now) = engine(Adopt::IfUnowned);
     let claims = |engine: &Engine| engine.statement(0, None).unwrap().claims;
     assert_eq!(claims(&engine), Claims::These(these(&[&id, &config("b")])));
-    engine.seen(&id, World::live(&id, &thing(&desired(&id, 1, "a"), 1)));
+    engine.seen(&id, World::live(&id, &Thing::settled(desired(&id, 1, "a").hash, "c1", 1)));
     assert_eq!(claims(&engine), Claims::These(these(&[&config("b")])));
     // What was claimed stays claimed until all is at rest: fewer writes, and nobody deletes more
     // for it.
     let told = says(follows(REPOSITORY, Some("c1")), &[&id, &config("b")], &[]);
     assert_eq!(engine.statement(0, Some(&told)), Some(told.clone()));
+    // It is known that less is needed, also where the inventory was tidied before the object was seen.
+    assert!(engine.claims_too_much(0, &told));
+    let tidied = engine.tidy_statement(0, Some(&told)).unwrap();
+    assert!(!engine.claims_too_much(0, &tidied));
     engine.heard_peers(vec![peer(Ok(says(Progress::Unordered, &[], &[])))], now);
     engine.read(0, reading("c2", &[("a", None)]));
     let released = |engine: &Engine| engine.statement(0, None).unwrap().released;
     assert_eq!(released(&engine), these(&[&id]));
     engine.read(0, reading("c3", &[("a", Some(desired(&id, 1, "a")))]));
     assert_eq!(released(&engine), these(&[]), "it is wanted again");
+}
+
+/// A process that has just started sees what it has before it has read what it wants.
+#[test]
+fn nothing_is_given_up_before_it_is_known_what_is_wanted_and_nothing_claimed_for_that() {
+    let (kept, dropped) = (config("a"), config("b"));
+    let mut engine = following(&[("own", SET, Repository::At(REPOSITORY.into()))], Adopt::IfUnowned);
+    engine.mind_others();
+    engine.clock(Instant::now(), jiff::Timestamp::UNIX_EPOCH);
+    engine.heard_peers(vec![peer(Ok(says(Progress::Unordered, &[], &[])))], Instant::now());
+    for id in [&kept, &dropped] {
+        engine.seen(id, World::live(id, &Thing::settled(desired(id, 1, id.name()).hash, "c1", 1)));
+    }
+    engine.settle();
+    assert_eq!(engine.statement(0, None).unwrap().released, these(&[]));
+    engine.read(0, reading("c2", &[("a", Some(desired(&kept, 1, "a")))]));
+    engine.settle();
+    let says = engine.statement(0, None).unwrap();
+    assert_eq!((says.claims, says.released), (Claims::These(these(&[])), these(&[&dropped])));
 }
 
 #[test]
@@ -246,19 +242,11 @@ fn a_revision_that_is_not_read_whole_takes_nothing_back() {
 /// Two sources of one process, of which the second comes to want what the first has, or may have.
 fn rivals(shown: bool) -> (Engine, ObjectId) {
     let id = config("a");
-    let mut engine = Engine::new(super::world::budget(3));
-    engine.release_key(Known::Is(release_key()));
-    for (source, set) in [SET, OTHER].into_iter().enumerate() {
-        let radius = BlastRadius { count: 100, percent: 100 };
-        engine.add_source(Source::new(set, set, Adopt::IfUnowned, Prune::On, radius));
-        let kinds = [id.group_kind()].into();
-        engine.inventory(source, Inventory { kinds, ..Inventory::default() });
-    }
-    engine.served(crate::object::Gvk::new("", "v1", "ConfigMap"), Served::Yes);
-    engine.list_complete(&id.group_kind());
+    let nowhere = || Repository::Nowhere;
+    let mut engine = following(&[(SET, SET, nowhere()), (OTHER, OTHER, nowhere())], Adopt::IfUnowned);
     engine.read(0, reading("c1", &[("a", Some(desired(&id, 1, "a")))]));
     if shown {
-        engine.seen(&id, World::live(&id, &thing(&desired(&id, 1, "a"), 1)));
+        engine.seen(&id, World::live(&id, &Thing::settled(desired(&id, 1, "a").hash, "c1", 1)));
     }
     engine.read(1, reading("c1", &[("b", Some(desired(&id, 2, "b")))]));
     (engine, id)
@@ -308,4 +296,26 @@ fn an_object_that_is_nobodys_yet_is_not_made_while_two_sources_want_it() {
     let decision = engine.decide(&id, Instant::now());
     assert_eq!(decision.action, Action::Nothing);
     assert!(matches!(decision.reason, Some(Reason::Held(why)) if why.starts_with("2 sources want it")));
+}
+
+#[test]
+fn a_plan_for_one_of_two_sources_says_for_which_an_object_is_decided_on() {
+    #[track_caller]
+    fn check(engine: &Engine, id: &ObjectId, expected: [Option<(&str, bool)>; 2]) {
+        for (source, expected) in expected.into_iter().enumerate() {
+            let found = engine.prior(source, id);
+            let found = found.as_ref().map(|prior| (&*prior.why, prior.is_wanted));
+            assert_eq!(found, expected, "source {source}");
+        }
+    }
+    let (engine, id) = rivals(false);
+    check(&engine, &id, [None, None]);
+    let (mut engine, id) = rivals(true);
+    let both = "2 sources want it: a:1 and b:1; it is as the first of them asks, which has it";
+    check(&engine, &id, [None, Some((both, true))]);
+    engine.read(0, reading("c2", &[("a", None)]));
+    let theirs = format!("source {OTHER} wants it");
+    check(&engine, &id, [Some((&theirs, false)), None]);
+    engine.read(1, reading("c2", &[("b", None)]));
+    check(&engine, &id, [None, None]);
 }

@@ -1,11 +1,14 @@
 //! The engine's specification: tables for each decision, enumerations of the small guards, and a simulated
 //! world in which commits, foreign writers, lost events and crashes come in any order.
 
+mod allowed;
+mod anew;
 mod authors;
 mod budget;
 mod carried;
 mod claims;
 mod config_hash;
+mod counted;
 mod decisions;
 mod evictions;
 mod flapping;
@@ -18,9 +21,11 @@ mod left_alone;
 mod linear;
 mod lost;
 mod model;
+mod moves;
 mod node_steps;
 mod orders;
 mod overlay;
+mod ownership;
 mod pausing;
 mod pods;
 mod prune;
@@ -40,8 +45,10 @@ mod simulation;
 mod starts;
 mod steps;
 mod stripped;
+mod surplus;
 mod turns;
 mod unknown;
 mod wakes;
+mod watchers;
 mod words;
 mod world;

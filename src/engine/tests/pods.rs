@@ -58,6 +58,7 @@ fn of(pods: &[PodFacts]) -> WorkloadPods {
         newest: Some(NEW.into()),
         current: None,
         pods: pods.into(),
+        sets: Box::default(),
         lost: None,
         refused: None,
     }

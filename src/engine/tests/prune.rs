@@ -6,7 +6,16 @@ use crate::object::{GroupKind, ObjectId};
 
 fn pending(id: ObjectId) -> Pending {
     let uid = Uid(format!("uid-{}", id.name()).into());
-    Pending { id, uid, keep: Keep::No, unproven: None, unfinished: None, needed_by: None, withheld: None }
+    Pending {
+        id,
+        uid,
+        keep: Keep::No,
+        not_allowed: None,
+        unproven: None,
+        unfinished: None,
+        needed_by: None,
+        withheld: None,
+    }
 }
 
 fn inventory(counts: &[(&str, u32)]) -> BTreeMap<GroupKind, u32> {
@@ -19,6 +28,7 @@ fn words(judged: &BTreeMap<ObjectId, Judgement>, id: &ObjectId) -> String {
         Judgement::Later(why) => format!("later: {why}"),
         Judgement::Confirm(why) => format!("confirm: {why}"),
         Judgement::Keep(why) => format!("keep: {why}"),
+        Judgement::Leave(why) => format!("leave: {why}"),
     }
 }
 
@@ -40,6 +50,20 @@ fn check(all: &[Pending], guard: &PruneGuard<'_>, expected: &str) {
 }
 
 #[test]
+fn what_is_not_allowed_is_left_whatever_else_holds() {
+    let confirmed = BTreeSet::from([Uid("uid-a".into())]);
+    let three = inventory(&[("ConfigMap", 3)]);
+    let not_allowed = || Pending { not_allowed: Some("not allowed".into()), ..pending(config("a")) };
+    let open = open_guard(&confirmed, &three);
+    check(&[not_allowed()], &open, "leave: not allowed");
+    check(&[not_allowed()], &PruneGuard { life: Life::Ends, ..open.clone() }, "leave: not allowed");
+    let closed = Some(Judgement::Later("later".into()));
+    check(&[not_allowed()], &PruneGuard { closed, ..open.clone() }, "leave: not allowed");
+    // It does not count among what would go at once.
+    check(&[pending(config("b")), not_allowed()], &open, "delete");
+}
+
+#[test]
 fn each_guard_says_why() {
     let confirmed = BTreeSet::from([Uid("uid-a".into())]);
     let nobody = BTreeSet::new();
@@ -50,7 +74,7 @@ fn each_guard_says_why() {
     check(
         &[Pending { keep: Keep::Asked, ..a() }],
         &open,
-        "keep: not wanted any more; its annotation asks to keep it",
+        "keep: not wanted any more; what stands on it asks to keep it",
     );
     check(
         &[a()],

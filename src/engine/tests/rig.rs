@@ -41,6 +41,8 @@ impl Rig {
             history: BTreeMap::new(),
             commits: Vec::new(),
         };
+        // Long ago, so that nobody waits for claims that others may still write.
+        rig.world.book.begun = Some(jiff::Timestamp::UNIX_EPOCH - Duration::from_hours(1));
         rig.engine = rig.fresh(most);
         rig
     }
@@ -228,6 +230,7 @@ impl Rig {
             return;
         }
         if let Some(book) = self.engine.next_book() {
+            self.engine.saving_book(&book);
             self.world.book = book.clone();
             self.engine.book(book);
         }

@@ -12,25 +12,6 @@ use crate::object::{GroupKind, Hash, ObjectId, Revision};
 
 const OTHER: &str = "applyset-other-v1";
 
-fn thing(rv: u64, wanted: &Desired) -> Thing {
-    Thing {
-        uid: rv,
-        rv,
-        release: Some(Release { hash: wanted.hash, revision: Revision::new("r1") }),
-        labelled: true,
-        drifted: false,
-        shape: rv,
-        foreign: false,
-        phase: RollPhase::Settled,
-        shown: Shown::Plain,
-        started: None,
-        asked: None,
-        asks: Reconcile::Enabled,
-        failed: None,
-        numbers: None,
-    }
-}
-
 fn with(id: &ObjectId, content: u32, change: impl FnOnce(&mut Desired)) -> Shared {
     let mut wanted = (*desired(id, content, id.name())).clone();
     change(&mut wanted);
@@ -60,7 +41,9 @@ fn judged(engine: &mut Engine, source: SourceId, id: &ObjectId) -> String {
     match found {
         None => "wanted".to_owned(),
         Some(Judgement::Delete) => "delete".to_owned(),
-        Some(Judgement::Later(why) | Judgement::Confirm(why) | Judgement::Keep(why)) => why.to_string(),
+        Some(
+            Judgement::Later(why) | Judgement::Confirm(why) | Judgement::Keep(why) | Judgement::Leave(why),
+        ) => why.to_string(),
     }
 }
 
@@ -71,7 +54,7 @@ fn an_object_that_moves_to_another_source_in_one_commit_is_not_pruned_before_tha
     engine.read(0, reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
     engine.read(1, reading("r1", &[("b", Some(desired(&config("b"), 1, "b")))]));
     engine.checked(1, engine.dropped());
-    engine.seen(&a, World::live(&a, &thing(1, &desired(&a, 1, "a"))));
+    engine.seen(&a, World::live(&a, &Thing::settled(desired(&a, 1, "a").hash, "r1", 1)));
     assert_eq!(judged(&mut engine, 0, &a), "wanted");
     engine.read(0, reading("r2", &[("a", None)]));
     let why = format!("pruned when source {OTHER}, which may want it, was looked at again");
@@ -103,7 +86,7 @@ fn an_object_that_no_source_takes_goes_once_all_were_looked_at() {
     let a = config("a");
     let mut engine = engine(&[SET, OTHER], &[a.group_kind()]);
     engine.read(0, reading("r1", &[("b", Some(desired(&config("b"), 1, "b")))]));
-    engine.seen(&a, World::live(&a, &thing(1, &desired(&a, 1, "a"))));
+    engine.seen(&a, World::live(&a, &Thing::settled(desired(&a, 1, "a").hash, "r1", 1)));
     assert!(judged(&mut engine, 0, &a).contains("looked at again"), "the other one was never read");
     engine.checked(1, engine.dropped());
     assert_eq!(judged(&mut engine, 0, &a), "delete");
@@ -117,7 +100,10 @@ fn nothing_goes_while_it_is_not_known_who_is_meant() {
     let mut before = reading("r1", &[("w", Some(desired(&widget(""), 1, "w")))]);
     before.files[0].1.as_mut().unwrap().unscoped = BTreeSet::from([kind]);
     engine.read(0, before);
-    engine.seen(&widget("shop"), World::live(&widget("shop"), &thing(1, &desired(&widget("shop"), 1, "w"))));
+    engine.seen(
+        &widget("shop"),
+        World::live(&widget("shop"), &Thing::settled(desired(&widget("shop"), 1, "w").hash, "r1", 1)),
+    );
     let why = "nothing is pruned before w is read again: where Widget.example.com lives is not known";
     assert_eq!(judged(&mut engine, 0, &widget("shop")), why);
     engine.read(0, reading("r1", &[("w", Some(desired(&widget("shop"), 1, "w")))]));
@@ -136,7 +122,7 @@ fn what_holds_others_goes_after_them_confirmed_or_not() {
         let kinds = kinds.iter().cloned().collect();
         engine.inventory(0, Inventory { kinds, confirmed: uids.into(), ..Inventory::default() });
         for (n, id) in (1..).zip([&namespace, &crd, &widget]) {
-            engine.seen(id, World::live(id, &thing(n, &desired(id, 1, id.name()))));
+            engine.seen(id, World::live(id, &Thing::settled(desired(id, 1, id.name()).hash, "r1", n)));
         }
         engine.read(0, reading("r1", &[("w", Some(desired(&widget, 1, "w")))]));
         let why = "pruned after Widget shop/w, which uses it";
@@ -197,7 +183,7 @@ fn a_job_that_has_ended_is_not_run_again_whatever_becomes_of_the_parent() {
     let wanted = with(&job, 1, |wanted| wanted.traits.ends = Ends::AfterFinish);
     let mut engine = engine(&[SET], &[job.group_kind()]);
     engine.read(0, reading("r1", &[("migrate", Some(wanted.clone()))]));
-    engine.seen(&job, Live { finished: true, ..World::live(&job, &thing(1, &wanted)) });
+    engine.seen(&job, Live { finished: true, ..World::live(&job, &Thing::settled(wanted.hash, "r1", 1)) });
     // Its time is over before anybody wrote down that it has ended.
     engine.gone(&job);
     engine.looked(&job, Looked::Absent);
@@ -245,8 +231,11 @@ fn what_a_source_that_ends_has_goes_in_the_order_of_its_contents_whether_it_is_k
     let mut engine = engine(&[SET], &[config_map.group_kind(), user.group_kind()]);
     engine.sources[0].life = Life::Ends;
     engine.read(0, reading("r2", &[]));
-    engine.seen(&config_map, World::live(&config_map, &thing(1, &desired(&config_map, 1, "used"))));
-    engine.seen(&user, World::live(&user, &thing(2, &with_need)));
+    engine.seen(
+        &config_map,
+        World::live(&config_map, &Thing::settled(desired(&config_map, 1, "used").hash, "r1", 1)),
+    );
+    engine.seen(&user, World::live(&user, &Thing::settled(with_need.hash, "r1", 2)));
     // A new process has only the marks on the objects.
     let unread = "pruned when the content of";
     assert!(judged(&mut engine, 0, &user).starts_with(unread), "{}", judged(&mut engine, 0, &user));
@@ -278,7 +267,7 @@ fn what_a_person_once_brought_back_goes_with_the_source_too() {
         let (kinds, rejections) = ([gone.group_kind()].into(), vec![rejection.clone()]);
         engine.inventory(0, Inventory { kinds, rejections, ..Inventory::default() });
         engine.read(0, reading("r3", &[]));
-        engine.seen(&gone, World::live(&gone, &thing(1, &good)));
+        engine.seen(&gone, World::live(&gone, &Thing::settled(good.hash, "r1", 1)));
         engine.resolved(&gone, &release, Some(good.clone()));
         let expected = if life == Life::Lives { "wanted" } else { "delete" };
         assert_eq!(judged(&mut engine, 0, &gone), expected);

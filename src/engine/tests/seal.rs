@@ -119,6 +119,15 @@ fn what_an_older_version_wrote_is_read_and_sealed() {
 }
 
 #[test]
+fn lines_that_are_no_rejections_are_left_out_and_counted() {
+    let seals = seals(&[1]);
+    let good = rejections_text(&rejections(), &seals).unwrap();
+    assert_eq!(unreadable_rejections(&good), 0);
+    let text = format!("garbage\n{good}{{\"way\": \"back\"}}\n");
+    assert_eq!((unreadable_rejections(&text), parse_rejections(&text, &seals)), (2, rejections()));
+}
+
+#[test]
 fn what_cannot_be_read_is_no_content_and_no_removal() {
     let text = rejections_text(&rejections(), &seals(&[1])).unwrap();
     for other in [seals(&[2]), Seals::default()] {

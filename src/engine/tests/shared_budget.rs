@@ -10,26 +10,26 @@ use super::world::{SET, desired, id, reading, workload};
 use crate::engine::*;
 use crate::object::{GroupKind, ObjectId};
 
-const THEIRS: &str = "applyset-theirs-v1";
+pub(super) const THEIRS: &str = "applyset-theirs-v1";
 
 /// A workload that takes one pod down at a time.
-fn one(name: &str, content: u32) -> Shared {
+pub(super) fn one(name: &str, content: u32) -> Shared {
     let strategy = json!({"spec": {"strategy": {"rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0}}}});
     let mut one = (*desired(&workload(name), content, name)).clone();
     one.strategy = Strategy::of(&GroupKind::new("apps", "Deployment"), &strategy);
     Arc::new(one)
 }
 
-fn files<'a>(names: &[&'a str], content: u32) -> Vec<(&'a str, Option<Shared>)> {
+pub(super) fn files<'a>(names: &[&'a str], content: u32) -> Vec<(&'a str, Option<Shared>)> {
     names.iter().map(|name| (*name, Some(one(name, content)))).collect()
 }
 
-fn budget(unavailable: &str, starts_per_minute: u32) -> Budget {
+pub(super) fn budget(unavailable: &str, starts_per_minute: u32) -> Budget {
     Budget { max_unavailable: unavailable.parse().unwrap(), starts_per_minute, ..super::world::budget(9) }
 }
 
 /// Workloads of three pods each at rest in revision r1, by a process that has just started.
-fn at_rest(names: &[&str], budget: &Budget) -> Rig {
+pub(super) fn at_rest(names: &[&str], budget: &Budget) -> Rig {
     let mut rig = Rig::new(9);
     rig.read(reading("r1", &files(names, 1)));
     rig.settle();
@@ -41,11 +41,11 @@ fn at_rest(names: &[&str], budget: &Budget) -> Rig {
     rig
 }
 
-fn elsewhere(name: &str) -> ObjectId {
+pub(super) fn elsewhere(name: &str) -> ObjectId {
     id("apps", "Deployment", "elsewhere", name)
 }
 
-fn tally(pods: u32, away: &[(&str, u32)], rest: u32) -> Tally {
+pub(super) fn tally(pods: u32, away: &[(&str, u32)], rest: u32) -> Tally {
     Tally {
         applyset: THEIRS.into(),
         name: "theirs".into(),
@@ -57,13 +57,13 @@ fn tally(pods: u32, away: &[(&str, u32)], rest: u32) -> Tally {
 }
 
 /// Another process writes what its source takes.
-fn tell(rig: &mut Rig, tally: Tally) {
+pub(super) fn tell(rig: &mut Rig, tally: Tally) {
     rig.world.book.tallies.retain(|known| known.applyset != tally.applyset);
     rig.world.book.tallies.push(tally);
     rig.engine.book(rig.world.book.clone());
 }
 
-fn reason(rig: &mut Rig, name: &str) -> String {
+pub(super) fn reason(rig: &mut Rig, name: &str) -> String {
     rig.decide(&workload(name)).reason.map(|reason| reason.to_string()).unwrap_or_default()
 }
 
@@ -119,8 +119,8 @@ fn what_a_claim_stands_for_is_not_counted_twice() {
 #[test]
 fn what_a_process_sees_is_told_with_each_claim_and_when_it_changes() {
     let mut rig = at_rest(&["web", "api"], &budget("100%", 100));
-    rig.world.book = Book::default();
-    rig.engine.book(Book::default());
+    rig.world.book = Book { begun: rig.world.book.begun, ..Book::default() };
+    rig.engine.book(rig.world.book.clone());
     let mut telling = Telling::default();
     let told = |book: &Book| {
         let ours = book.tallies.iter().find(|tally| &*tally.applyset == SET).cloned().unwrap_or_default();
@@ -208,6 +208,29 @@ fn a_look_can_only_lower_what_others_have_told_and_soon_counts_no_more() {
     rig.engine.other_seen(&elsewhere("api"), None, rig.now);
     rig.settle();
     assert_eq!(rig.world.log.len(), 1);
+}
+
+#[test]
+fn pods_that_nobody_names_count_no_longer_once_all_that_are_named_are_seen_whole() {
+    let mut rig = at_rest(&["web"], &budget("2", 100));
+    let names: Vec<String> = (0..20).map(|number| format!("api-{number}")).collect();
+    let away: Vec<(&str, u32)> = names.iter().map(|name| (name.as_str(), 1)).collect();
+    tell(&mut rig, tally(100, &away, 30));
+    rig.read(reading("r2", &files(&["web"], 2)));
+    rig.settle();
+    let mut seen = std::collections::BTreeSet::new();
+    while seen.len() < names.len() {
+        assert!(rig.world.log.is_empty(), "after {} looks", seen.len());
+        let looks = rig.engine.others();
+        assert!(looks.iter().any(|id| !seen.contains(id)), "each comes in its turn");
+        for id in looks {
+            rig.engine.other_seen(&id, None, rig.now);
+            seen.insert(id);
+        }
+        rig.pass_time(Duration::from_secs(3));
+    }
+    rig.settle();
+    assert!(!rig.world.log.is_empty(), "{}", reason(&mut rig, "web"));
 }
 
 #[test]
@@ -305,4 +328,47 @@ fn what_a_process_has_left_counts_for_the_soak_and_no_longer() {
             assert_eq!(rig.world.log.len(), expected, "{left} after {passed:?}");
         }
     }
+}
+
+/// Its process is gone, and the claim counts no more: what it has left broken is unavailable all the same.
+#[test]
+fn pods_of_a_rollout_that_nobody_ends_count_after_its_claim() {
+    let mut rig = at_rest(&["web"], &budget("2", 100));
+    let claim = Claim {
+        applyset: THEIRS.into(),
+        holder: "12-a-b@host".into(),
+        content: one("api", 1).hash,
+        pods: 1,
+        left: false,
+    };
+    rig.world.book.claims.insert(elsewhere("api"), claim);
+    rig.engine.book(rig.world.book.clone());
+    rig.read(reading("r2", &files(&["web"], 2)));
+    let stuck = Rolling {
+        phase: RollPhase::Replacing,
+        replicas: 3,
+        updated: 1,
+        ready: 1,
+        available: 1,
+        ..Rolling::default()
+    };
+    let mut live = rig.engine.live(&workload("web")).unwrap().clone();
+    live.rolling = Some(stuck);
+    rig.engine.other_seen(&elsewhere("api"), Some(&live), rig.now);
+    rig.pass_time(Duration::from_hours(1));
+    rig.engine.advance(rig.now);
+    rig.engine.other_seen(&elsewhere("api"), Some(&live), rig.now);
+    assert_eq!((rig.engine.usage().workloads.0, rig.engine.usage().unavailable), (0, (2, 2)));
+    rig.settle();
+    assert_eq!(rig.world.log, []);
+    // Somebody mends it: it goes on, and comes to rest.
+    let phase = RollPhase::Settled;
+    live.rolling = Some(Rolling { phase, updated: 3, ready: 3, available: 3, ..stuck });
+    for rest in [Duration::ZERO, SPENT] {
+        rig.pass_time(rest);
+        rig.engine.advance(rig.now);
+        rig.engine.other_seen(&elsewhere("api"), Some(&live), rig.now);
+    }
+    rig.settle();
+    assert_ne!(rig.world.log, []);
 }

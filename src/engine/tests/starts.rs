@@ -68,6 +68,30 @@ fn what_appears_between_two_readings_is_no_older_than_the_first_whatever_its_clo
 }
 
 #[test]
+fn a_start_counts_for_a_minute_though_a_host_whose_clock_is_early_writes_the_object_meanwhile() {
+    let (mut late, now) = reader(100);
+    let mut told = book(&[]);
+    late.read(&told);
+    late.write(&mut told, vec![(web("web"), "a-v1".into())]);
+    late.read(&told);
+    // Five minutes later by its own clock, it has seen the start come.
+    let (mut early, began) = reader(400);
+    early.read(&book(&[]));
+    early.advance(began + Duration::from_secs(3));
+    early.read(&told);
+    early.write(&mut told, Vec::new());
+    assert_eq!((early.count(|_| true), told.starts.len()), (1, 1));
+    early.advance(began + Duration::from_secs(61));
+    early.write(&mut told, Vec::new());
+    assert_eq!((early.count(|_| true), told.starts.len()), (0, 0));
+    // Whoever begins with that clock takes it for an old one; who began it knows better.
+    late.read(&told);
+    assert_eq!(late.count(|_| true), 1);
+    late.advance(now + Duration::from_mins(1));
+    assert_eq!(late.count(|_| true), 0);
+}
+
+#[test]
 fn a_start_is_taken_once_and_those_of_an_earlier_process_never() {
     let (mut starts, _) = reader(100);
     let (early, late) = (start("web", 90), start("web", 100));

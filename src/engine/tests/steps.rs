@@ -333,6 +333,24 @@ fn a_daemon_set_is_held_until_all_its_nodes_are_done() {
 }
 
 #[test]
+fn what_a_scale_gave_beyond_a_step_is_told() {
+    let check = |kind: &str, made: u32, shown: &str, expected: &str| {
+        let words = json!({"rhumb.dev/steps": "1", "rhumb.dev/step-promote": "manual"});
+        let standing = Standing { made, ..standing(8, Shown::Under(shown.parse().unwrap()), 1) };
+        let waits = format!("step 1 of 1: waits for `rhumb rollout promote`{expected}");
+        assert_eq!(told(next(&steps(kind, &words), &standing)), waits);
+    };
+    check("Deployment", 1, "surge=1 step=1", "");
+    let shared =
+        "; it was scaled meanwhile, and its controller gave the new template 2 pods more than the step has";
+    check("Deployment", 3, "surge=1 step=1", shared);
+    check("StatefulSet", 1, "partition=7 step=1", "");
+    let made = "; it was scaled meanwhile, and 2 pods more than the step has are of the new template: each keeps it \
+                until somebody deletes it";
+    check("StatefulSet", 3, "partition=7 step=1", made);
+}
+
+#[test]
 fn the_annotation_tells_where_a_rollout_stands() {
     let shown = |annotations: Value| Shown::of(&json!({"metadata": {"annotations": annotations}}));
     assert_eq!(Shown::of(&json!({})), Shown::Plain);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::rig::Rig;
-use super::world::{World, Wrote, config, desired, id, reading, workload};
+use super::world::{Thing, World, Wrote, config, desired, id, reading, workload};
 use crate::engine::*;
 use crate::health::{Health, Status};
 use crate::object::ObjectId;
@@ -221,23 +221,7 @@ fn a_count_that_an_autoscaler_may_own_is_not_sent_before_the_autoscalers_are_kno
     let a = workload("a");
     let wanted = with(&a, 1, |wanted| wanted.ceded = Some(crate::object::Hash::of_bytes(b"without")));
     let mut rig = Rig::new(3);
-    let release = Release { hash: wanted.ceded.unwrap(), revision: crate::object::Revision::new("r1") };
-    let thing = super::world::Thing {
-        uid: 1,
-        rv: 1,
-        release: Some(release),
-        labelled: true,
-        drifted: false,
-        shape: 1,
-        foreign: false,
-        phase: RollPhase::Settled,
-        shown: Shown::Plain,
-        started: None,
-        asked: None,
-        asks: Reconcile::Enabled,
-        failed: None,
-        numbers: None,
-    };
+    let thing = Thing::settled(wanted.ceded.unwrap(), "r1", 1);
     rig.read(reading("r1", &[("a", Some(wanted))]));
     rig.engine.seen(&a, Live { replicas_ceded: true, ..World::live(&a, &thing) });
     (rig.world.clock, _) = (1, rig.world.things.insert(a.clone(), thing));
@@ -262,25 +246,7 @@ fn an_annotation_that_the_server_does_not_keep_is_sent_once() {
         release: None,
         ours: Some("f:rhumb.dev/release".into()),
         owner: Owner::Ours(super::world::SET.into()),
-        ..World::live(
-            &a,
-            &super::world::Thing {
-                uid: 1,
-                rv,
-                release: None,
-                labelled: true,
-                drifted: false,
-                shape: 1,
-                foreign: false,
-                phase: RollPhase::Settled,
-                shown: Shown::Plain,
-                started: None,
-                asked: None,
-                asks: Reconcile::Enabled,
-                failed: None,
-                numbers: None,
-            },
-        )
+        ..World::live(&a, &Thing::settled(desired(&a, 1, "a").hash, "r1", rv))
     };
     rig.engine.seen(&a, stripped(5));
     let mut sent = 0;

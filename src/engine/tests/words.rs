@@ -155,6 +155,15 @@ fn objects_that_wait_for_each_other_are_told_before_anything_is_applied() {
     let cycle = "it waits for itself: ConfigMap shop/a → ConfigMap shop/b → ConfigMap shop/a";
     let expected = [format!("error: ConfigMap shop/a: {cycle}"), format!("error: ConfigMap shop/b: {cycle}")];
     assert_eq!(told(&waiting_for_themselves(&circle)), expected);
+    let long: Vec<Object> = (10..60)
+        .map(|n| object(config(&format!("c{n}")), &on(&format!("ConfigMap/c{}", 10 + (n - 9) % 50))))
+        .collect();
+    let told_of_long = told(&waiting_for_themselves(&long));
+    assert_eq!(told_of_long.len(), 50);
+    for one in told_of_long {
+        // In full each would be as long as the cycle, and all of them as its square.
+        assert!(one.ends_with("ConfigMap shop/c17 → 42 more → ConfigMap shop/c10"), "{one}");
+    }
     let late =
         [object(config("a"), &on("ConfigMap/b")), object(config("b"), &json!({"rhumb.dev/wave": "2"}))];
     let expected = "error: ConfigMap shop/a: it depends on ConfigMap shop/b, which is in the later wave 2 (its own is 0)";

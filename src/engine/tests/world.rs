@@ -46,6 +46,7 @@ pub(super) fn desired(id: &ObjectId, content: u32, file: &str) -> Shared {
         gvk: gvk(id),
         hash,
         ceded: None,
+        count: None,
         template: is_workload(id).then_some(hash),
         strategy: Strategy::default(),
         steps: None,
@@ -71,6 +72,22 @@ pub(super) fn reading(revision: &str, files: &[(&str, Option<Shared>)]) -> Readi
         files: files.iter().map(|(file, shared)| ((*file).into(), shared.as_ref().map(facts))).collect(),
         ..Reading::default()
     }
+}
+
+/// An engine that watches ConfigMaps, whose sources follow these repositories.
+pub(super) fn following(of: &[(&str, &str, Repository)], adopt: Adopt) -> Engine {
+    let maps = GroupKind::new("", "ConfigMap");
+    let mut engine = Engine::new(budget(3));
+    engine.release_key(Known::Is(super::rig::release_key()));
+    engine.served(Gvk::new("", "v1", "ConfigMap"), Served::Yes);
+    engine.list_complete(&maps);
+    for (name, set, repository) in of {
+        let radius = BlastRadius { count: 100, percent: 100 };
+        let source = engine.add_source(Source::new(name, set, adopt, Prune::On, radius));
+        engine.inventory(source, Inventory { kinds: [maps.clone()].into(), ..Inventory::default() });
+        engine.follows(source, repository.clone());
+    }
+    engine
 }
 
 /// One object of the world.
@@ -100,6 +117,26 @@ pub(super) struct Thing {
 }
 
 impl Thing {
+    /// Returns one in its first version, that came to rest with this content of a revision.
+    pub(super) fn settled(hash: Hash, revision: &str, rv: u64) -> Self {
+        Self {
+            uid: rv,
+            rv,
+            release: Some(Release { hash, revision: Revision::new(revision) }),
+            labelled: true,
+            drifted: false,
+            shape: rv,
+            foreign: false,
+            phase: RollPhase::Settled,
+            shown: Shown::Plain,
+            started: None,
+            asked: None,
+            asks: Reconcile::Enabled,
+            failed: None,
+            numbers: None,
+        }
+    }
+
     fn restarted_by(&self, content: Hash, started: Option<Started>) -> bool {
         let hashed = |started: Option<Started>| started.and_then(Started::template);
         let released = self.release.as_ref().map(|release| release.hash);
@@ -244,12 +281,6 @@ impl World {
         let phase = if is_workload(id) && rolls { RollPhase::Replacing } else { RollPhase::Settled };
         let thing = Thing {
             uid: known.as_ref().map_or(rv, |thing| thing.uid),
-            rv,
-            release: Some(release),
-            labelled: true,
-            drifted: false,
-            shape: rv,
-            foreign: false,
             shown: Shown::from(apply.form.overlay),
             started: apply.form.started,
             phase,
@@ -257,6 +288,8 @@ impl World {
             asks: known.as_ref().map_or(Reconcile::Enabled, |thing| thing.asks),
             failed: known.as_ref().and_then(|thing| thing.failed),
             numbers: known.as_ref().and_then(|thing| thing.numbers),
+            release: Some(release),
+            ..Thing::settled(apply.want.hash, "", rv)
         };
         self.log.push(if known.is_some() { Wrote::Changed(id.clone()) } else { Wrote::Created(id.clone()) });
         let live = Self::live(id, &thing);

@@ -3,6 +3,33 @@
 use super::check;
 
 #[test]
+fn kinds_and_versions_are_names_that_a_server_can_have() {
+    let read = |version: &str, kind: &str| {
+        let text = serde_json::json!({ "apiVersion": version, "kind": kind, "metadata": { "name": "a" } })
+            .to_string();
+        super::super::read(&"a.yaml".into(), text.as_bytes())
+    };
+    for (version, kind) in [("v1", "ConfigMap"), ("a.example.org/v1", "My-Kind"), ("x/v1beta1", "T")] {
+        assert!(read(version, kind).understood, "{version} {kind}");
+    }
+    let longest = "K".repeat(64);
+    for (version, kind, code) in [
+        ("*/v1", "Secret", "bad-api-version"),
+        ("v1*", "Secret", "bad-api-version"),
+        ("Example.org/v1", "Secret", "bad-api-version"),
+        ("v1", "*", "bad-kind"),
+        ("v1", "Secret\n---\nkind: ClusterRole", "bad-kind"),
+        ("v1", "secrets/status", "bad-kind"),
+        ("v1", "9", "bad-kind"),
+        ("v1", &longest, "bad-kind"),
+    ] {
+        let reading = read(version, kind);
+        let codes: Vec<&str> = reading.diagnostics.iter().map(|found| found.code).collect();
+        assert!(!reading.understood && codes.contains(&code), "{version} {kind}: {codes:?}");
+    }
+}
+
+#[test]
 fn an_object_has_a_name() {
     check(
         "

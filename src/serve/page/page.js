@@ -31,7 +31,7 @@ const state = { status: null, objects: [], news: [], last: 0, trouble: null, liv
 // --- Building -------------------------------------------------------------------------------------------------------
 
 // What changes the direction of the text around it, takes no room or controls something: texts that look the same are.
-const MISLEADING = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]/gu;
+const MISLEADING = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb\u{1bca0}-\u{1bca3}\u{1d173}-\u{1d17a}\u{e0000}-\u{e0fff}]/gu;
 const plain = (text) => (typeof text === 'string' ? text.replace(MISLEADING, '\ufffd') : text);
 
 /** An element with properties and children; texts become text nodes. */
@@ -134,7 +134,8 @@ function sourceCard(source, at) {
     source.paused !== undefined ? el('p', { class: 'says held' }, `paused${source.paused ? `: ${source.paused}` : ''}`) : null,
     source.incomplete ? el('p', { class: 'says bad' }, `not read whole: ${source.incomplete}`) : null,
     (source.firstFindings || []).map((finding) => el('p', { class: 'says wait' }, finding)),
-    source.unlisted ? el('p', { class: 'says wait' }, source.unlisted) : null);
+    source.unlisted ? el('p', { class: 'says wait' }, source.unlisted) : null,
+    source.unwatched ? el('p', { class: 'says wait' }, source.unwatched) : null);
 }
 
 function gauge(title, used, of, note) {
@@ -383,6 +384,8 @@ function route() {
 async function ask(path) {
   const answer = await fetch(path, { headers: { accept: 'application/json' } });
   const body = await answer.json().catch(() => ({}));
+  // The session has ended: the form is at the same address.
+  if (answer.status === 401) location.reload();
   if (!answer.ok) throw Object.assign(new Error(body.message || `the answer is ${answer.status}`), { code: answer.status });
   return body;
 }

@@ -51,3 +51,65 @@ async fn tokens_are_read_anew_for_each_look_and_are_seen_nowhere() {
     let seen = witness.all_gone();
     assert!(seen.is_empty(), "{seen:?}");
 }
+
+/// What a source is shown that may use the credentials of `team` below `/team`, or why it is not.
+async fn bound(server: &Server, folder: &Path, url: &str) -> Result<(), Error> {
+    let prefix = server.url("http").replace("/repo", "/team").parse().unwrap();
+    let credentials = Credentials::bound(folder, "team", prefix);
+    let settings = Settings { transports: Transports::Any, credentials, ..Settings::default() };
+    let state = tempfile::tempdir().unwrap();
+    let location = Location::Git(GitLocation::new(url));
+    let mut source = Source::open_with("shop", &location, state.path(), settings)?;
+    source.observe().await.map(drop)
+}
+
+/// How often somebody has shown something to a server.
+fn shown(server: &Server) -> usize {
+    server.wait_idle();
+    server.ended().iter().filter(|head| head.to_ascii_lowercase().contains("authorization")).count()
+}
+
+#[tokio::test]
+async fn what_is_bound_to_an_address_is_shown_there_and_below_it_alone() {
+    let (repo, _) = Repo::with(&[("a.yaml", "1")]);
+    let (root, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    for team in ["team", "Team", "team-b", "other"] {
+        fs::create_dir(root.path().join(team)).unwrap();
+        std::os::unix::fs::symlink(repo.path(), root.path().join(team).join("repo")).unwrap();
+    }
+    let server = Server::start(root.path(), locked("hunter2"));
+    // Those of the source and those of all are not for it, and one line would do for the whole server.
+    for name in ["git-credentials.team", "git-credentials.shop", "git-credentials"] {
+        write(folder.path(), name, &server, "hunter2");
+    }
+    let address = server.url("http");
+    let at = |path: &str| address.replace("repo", path);
+    bound(&server, folder.path(), &at("team/repo")).await.unwrap();
+    assert!(shown(&server) > 0);
+    for path in [
+        "other/repo",
+        "team-b/repo",
+        "Team/repo",
+        "team/../other/repo",
+        "team/%2e%2e/other/repo",
+        "team/..%2fother/repo",
+        "./team/repo",
+        "/team/repo",
+    ] {
+        assert!(bound(&server, folder.path(), &at(path)).await.is_err(), "{path}");
+        assert_eq!(shown(&server), 0, "{path}");
+    }
+    // The same server by another name, and with somebody else's login.
+    for url in
+        [at("team/repo").replace("127.0.0.1", "localhost"), at("team/repo").replace("//", "//me:wrong@")]
+    {
+        assert!(bound(&server, folder.path(), &url).await.is_err(), "{url}");
+        assert!(!server.ended().concat().contains(&STANDARD.encode("me:hunter2")), "{url}");
+    }
+    // Whoever is sent on goes nowhere with it.
+    let other = Server::start(root.path(), locked("hunter2"));
+    let target = other.url("http").replace("repo", "team/repo/info/refs?service=git-upload-pack");
+    server.set(Manner::Say(format!("HTTP/1.1 302 Found\r\nLocation: {target}\r\nContent-Length: 0\r\n\r\n")));
+    assert!(matches!(bound(&server, folder.path(), &at("team/repo")).await, Err(Error::Moved { .. })));
+    assert_eq!((other.is_busy(), other.ended()), (false, Vec::new()));
+}

@@ -1,10 +1,13 @@
 //! Repositories that were made to hurt: huge files, bombs of trees, names that lead elsewhere.
 
+use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
 
 use git2::{ObjectType, Oid, Repository};
 
-use super::bed::{Repo, marks, paths, refused};
+use super::bed::{Repo, git, marks, paths, refused};
 use super::remote::Bed;
 use crate::object::Revision;
 use crate::source::{Error, Settings, Source};
@@ -123,7 +126,8 @@ fn tree(repository: &Repository, entries: &[(&str, &[u8], Oid)]) -> Oid {
 }
 
 fn commit(repository: &Repository, tree: Oid) -> Revision {
-    let text = format!("tree {tree}\nauthor x <x> 0 +0000\ncommitter x <x> 0 +0000\n\n\u{1b}[31mred\n");
+    let text =
+        format!("tree {tree}\nauthor x <x> 0 +0000\ncommitter x <x> 0 +0000\n\n\u{1b}[31mred\u{202e}\n");
     Revision::new(&repository.odb().unwrap().write(ObjectType::Commit, text.as_bytes()).unwrap().to_string())
 }
 
@@ -171,7 +175,7 @@ fn names_that_lead_elsewhere_are_refused_by_the_walk_itself() {
     let plain = commit(&repository, tree(&repository, &[("100644", b"ok.yaml", blob)]));
     assert_eq!(marks(&source.changes(&plain, &revision).unwrap()), ["+odd-mode.yaml", "-ok.yaml"]);
     let subject = source.commit(&revision).unwrap().unwrap().subject;
-    assert!(!subject.contains('\u{1b}'), "{subject:?}");
+    assert_eq!(subject, "\u{fffd}[31mred\u{fffd}");
 }
 
 #[test]
@@ -199,4 +203,76 @@ fn bombs_of_trees_end_early() {
     let plain = commit(&repository, tree(&repository, &[("100644", b"a.yaml", blob)]));
     assert!(matches!(source.changes(&plain, &wide), Err(Error::TooMany { .. })));
     assert_eq!(source.changes(&plain, &deep).unwrap().len(), 1);
+}
+
+/// The hooks that git knows and that could run where something is fetched, sent, checked out or committed.
+const HOOKS: [&str; 7] = [
+    "reference-transaction",
+    "post-checkout",
+    "post-merge",
+    "pre-auto-gc",
+    "fsmonitor-watchman",
+    "post-index-change",
+    "pre-receive",
+];
+
+/// The settings of a repository that name a program.
+const PROGRAMS: [&str; 9] = [
+    "core.fsmonitor",
+    "core.sshCommand",
+    "core.alternateRefsCommand",
+    "core.askPass",
+    "credential.helper",
+    "uploadpack.packObjectsHook",
+    "filter.ran.smudge",
+    "filter.ran.process",
+    "gpg.program",
+];
+
+/// Names a program wherever a repository can name one.
+fn arm(repository: &Path, program: &Path) {
+    let folder = PathBuf::from(git(repository, &["rev-parse", "--absolute-git-dir"]));
+    fs::create_dir_all(folder.join("hooks")).unwrap();
+    for hook in HOOKS {
+        let _ = fs::remove_file(folder.join("hooks").join(hook));
+        symlink(program, folder.join("hooks").join(hook)).unwrap();
+    }
+    for setting in PROGRAMS {
+        git(repository, &["config", setting, program.to_str().unwrap()]);
+    }
+    git(repository, &["config", "core.hooksPath", folder.join("hooks").to_str().unwrap()]);
+}
+
+#[tokio::test]
+async fn no_hook_and_no_program_that_a_repository_names_is_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let (ran, program) = (dir.path().join("ran"), dir.path().join("program"));
+    fs::write(&program, format!("#!/bin/sh\necho \"$0 $*\" >> '{}'\n", ran.display())).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let files = [("a.yaml", "1"), (".gitattributes", "* filter=ran\n")];
+    // The repository itself, and our own store of what a server sends.
+    for remote in [false, true] {
+        let (bed, first) = Bed::new(&files);
+        let mut source = if remote {
+            bed.open()
+        } else {
+            Source::open("test", &bed.repo.location(), bed.state.path()).unwrap()
+        };
+        source.observe().await.unwrap();
+        source.pin(&BTreeSet::from([first.clone()])).await.unwrap();
+        let second = bed.repo.commit(&[("a.yaml", "2")]);
+        let store = bed.state.path().join("store.git");
+        arm(if remote { &store } else { bed.repo.path() }, &program);
+        assert_eq!(source.observe().await.unwrap().revision, second);
+        assert_eq!(source.pin(&BTreeSet::from([first, second.clone()])).await.unwrap(), []);
+        let lock = source.store.lock().await.unwrap();
+        source.store.tidy(&lock).await;
+        assert_eq!(source.snapshot(&second).unwrap().files.len(), 1);
+        assert!(!ran.exists(), "{:?}", fs::read_to_string(&ran));
+    }
+    // Whoever is not confined runs them.
+    let (repo, _) = Repo::with(&files);
+    arm(repo.path(), &program);
+    git(repo.path(), &["update-ref", "refs/heads/other", "HEAD"]);
+    assert!(ran.exists());
 }

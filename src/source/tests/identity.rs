@@ -126,3 +126,33 @@ fn a_plain_folder_is_its_path() {
     std::os::unix::fs::symlink("a", &link).unwrap();
     assert_eq!(directory(&link), text(&link));
 }
+
+#[test]
+fn a_place_is_called_by_its_repository_and_the_folder_in_it() {
+    let check = |location: &Location, whole: &str, inside: &str| {
+        let title = location.title();
+        assert_eq!((title.whole.as_str(), title.inside.as_str()), (whole, inside), "{location:?}");
+    };
+    let git_at = |text: &str, path: Option<&str>| {
+        Location::Git(GitLocation { path: path.map(str::to_owned), ..GitLocation::new(text) })
+    };
+    check(&git_at("https://example.com/org/Shop.git", None), "Shop", "");
+    check(&git_at("git@example.com:shop.git", Some("./deploy/prod/")), "shop", "deploy/prod");
+    check(&git_at("/srv/none/shop.git", Some("deploy")), "shop", "deploy");
+    let (repo, _) = Repo::with(&[("deploy/prod/a.yaml", "1")]);
+    let tree = repo.path();
+    let name = tree.file_name().unwrap().to_str().unwrap();
+    check(&Location::Directory(tree.to_owned()), name, "");
+    check(&Location::Directory(tree.join("deploy/prod")), name, "deploy/prod");
+    check(&Location::Directory(tree.join("deploy/prod/..")), name, "deploy");
+    check(&git_at(&text(tree), Some("deploy")), name, "deploy");
+    // A clone is called as what it is a clone of.
+    repo.git(&["remote", "add", "origin", "https://example.com/org/shop.git"]);
+    check(&Location::Directory(tree.join("deploy")), "shop", "deploy");
+    // Behind a link that is swapped, and in a folder of its own.
+    let beside = folder(&[("v2/a.yaml", "1")]);
+    std::os::unix::fs::symlink("v2", beside.path().join("current")).unwrap();
+    check(&Location::Directory(beside.path().join("current")), "current", "");
+    std::os::unix::fs::symlink(tree.join("deploy"), beside.path().join("link")).unwrap();
+    check(&Location::Directory(beside.path().join("link")), "shop", "deploy");
+}

@@ -1,5 +1,6 @@
 //! Repositories on this host, opened in place.
 
+use std::fs;
 use std::os::unix::fs::symlink;
 
 use proptest::prelude::*;
@@ -7,7 +8,7 @@ use proptest::prelude::*;
 use super::bed::{Repo, git, marks, paths, put, refused, state};
 use crate::object::Revision;
 use crate::source::snapshot::compare;
-use crate::source::{Error, GitLocation, Location, Source};
+use crate::source::{Ancestry, Error, GitLocation, Location, Source};
 
 fn open(repo: &Repo, location: &Location) -> Source {
     Source::open("test", location, &state(&repo.dir)).unwrap()
@@ -59,16 +60,22 @@ async fn an_ancestor_is_told_from_any_other_commit() {
     let mut source = open(&repo, &repo.location());
     source.observe().await.unwrap();
     let reader = source.reader();
-    let check = |older: &Revision, newer: &Revision, expected: bool| {
-        assert_eq!(reader.leads_to(older, newer).unwrap(), expected, "{older} {newer}");
+    let check = |older: &Revision, newer: &Revision, expected: Ancestry| {
+        assert_eq!(reader.ancestry(older, newer).unwrap(), expected, "{older} {newer}");
     };
-    check(&head, &head, true);
-    check(&first, &head, true);
-    check(&merged, &head, true);
-    check(&unmerged, &head, false);
-    check(&head, &first, false);
+    check(&head, &head, Ancestry::Descends);
+    check(&first, &head, Ancestry::Descends);
+    check(&merged, &head, Ancestry::Descends);
+    check(&unmerged, &head, Ancestry::Apart);
+    check(&head, &first, Ancestry::Apart);
+    // A repository that says that its history ends here, or begins elsewhere, decides nothing.
+    let graft = format!("{head} {unmerged}\n");
+    fs::write(repo.path().join(".git/info/grafts"), graft).unwrap();
+    check(&unmerged, &head, Ancestry::Apart);
+    fs::write(repo.path().join(".git/shallow"), format!("{head}\n")).unwrap();
+    check(&first, &head, Ancestry::Descends);
     let nobody = Revision::new("0123456789012345678901234567890123456789");
-    assert!(matches!(reader.leads_to(&nobody, &head), Err(Error::Unknown { .. })));
+    assert!(matches!(reader.ancestry(&nobody, &head), Err(Error::Unknown { .. })));
 }
 
 #[tokio::test]

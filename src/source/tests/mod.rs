@@ -17,3 +17,4 @@ mod outage;
 mod remote;
 mod server;
 mod state;
+mod verify;

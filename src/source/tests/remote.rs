@@ -442,3 +442,19 @@ async fn an_older_revision_is_taken_from_the_history_of_what_is_followed_and_fro
     let next = bed.repo.commit(&[("a.yaml", "71")]);
     assert_eq!(source.observe().await.unwrap().revision, next);
 }
+
+#[tokio::test]
+async fn all_fetches_for_an_older_revision_together_have_one_deadline() {
+    let (bed, _) = Bed::new(&[("a.yaml", "1")]);
+    let nobody = Revision::new(&"f".repeat(40));
+    let mut source = bed.open_with(|_, settings| settings.fetch = Duration::from_secs(2));
+    source.observe().await.unwrap();
+    // The end of the server's own history is the end of nothing: it is asked for more, and for all.
+    bed.repo.commit(&[("a.yaml", "2")]);
+    fs::write(bed.repo.path().join(".git/shallow"), format!("{}\n", bed.repo.head())).unwrap();
+    source.observe().await.unwrap();
+    bed.server.set(Manner::Late(Duration::from_millis(600)));
+    let start = Instant::now();
+    let given_up = source.bring(&nobody).await;
+    assert!(matches!(given_up, Err(Error::Silent { .. })), "{given_up:?} after {:?}", start.elapsed());
+}

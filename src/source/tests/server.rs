@@ -16,6 +16,8 @@ use super::bed::git_command;
 pub(super) enum Manner {
     /// Speaks git, and says no more after so many bytes of an answer.
     Git { most: usize },
+    /// As that, a while after it was asked.
+    Late(Duration),
     /// Speaks git over HTTP.
     Http,
     /// As that, for whoever sends this line.
@@ -132,6 +134,12 @@ fn serve(manner: &Manner, folder: &Path, mut stream: TcpStream, requests: &Sende
     let asked = match manner {
         Manner::Git { most } => {
             speak_git(folder, &stream, *most);
+            String::new()
+        }
+        Manner::Late(pause) => {
+            // A slow link, which nobody hurries.
+            std::thread::sleep(*pause);
+            speak_git(folder, &stream, usize::MAX);
             String::new()
         }
         Manner::Http => super::http::speak(folder, &mut stream, ""),

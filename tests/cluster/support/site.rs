@@ -170,11 +170,22 @@ impl<'a> Site<'a> {
 
     /// Starts `rhumb run --config` with this configuration.
     pub(crate) fn configured(&self, text: &str) -> Daemon {
+        Daemon::start(self.command_with_config(&["run"], text))
+    }
+
+    /// Runs a command with this configuration to its end.
+    #[allow(dead_code, reason = "the tests of rollouts start daemons alone")]
+    pub(crate) fn with_config(&self, arguments: &[&str], text: &str) -> Run {
+        run(self.command_with_config(arguments, text))
+    }
+
+    /// A command of the program with this configuration.
+    pub(crate) fn command_with_config(&self, arguments: &[&str], text: &str) -> Command {
         let file = self.state.path().join("rhumb.yaml");
         std::fs::write(&file, text).unwrap();
         let mut command = self.bare_command();
-        command.arg("run").arg("--config").arg(file);
-        Daemon::start(command)
+        command.args(arguments).arg("--config").arg(file);
+        command
     }
 
     /// A configuration with one source in this repository, and these further lines in its `Configuration`.
@@ -276,6 +287,17 @@ impl<'a> Site<'a> {
             let told = self.api.value(&budget, "/data/claims");
             let free = |text: &str| text.starts_with(r#"{"claims":[],"units":[]"#);
             if told.as_str().is_none_or(free) { Ok(()) } else { Err(told.to_string()) }
+        });
+    }
+
+    /// Waits until the rollout queue that is told is empty.
+    #[track_caller]
+    pub(crate) fn await_empty_queue(&self) {
+        let budget = at("ConfigMap", &self.system(), "rollout-budget.rhumb.dev");
+        eventually("nobody waits", SOON, || {
+            let told = self.api.value(&budget, "/data/claims");
+            let is_empty = told.as_str().is_some_and(|told| !told.contains("\"queue\""));
+            if is_empty { Ok(()) } else { Err(told.to_string()) }
         });
     }
 

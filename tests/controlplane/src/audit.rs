@@ -78,6 +78,8 @@ pub struct AuditEvent {
     pub verb: String,
     /// Who did it; empty if nobody was recognised (401).
     pub user: String,
+    /// As whom the user was taken, empty for itself.
+    pub acted_as: String,
     /// The program that did it, as it names itself.
     pub user_agent: String,
     /// The path with its query.
@@ -129,6 +131,8 @@ struct Line {
     verb: String,
     user: User,
     #[serde(default)]
+    impersonated_user: Option<User>,
+    #[serde(default)]
     user_agent: String,
     #[serde(default)]
     object_ref: ObjectRef,
@@ -169,6 +173,7 @@ impl From<Line> for AuditEvent {
             dry_run: query.split('&').any(|pair| pair.starts_with("dryRun=") && pair != "dryRun="),
             verb: line.verb,
             user: line.user.username,
+            acted_as: line.impersonated_user.map(|user| user.username).unwrap_or_default(),
             user_agent: line.user_agent,
             group: line.object_ref.api_group,
             resource: line.object_ref.resource,

@@ -199,7 +199,10 @@ fn revision(name: &str, owner: &str, number: u64, replicas: u32) -> RevisionReco
         owner: Some(uid(owner)),
         number,
         hash: Some(name.into()),
+        rv: Rv(number),
+        wanted: replicas,
         replicas,
+        available: replicas,
         refused: None,
     }
 }

@@ -60,6 +60,18 @@ fn words(write: &Write) -> String {
 }
 
 #[test]
+fn what_others_wrote_begins_no_line_and_steers_no_terminal() {
+    let mut bed = Bed::new();
+    bed.happens(Happening::Refused, Some("web"), "no:\nall\tis \u{1b}[2Jwell\u{202e}");
+    assert_eq!(bed.written(), ["web Refused 1: no: all is \u{fffd}[2Jwell\u{fffd}"]);
+    let gvk = Gvk::new("rbac.authorization.k8s.io", "v1", "Role");
+    let id = ObjectId::new(&gvk.group_kind(), Some("shop"), "x\u{202e}\ny");
+    let regarding = Regarding { object: Some((id.clone(), gvk, None)), parent: Some(Uid("p".into())) };
+    bed.records(Happening::Refused, Some(id), "no", regarding);
+    assert_eq!(bed.written().last().unwrap(), "shop Refused 1: Role shop/x\u{fffd} y: no");
+}
+
+#[test]
 fn what_happens_again_raises_a_count() {
     let mut bed = Bed::new();
     bed.happens(Happening::DriftRepaired, Some("web"), "changed");

@@ -1,0 +1,142 @@
+//! What of the needed rights is granted: each of those who act is asked in its own name.
+
+use futures::{StreamExt as _, stream};
+
+use super::super::accounts::Actors;
+use super::super::rbac::{self, Bound};
+use super::super::rights::Rights;
+use super::super::session::patiently;
+use super::{CONCURRENCY, Level, Report, all_granted, untold};
+use crate::cluster::{self, Access, Cluster, ServiceAccount, Verdict};
+use crate::config::Config;
+
+/// What was asked about, and was not granted.
+#[derive(Debug)]
+pub(super) struct Denied {
+    pub(super) access: Access,
+    /// What it is for.
+    pub(super) why: &'static str,
+    /// Who lacks it, where that is not rhumb's own account.
+    pub(super) account: Option<ServiceAccount>,
+    verdict: Verdict,
+}
+
+impl Denied {
+    /// What the server says about it.
+    pub(super) fn said(&self) -> &str {
+        match &self.verdict {
+            Verdict::Granted => "",
+            Verdict::Ungranted(said) | Verdict::Denied(said) => said,
+        }
+    }
+
+    fn text(&self) -> String {
+        let said = self.said();
+        let said = if said.is_empty() { String::new() } else { format!(": {said}") };
+        let server = match &self.verdict {
+            Verdict::Denied(_) => format!("; it is denied whatever roles grant{said}"),
+            _ if said.is_empty() => String::new(),
+            _ => format!("; the server says{said}"),
+        };
+        let whose = self.account.as_ref().map(|account| format!(" for {account}")).unwrap_or_default();
+        format!("the right to {}{whose}: {}{server}", words(&self.access), self.why)
+    }
+}
+
+/// Asks of each who acts, in its name, what it may do.
+pub(super) async fn permissions(cluster: &Cluster, actors: &Actors, config: &Config, report: &mut Report) {
+    // An old server does not tell who asks.
+    let user = cluster.user().await.ok();
+    let (before, mut count) = (report.denied.len(), actors.own.questions().len());
+    let own = Actor { cluster: cluster.clone(), rights: &actors.own, name: rbac::role_name(config) };
+    let mut all_told = own.ask(user.as_deref().map(Bound::of), report).await;
+    for (account, rights) in actors.accounts(&config.namespace) {
+        let (name, bound) = (rbac::account_role(config, &account), Bound::account(&account));
+        let acting = Actor { cluster: cluster.acting_as(Some(account)), rights, name };
+        count += rights.questions().len();
+        all_told &= acting.ask(Some(bound), report).await;
+    }
+    if all_told && report.denied.len() == before {
+        all_granted(count, config, report);
+    }
+}
+
+/// One whose rights are asked about.
+struct Actor<'a> {
+    cluster: Cluster,
+    rights: &'a Rights,
+    /// Of its roles.
+    name: String,
+}
+
+impl Actor<'_> {
+    /// Tells what is not granted; says if the server has told of all.
+    async fn ask(&self, bound: Option<Bound>, report: &mut Report) -> bool {
+        let questions = self.rights.questions();
+        let count = questions.len();
+        let cluster = &self.cluster;
+        let ask = |(access, why): (Access, &'static str)| async move {
+            let verdict = patiently(|| cluster.may(&access)).await?;
+            Ok(Denied { access, why, account: cluster.account().cloned(), verdict })
+        };
+        let answers: Vec<Result<Denied, cluster::Error>> =
+            stream::iter(questions).map(ask).buffered(CONCURRENCY).collect().await;
+        let (mut told, mut silence) = (Vec::new(), Vec::new());
+        for answer in answers {
+            match answer {
+                Ok(answer) => told.push(answer),
+                Err(error) => silence.push(error),
+            }
+        }
+        let denied: Vec<Denied> =
+            told.into_iter().filter(|answer| answer.verdict != Verdict::Granted).collect();
+        if let Some(error) = silence.first() {
+            let (unknown, why) = (silence.len(), untold(error, "system:basic-user"));
+            let text =
+                format!("of {unknown} of {count} rights it is not known whether they are granted: {why}");
+            report.tell(Level::Missing, text);
+        }
+        for denied in &denied {
+            report.tell(Level::Missing, denied.text());
+        }
+        let open = denied.iter().filter(|denied| matches!(denied.verdict, Verdict::Ungranted(_)));
+        let lacking = self.rights.lacking(&open.map(|denied| denied.access.clone()).collect());
+        report.roles += &rbac::documents(&lacking, &rbac::missing_name(&self.name), bound.as_ref());
+        report.denied.extend(denied);
+        silence.is_empty()
+    }
+}
+
+/// As `list secrets in all namespaces`.
+fn words(access: &Access) -> String {
+    match access {
+        Access::Path { verb, path } => format!("{verb} {path}"),
+        Access::Objects { verb, group, resource, namespace, name } => {
+            let group = if group.is_empty() { String::new() } else { format!(".{group}") };
+            let name = name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
+            let place = namespace
+                .as_ref()
+                .map_or("in the whole cluster".to_owned(), |name| format!("in namespace {name}"));
+            format!("{verb} {resource}{group}{name} {place}")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_right_is_told_in_words() {
+        let access = Access::Objects {
+            verb: "create".to_owned(),
+            group: "apps".to_owned(),
+            resource: "deployments".to_owned(),
+            namespace: Some("shop".to_owned()),
+            name: None,
+        };
+        assert_eq!(words(&access), "create deployments.apps in namespace shop");
+        let access = Access::Path { verb: "get".to_owned(), path: "/healthz".to_owned() };
+        assert_eq!(words(&access), "get /healthz");
+    }
+}

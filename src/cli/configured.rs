@@ -1,0 +1,165 @@
+//! The sources of a configuration file, for commands that look at them once as `run` would follow them.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::args::{Global, OnceArgs};
+use super::once::{self, STANDARD_INPUT};
+use super::settings::{self, Reading};
+use super::{CommandError, Terminal, session};
+use crate::config::{Config, Location, Mode, Name, SourceConfig};
+use crate::daemon::SourceSetup;
+use crate::engine::Prune;
+use crate::source::{self, Disk, Place};
+
+/// The sources of a file, and which of them are meant.
+#[derive(Debug)]
+pub(super) struct Configured {
+    /// The checked settings, with all sources of the file.
+    pub(super) config: Config,
+    file: String,
+    /// The only one that is meant; none for all.
+    named: Option<String>,
+    substitute: Option<Substitute>,
+}
+
+/// What is looked at in place of what the file names.
+#[derive(Debug)]
+struct Substitute {
+    disk: Arc<Disk>,
+    /// Whether it is all of the source, or files of it.
+    prune: Prune,
+}
+
+impl Configured {
+    /// Reads a configuration file, and finds the source of this name in it.
+    pub(super) fn read(
+        global: &Global,
+        (file, named): (&Path, Option<&Name>),
+        terminal: &Terminal,
+    ) -> Result<Self, CommandError> {
+        if global.name.is_some() {
+            return Err(CommandError::usage("--name cannot be used with --config")
+                .hint("--source chooses one of the sources that the file names"));
+        }
+        let config = settings::from_file(global, Mode::Enforce, (file, Reading::First), terminal)?;
+        let (file, named) = (file.display().to_string(), named.map(Name::to_string));
+        let configured = Self { config, file, named, substitute: None };
+        if configured.config.sources.is_empty() {
+            return Err(CommandError::usage(format!("{} has no source", configured.file))
+                .hint("sources that stand in the cluster are not among those that are looked at"));
+        }
+        match &configured.named {
+            Some(named) if !configured.config.sources.iter().any(|source| source.name == *named) => {
+                let message = format!("{} has no source {named}", configured.file);
+                Err(CommandError::usage(message).hint(format!("it has {}", configured.names())))
+            }
+            _ => Ok(configured),
+        }
+    }
+
+    /// As [`Configured::read`], with what stands on the command line beside it: files or a directory that are judged as if
+    /// the source had them.
+    pub(super) fn compared(
+        global: &Global,
+        args: &OnceArgs,
+        file: &Path,
+        terminal: &Terminal,
+    ) -> Result<Self, CommandError> {
+        let mut configured = Self::read(global, (file, args.named.as_ref()), terminal)?;
+        configured.substitute = match &args.source {
+            None if args.files.is_empty() => None,
+            None => Some(Substitute { disk: once::named_files(&args.files)?, prune: Prune::Partial }),
+            Some(text) => {
+                let is_name = configured.config.sources.iter().any(|source| source.name == *text);
+                let hinted = |error: CommandError| {
+                    if is_name {
+                        return error.hint(format!("--source {text} is the source of that name"));
+                    }
+                    error
+                };
+                Some(substitute(text).map_err(hinted)?)
+            }
+        };
+        if configured.substitute.is_some() {
+            configured.single("what is named beside --config is judged as one source")?;
+        }
+        Ok(configured)
+    }
+
+    /// The settings with the only source that is meant.
+    pub(super) fn into_single(self) -> Result<Config, CommandError> {
+        let source = self.single("one source is applied at a time")?.clone();
+        Ok(Config { sources: vec![source], ..self.config })
+    }
+
+    /// The only source that is meant; `why` is told where several are.
+    pub(super) fn single(&self, why: &str) -> Result<&SourceConfig, CommandError> {
+        let mut chosen = self.chosen();
+        match (chosen.next(), chosen.next()) {
+            (Some(source), None) => Ok(source),
+            _ => Err(CommandError::usage(format!("{why}, and {} has several", self.file))
+                .hint(format!("choose one with --source: {}", self.names()))),
+        }
+    }
+
+    /// The sources that are meant.
+    pub(super) fn chosen(&self) -> impl Iterator<Item = &SourceConfig> {
+        self.config.sources.iter().filter(|source| self.is_chosen(&source.name))
+    }
+
+    /// Whether a source is meant.
+    pub(super) fn is_chosen(&self, name: &str) -> bool {
+        self.named.as_ref().is_none_or(|named| named == name)
+    }
+
+    /// A source, ready to be read.
+    pub(super) fn setup(&self, source: &SourceConfig, state: &Path) -> Result<SourceSetup, CommandError> {
+        match &self.substitute {
+            Some(Substitute { disk, prune }) if self.is_chosen(&source.name) => {
+                let prune = if *prune == Prune::Partial { Prune::Partial } else { source.prune };
+                let source = SourceConfig { prune, ..source.clone() };
+                Ok(session::on_disk(&source, session::place(&source), disk.clone()))
+            }
+            _ => session::once(source, state),
+        }
+    }
+
+    /// What has to be said of what was looked at.
+    pub(super) fn notes(&self) -> Vec<String> {
+        let (Some(substitute), Some(source)) = (&self.substitute, self.chosen().next()) else {
+            return Vec::new();
+        };
+        let mut notes = Vec::new();
+        if substitute.prune == Prune::Partial {
+            notes.push(once::only_a_part(&source.name));
+        }
+        if matches!(source.location, Location::Git { verify: Some(_), .. }) {
+            let name = &source.name;
+            notes
+                .push(format!("source {name} follows signed commits alone; files on disk have no signature"));
+        }
+        notes
+    }
+
+    fn names(&self) -> String {
+        let names: Vec<&str> = self.config.sources.iter().map(|source| source.name.as_str()).collect();
+        names.join(", ")
+    }
+}
+
+fn substitute(text: &str) -> Result<Substitute, CommandError> {
+    if text == STANDARD_INPUT {
+        return Ok(Substitute { disk: once::named_files(&[text.into()])?, prune: Prune::Partial });
+    }
+    match source::classify(text)? {
+        Place::File(path) => Ok(Substitute { disk: once::named_files(&[path])?, prune: Prune::Partial }),
+        Place::Directory(path) | Place::Repository(path) if !source::is_url(text) => {
+            Ok(Substitute { disk: source::read_disk(&path)?.into(), prune: Prune::On })
+        }
+        _ => Err(CommandError::usage(format!(
+            "{text} is no directory, and the file says where its sources are"
+        ))
+        .hint("leave SOURCE out, or name a directory whose files are judged as those of a source")),
+    }
+}

@@ -1,0 +1,141 @@
+//! Rights that amount to the whole cluster, or nearly: whoever grants them is told.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{ADMISSION, CERTIFICATES, Place, RBAC, Rights, Subject};
+
+const LOOK: &[&str] = &["get", "list", "watch"];
+const WRITE: &[&str] = &["create", "update", "patch", "delete", "deletecollection"];
+const ANY: &[&str] = &["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"];
+const CHANGE: &[&str] = &["update", "patch"];
+
+/// The core group.
+const CORE: &str = "";
+
+/// Resources with the verbs that count, and what follows from them wherever they hold.
+const WIDE: &[(&str, &[&str], &[&str], &str)] = &[
+    (RBAC, &["roles", "clusterroles"], &["escalate"], "`escalate` on roles: any right can be put into them"),
+    (
+        CORE,
+        &["serviceaccounts/token"],
+        &["create"],
+        "tokens of service accounts: all that those accounts may",
+    ),
+    (CORE, &["nodes"], WRITE, "to change nodes: where pods run, and what they reach there"),
+    (CORE, &["nodes/proxy"], ANY, "nodes/proxy: to run commands in all pods of a node, past admission"),
+    (
+        CORE,
+        &["persistentvolumes"],
+        &["create"],
+        "to create PersistentVolumes: they may show the files of nodes",
+    ),
+    (CORE, &["namespaces"], CHANGE, "to change namespaces: their labels say how privileged pods may be"),
+    (
+        "apiextensions.k8s.io",
+        &["customresourcedefinitions"],
+        WRITE,
+        "to write definitions of kinds: all objects of a kind go with its definition",
+    ),
+    (
+        "apiregistration.k8s.io",
+        &["apiservices"],
+        WRITE,
+        "to write APIServices: whoever answers for a group sees what is sent to it",
+    ),
+    (
+        ADMISSION,
+        &[
+            "validatingwebhookconfigurations",
+            "mutatingwebhookconfigurations",
+            "mutatingadmissionpolicies",
+            "mutatingadmissionpolicybindings",
+        ],
+        WRITE,
+        "to write webhooks and policies of admission: they see and change whatever is written, Secrets among it",
+    ),
+    (
+        CERTIFICATES,
+        &["certificatesigningrequests/approval", "signers"],
+        &["update", "patch", "approve", "sign", "attest"],
+        "to approve or sign certificates: to be anybody",
+    ),
+];
+
+/// What makes pods.
+const WORKLOADS: &[(&str, &[&str])] = &[
+    (CORE, &["pods", "pods/exec", "pods/attach", "pods/ephemeralcontainers", "replicationcontrollers"]),
+    ("apps", &["deployments", "statefulsets", "daemonsets", "replicasets"]),
+    ("batch", &["jobs", "cronjobs"]),
+];
+
+impl Rights {
+    /// What of these rights amounts to the whole cluster, in words. No text of a manifest stands in them.
+    pub(in crate::cli) fn warnings(&self) -> BTreeSet<String> {
+        let mut found = BTreeSet::new();
+        for ((place, subject), verbs) in &self.all {
+            warn_of(place, subject, verbs, &mut found);
+        }
+        found
+    }
+}
+
+fn warn_of(
+    place: &Place,
+    subject: &Subject,
+    verbs: &BTreeMap<String, &'static str>,
+    found: &mut BTreeSet<String>,
+) {
+    let mut tell = |text: &str| {
+        found.insert(format!("{text} ({})", whereabouts(place)));
+    };
+    let may = |wanted: &[&str]| verbs.keys().any(|verb| verb == "*" || wanted.contains(&verb.as_str()));
+    let (group, resource, names) = match subject {
+        Subject::Path(path) => {
+            if path.contains('*') {
+                tell("`*` in a path of the server");
+            }
+            return;
+        }
+        Subject::Objects { group, resource, names } => (group.as_str(), resource.as_str(), names.as_ref()),
+    };
+    if [group, resource].iter().any(|text| text.contains('*')) || verbs.contains_key("*") {
+        tell("`*`: whatever it stands for now and in future");
+    }
+    if may(&["impersonate"]) {
+        tell("`impersonate`: to be somebody else");
+    }
+    let is = |one: &str, resources: &[&str]| {
+        (group == one || group == "*") && (resources.contains(&resource) || resource == "*")
+    };
+    let is_root = |names: &BTreeSet<String>| names.contains("cluster-admin");
+    if is(RBAC, &["roles", "clusterroles"]) && may(&["bind"]) && names.is_none_or(is_root) {
+        tell("`bind` of any role, or of cluster-admin: any right there is");
+    }
+    let central = matches!(place, Place::Namespace(name) if name == "kube-system");
+    let everywhere = *place == Place::Cluster;
+    if is(CORE, &["secrets"]) && may(LOOK) && names.is_none() && (everywhere || central) {
+        tell("to read Secrets: every password and token that is in them");
+    }
+    let makes_pods = WORKLOADS.iter().any(|(group, resources)| is(group, resources));
+    if makes_pods && may(&["create", "update", "patch"]) && (everywhere || central) {
+        tell(
+            "to write pods or workloads: they may run as any service account there, and as the node where admission lets them",
+        );
+    }
+    for (group, resources, wanted, text) in WIDE {
+        if is(group, resources) && may(wanted) {
+            tell(text);
+        }
+    }
+}
+
+/// Where a right holds. A namespace's name is a label, as reading the manifests has seen to.
+fn whereabouts(place: &Place) -> String {
+    match place {
+        Place::Cluster => "in the whole cluster".to_owned(),
+        Place::Namespace(name) => {
+            let plain: String = name.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').collect();
+            format!("in namespace {plain}")
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Acting as another account: the server is asked to judge a call by the rights of a service account
+//! (<https://kubernetes.io/docs/reference/access-authn-authz/authentication/#user-impersonation>).
+
+use std::fmt;
+use std::sync::Arc;
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+use super::error::{Denial, Error, Fault, On};
+
+/// Left alone, the server adds the groups that a token of the account would have.
+const IMPERSONATE: HeaderName = HeaderName::from_static("impersonate-user");
+
+/// A service account, as whom rhumb acts for a source.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ServiceAccount {
+    /// Its namespace.
+    pub namespace: Arc<str>,
+    /// Its name.
+    pub name: Arc<str>,
+}
+
+impl ServiceAccount {
+    /// One of a namespace.
+    pub fn new(namespace: &str, name: &str) -> Self {
+        Self { namespace: namespace.into(), name: name.into() }
+    }
+}
+
+/// The name that the server knows it by, as `system:serviceaccount:rhumb-system:shop`.
+impl fmt::Display for ServiceAccount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "system:serviceaccount:{}:{}", self.namespace, self.name)
+    }
+}
+
+/// Whom the kubeconfig itself acts as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Guise {
+    /// Nobody else.
+    None,
+    /// Its user has an `as`: those headers would take the place of ours.
+    Another,
+}
+
+/// Puts the account into a request.
+pub(super) fn act_as(
+    account: &ServiceAccount,
+    guise: Guise,
+    headers: &mut HeaderMap,
+    on: &On,
+) -> Result<(), Error> {
+    if guise == Guise::Another {
+        let reason = format!(
+            "the kubeconfig's user acts as somebody else already (`as`), so nothing can be done as {account}: take `as` \
+             out of it, or `serviceAccountName` out of the source"
+        );
+        return Err(Error::new(on.clone(), Fault::Config { reason }));
+    }
+    let value = HeaderValue::try_from(account.to_string()).map_err(|_| {
+        Error::new(on.clone(), Fault::Config { reason: format!("{account:?} is no service account") })
+    })?;
+    headers.insert(IMPERSONATE, value);
+    Ok(())
+}
+
+/// Says who it is that lacks a right: rhumb's own account, which may not act as the other one, or that one itself.
+pub(super) fn told_of(account: &ServiceAccount, error: Error) -> Error {
+    let Fault::Denied { by: by @ (Denial::Rbac | Denial::Impersonation), message } = error.fault() else {
+        return error;
+    };
+    let ServiceAccount { namespace, name } = account;
+    let message = match by {
+        Denial::Impersonation => format!(
+            "rhumb's own account may not act as {account}: grant it `impersonate` on serviceaccounts/{name} in namespace \
+             {namespace} (`rhumb rbac` prints the rule); the server says: {message}"
+        ),
+        _ if message.contains(&account.to_string()) => return error,
+        _ => format!("as {account}: {message}"),
+    };
+    Error::new(error.on().clone(), Fault::Denied { by: *by, message })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::classify;
+    use super::*;
+    use crate::object::{GroupKind, ObjectId};
+
+    #[test]
+    fn a_refusal_says_who_lacks_the_right() {
+        #[track_caller]
+        fn check(kind: &str, said: &str, by: Denial, expected: &[&str]) {
+            let on = On::Object(ObjectId::new(&GroupKind::new("", kind), Some("shop"), "a"));
+            let body = serde_json::json!({
+                "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 403, "reason": "Forbidden",
+                "message": said,
+            });
+            let error = classify::answer(403, None, body.to_string().as_bytes(), on);
+            let error = told_of(&ServiceAccount::new("rhumb-system", "shop"), error);
+            assert!(matches!(error.fault(), Fault::Denied { by: found, .. } if *found == by), "{error:?}");
+            let text = error.to_string();
+            assert!(expected.iter().all(|part| text.contains(part)), "{text}");
+        }
+        let refused = "serviceaccounts \"shop\" is forbidden: User \"rhumb\" cannot impersonate resource \
+                       \"serviceaccounts\" in API group \"\" in the namespace \"rhumb-system\"";
+        let lacks = "configmaps \"a\" is forbidden: User \"system:serviceaccount:rhumb-system:shop\" cannot patch \
+                     resource \"configmaps\" in API group \"\" in the namespace \"shop\"";
+        let own =
+            ["rhumb's own account may not act as system:serviceaccount:rhumb-system:shop", "`impersonate`"];
+        check("ConfigMap", refused, Denial::Impersonation, &own);
+        check("Secret", refused, Denial::Impersonation, &own);
+        check("ConfigMap", lacks, Denial::Rbac, &[lacks]);
+        check(
+            "Secret",
+            lacks,
+            Denial::Rbac,
+            &["as system:serviceaccount:rhumb-system:shop: the user may not"],
+        );
+    }
+
+    #[test]
+    fn an_account_takes_the_place_of_no_other() {
+        let account = ServiceAccount::new("rhumb-system", "shop");
+        let on = On::Server("a test");
+        let mut headers = HeaderMap::new();
+        act_as(&account, Guise::None, &mut headers, &on).unwrap();
+        assert_eq!(headers["impersonate-user"], "system:serviceaccount:rhumb-system:shop");
+        let mut headers = HeaderMap::new();
+        let refused = act_as(&account, Guise::Another, &mut headers, &on).unwrap_err();
+        assert!(refused.to_string().contains("take `as` out"), "{refused}");
+        assert!(headers.is_empty());
+    }
+}

@@ -1,0 +1,39 @@
+//! Scaling one ReplicaSet of a Deployment.
+
+use http::Method;
+use serde_json::json;
+
+use super::super::FIELD_MANAGER;
+use super::super::call::{Ask, Cluster};
+use super::super::error::{Error, On};
+use super::super::parent::MERGE_PATCH;
+use super::super::{path, write};
+use super::{REPLICA_SETS, kind};
+use crate::engine::{Rv, Uid};
+use crate::object::ObjectId;
+
+impl Cluster {
+    /// Has exactly this incarnation of a ReplicaSet, in exactly this version, ask for so many pods.
+    ///
+    /// Fails with a conflict where it is another one by now.
+    pub async fn scale_replica_set(
+        &self,
+        namespace: &str,
+        name: &str,
+        (uid, rv): (&Uid, Rv),
+        replicas: u32,
+    ) -> Result<(), Error> {
+        let sets = kind(&REPLICA_SETS);
+        let id = ObjectId::new(&sets.gvk.group_kind(), Some(namespace), name);
+        let on = On::Object(id.clone());
+        // The server compares both with those of the ReplicaSet itself, and tries nothing anew.
+        let patch = json!({
+            "metadata": { "uid": uid.0, "resourceVersion": rv.to_string() },
+            "spec": { "replicas": replicas },
+        });
+        let url = format!("{}/scale", path::object(&sets, &id));
+        let url = path::query(url, &[("fieldManager", FIELD_MANAGER)]);
+        let body = write::json(&patch, &on)?;
+        self.ask(Ask::write(Method::PATCH, url, MERGE_PATCH, body, on)).await.map(drop)
+    }
+}

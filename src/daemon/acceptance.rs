@@ -1,0 +1,111 @@
+//! What was accepted last of a source whose commits must be signed, as it stands on its parent.
+//!
+//! The store on disk is a cache, and whoever has the git server writes what comes into it. The parent is neither: what
+//! stands there survives a new host, and no push moves it.
+
+use super::setup::{Files, SourceSetup};
+use crate::cluster::{self, Cluster, Parent};
+use crate::object::Revision;
+use crate::source::{ACCEPT, Anchor};
+
+/// Data key with the revision that was accepted last.
+const ACCEPTED: &str = "accepted";
+
+/// Stands for a record that cannot be read: nothing comes after it before a person says with what to begin.
+const UNREADABLE: &str = "0000000000000000000000000000000000000000";
+
+/// What a parent in a namespace says of what was accepted.
+pub(super) fn anchor(namespace: &str, parent: Option<&Parent>) -> Anchor {
+    let (accepted, confirmed) = parent.map(said).unwrap_or_default();
+    Anchor { accepted, confirmed, namespace: namespace.to_owned() }
+}
+
+/// What was accepted last, and what a person has confirmed.
+fn said(parent: &Parent) -> (Option<Revision>, Option<Revision>) {
+    let accepted =
+        parent.data.get(ACCEPTED).map(|text| id(text).unwrap_or_else(|| Revision::new(UNREADABLE)));
+    (accepted, parent.annotations.get(ACCEPT).and_then(|text| id(text)))
+}
+
+/// The id of a commit, whole.
+fn id(text: &str) -> Option<Revision> {
+    let text = text.trim();
+    let is_whole = text.len() == 40 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_whole.then(|| Revision::new(&text.to_ascii_lowercase()))
+}
+
+/// Whether a parent says what was accepted last; of a source that asks for no signatures there is nothing to say.
+pub(super) fn is_told(parent: Option<&Parent>, accepted: Option<&Revision>) -> bool {
+    accepted.is_none_or(|accepted| {
+        let (told, confirmed) = parent.map(said).unwrap_or_default();
+        told.as_ref() == Some(accepted) && confirmed.as_ref() != Some(accepted)
+    })
+}
+
+/// Lets a parent say what was accepted last. A confirmation of it has done its work.
+pub(super) fn tell(parent: &mut Parent, accepted: Option<&Revision>) {
+    let Some(accepted) = accepted else { return };
+    if said(parent).1.as_ref() == Some(accepted) {
+        parent.annotations.remove(ACCEPT);
+    }
+    parent.data.insert(ACCEPTED.to_owned(), accepted.to_string());
+}
+
+/// Tells a source that is looked at once what was accepted of it before.
+pub(super) async fn anchored(
+    cluster: &Cluster,
+    namespace: &str,
+    mut setup: SourceSetup,
+) -> Result<SourceSetup, cluster::Error> {
+    if let Files::Followed(source) = &mut setup.files
+        && source.verifies()
+    {
+        source.anchor(anchor(namespace, cluster.parent(namespace, &setup.name).await?.as_ref()));
+    }
+    Ok(setup)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parent(accepted: &str, confirmed: &str) -> Parent {
+        let mut parent = Parent::default();
+        parent.data.extend((!accepted.is_empty()).then(|| (ACCEPTED.to_owned(), accepted.to_owned())));
+        parent.annotations.extend((!confirmed.is_empty()).then(|| (ACCEPT.to_owned(), confirmed.to_owned())));
+        parent
+    }
+
+    #[test]
+    fn only_whole_ids_are_read_and_what_cannot_be_read_is_not_nothing() {
+        #[track_caller]
+        fn check(accepted: &str, confirmed: &str, expected: (Option<&str>, Option<&str>)) {
+            let found = anchor("rhumb-system", Some(&parent(accepted, confirmed)));
+            let expected = (expected.0.map(Revision::new), expected.1.map(Revision::new));
+            assert_eq!((found.accepted, found.confirmed), expected, "{accepted} {confirmed}");
+        }
+        let (a, b) = ("a".repeat(40), "b".repeat(40));
+        check("", "", (None, None));
+        check(&a, &b, (Some(&a), Some(&b)));
+        check("main", &b[1..], (Some(UNREADABLE), None));
+        check(&a, &format!(" {}\n", b.to_uppercase()), (Some(&a), Some(&b)));
+        let none = Anchor { namespace: "rhumb-system".to_owned(), ..Anchor::default() };
+        assert_eq!(anchor("rhumb-system", None), none);
+    }
+
+    #[test]
+    fn a_confirmation_goes_with_what_it_confirmed() {
+        let (a, b) = (Revision::new(&"a".repeat(40)), Revision::new(&"b".repeat(40)));
+        assert!(is_told(None, None) && !is_told(None, Some(&a)));
+        let mut parent = parent("", b.as_str());
+        tell(&mut parent, None);
+        assert_eq!(said(&parent).0, None);
+        tell(&mut parent, Some(&a));
+        assert!(is_told(Some(&parent), Some(&a)));
+        assert_eq!(said(&parent).1.as_ref(), Some(&b), "it is for another one");
+        assert!(!is_told(Some(&parent), Some(&b)));
+        tell(&mut parent, Some(&b));
+        assert!(is_told(Some(&parent), Some(&b)));
+        assert_eq!(said(&parent).1, None);
+    }
+}

@@ -1,0 +1,134 @@
+use super::*;
+
+#[test]
+fn a_place_is_found_among_others_as_a_whole() {
+    let check = |place: &str, made_from: &str, expected: bool| {
+        assert_eq!(is_among(place, made_from), expected, "{place} among {made_from}");
+    };
+    check("/srv/a", "/srv/a", true);
+    check("/srv/a", "/srv/a and /srv/b", true);
+    check("/srv/b", "/srv/a and /srv/b", true);
+    check("/srv/b", "/srv/a and /srv/b and /srv/c", true);
+    check("/srv", "/srv/a and /srv/b", false);
+    check("/srv/a", "/srv/ab and /srv/b", false);
+    check("b", "a/b and c", false);
+    // A folder of an odd name.
+    check("this and that", "/srv/a and this and that", true);
+    check("/srv/a", "this and that", false);
+}
+
+#[test]
+fn so_many_places_are_named_the_first_and_the_last_ones() {
+    let all = (0..20).map(|number| format!("/srv/{number}"));
+    let made_from = all.reduce(|made_from, place| among(&place, &made_from)).unwrap();
+    let last: Vec<String> = (13..20).map(|number| format!(" and /srv/{number}")).collect();
+    assert_eq!(made_from, format!("/srv/0{}", last.concat()));
+}
+
+#[test]
+fn what_an_older_version_took_over_from_objects_is_cut() {
+    let line = |number: u32| format!("{number}-{} undone: {}\n", "t".repeat(240_000), "x".repeat(9000));
+    let text: String = (0..4).map(line).collect();
+    let parent = Parent { data: BTreeMap::from([(ACKNOWLEDGED.to_owned(), text)]), ..Parent::default() };
+    assert!(is_overlong(Some(&parent)));
+    let all = acknowledged(&parent);
+    let text = Acknowledged::text(&all);
+    assert_eq!(all.len(), 4);
+    assert!(text.len() < 4 * 600, "{}", text.len());
+    let many = Acknowledged::text(&vec![all[0].clone(); 5000]);
+    assert!(Acknowledged::text(&Acknowledged::parse_all(&many)).len() < ACKNOWLEDGED_MOST);
+}
+
+#[test]
+fn of_many_deletions_those_are_listed_that_have_room_and_the_others_are_counted() {
+    let pending = |number: usize| PendingPrune {
+        uid: Uid("5a1c".into()),
+        id: ObjectId::new(&GroupKind::new("", "ConfigMap"), Some("shop"), &format!("env{number:04}")),
+        reason: "it is asked for by name".to_owned(),
+    };
+    let check = |count: usize, room: usize, listed: usize| {
+        let (list, left) = list_within((0..count).map(pending), room);
+        assert_eq!((list.lines().count(), left), (listed, count - listed), "{count} in {room}");
+        assert!(list.len() <= room);
+    };
+    let line = pending(0).to_string().len() + 1;
+    check(3, PENDING_BYTES, 3);
+    check(5000, PENDING_BYTES, PENDING_MOST);
+    check(5000, line * 7 + line / 2, 7);
+    check(5, 0, 0);
+}
+
+#[test]
+fn no_name_is_read_as_another_or_as_two() {
+    for name in
+        ["env", "a b", "it's 2 of 7", "a\nuid ConfigMap shop/b because", "a\r\n", "system:auth", "a+b"]
+    {
+        let kind = GroupKind::new("rbac.authorization.k8s.io", "ClusterRole");
+        let pending = PendingPrune {
+            uid: Uid("5a1c".into()),
+            id: ObjectId::new(&kind, None, name),
+            reason: "it is asked for by name".to_owned(),
+        };
+        let data = [(PENDING.to_owned(), format!("{pending}\n{pending}\n"))].into();
+        let parent = Parent { data, ..Parent::default() };
+        assert_eq!(pending_prunes(&parent), [pending.clone(), pending], "{name:?}");
+    }
+}
+
+/// A source that has nothing, wants nothing, and looks into these namespaces for these kinds.
+fn watching(namespaces: Option<&[&str]>, kinds: Option<&str>) -> Engine {
+    use crate::engine::{Adopt, AllowList, BlastRadius, Budget, Prune, Source};
+    let mut engine = Engine::new(Budget::default());
+    let namespaces: Option<BTreeSet<_>> =
+        namespaces.map(|names| names.iter().map(|name| (*name).into()).collect());
+    let radius = BlastRadius { count: 10, percent: 10 };
+    let mut source = Source::new("shop", "applyset-shop", Adopt::IfUnowned, Prune::On, radius);
+    source.watcher = engine.add_watcher(namespaces.clone());
+    let kinds = kinds.map(|kind| [kind.parse().unwrap()].into());
+    source.allow = AllowList { namespaces, kinds, ..AllowList::default() }.into();
+    engine.add_source(source);
+    engine.scoped(crate::manifest::Scopes::builtin());
+    engine
+}
+
+#[test]
+fn what_nobody_looks_for_stays_in_the_inventory_and_so_does_where_it_came_from() {
+    let parent = Parent {
+        kinds: ["ConfigMap", "Secret", "Node"].map(GroupKind::parse).into(),
+        namespaces: ["one", "two"].map(str::to_owned).into(),
+        annotations: [(PLACE.to_owned(), "/srv/old".to_owned())].into(),
+        ..Parent::default()
+    };
+    let (here, both) = ("/srv/new", "/srv/old and /srv/new");
+    let (one, two) = (&["one"][..], &["one", "two"][..]);
+    let table = [
+        (None, None, "", "", here),
+        (Some(two), None, "", "", here),
+        (Some(one), None, "ConfigMap Secret", "two", both),
+        (Some(&[][..]), None, "ConfigMap Secret", "one two", both),
+        (None, Some("ConfigMap"), "Node Secret", "one two", both),
+        (Some(one), Some("ConfigMap"), "ConfigMap Node Secret", "one two", both),
+    ];
+    for (looks_into, allowed, kinds, namespaces, place) in table {
+        let mut engine = watching(looks_into, allowed);
+        engine.inventory(0, read(Some(&parent), here, &Seals::default()));
+        let tidied = wanted(&engine, 0, here, Some(&parent), Tidy::Exact).unwrap();
+        let mut named: Vec<String> = tidied.kinds.iter().map(ToString::to_string).collect();
+        named.sort();
+        assert_eq!(named.join(" "), kinds);
+        assert_eq!(tidied.namespaces.into_iter().collect::<Vec<_>>().join(" "), namespaces, "{kinds}");
+        assert_eq!(tidied.annotations[PLACE], place, "{kinds}");
+    }
+}
+
+#[test]
+fn a_job_that_has_ended_does_not_run_again_as_its_namespace_was_left_out_for_a_while() {
+    let text = finished(&format!("Job.batch one/migrate {0}\nJob.batch two/migrate {0}\n", "0".repeat(32)));
+    assert_eq!(text.len(), 2);
+    let mut engine = watching(Some(&["one"]), None);
+    let revision = Some(Revision::new("r1"));
+    engine.read(0, crate::engine::Reading { revision, ..crate::engine::Reading::default() });
+    assert!(engine.source(0).is_whole());
+    let kept: Vec<ObjectId> = ended(&engine, 0, text).into_keys().collect();
+    assert_eq!(kept, [ObjectId::new(&GroupKind::new("batch", "Job"), Some("two"), "migrate")]);
+}

@@ -1,0 +1,131 @@
+//! What a preview sees of the cluster: the inventory, what the source has, and the autoscalers.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+
+use super::super::inventory;
+use super::super::kinds::UNLISTED;
+use super::super::proofs::prove_absent;
+use super::Preview;
+use crate::cluster::{Error, Kind, Lookup, News, Scope, Selector};
+use crate::engine::{GROUP_DOWN, Inventory, KindState, Listing, Sealing};
+use crate::object::{Class, GroupKind, Gvk, ObjectId};
+
+/// How long the autoscalers may take to be listed.
+const SCALERS: Duration = Duration::from_secs(10);
+
+impl Preview {
+    /// Lists what is ours, and looks whether the rest exists.
+    pub(super) async fn list(&mut self) -> Result<(), Error> {
+        let name = self.engine.source(self.source).name.clone();
+        let parent = self.cluster.parent(&self.namespace, &name).await?;
+        let mut kinds: BTreeMap<GroupKind, Arc<Kind>> = BTreeMap::new();
+        if inventory::sealing(parent.as_ref(), self.engine.seals()) == Sealing::Locked {
+            self.read_key().await?;
+        }
+        let mut known = inventory::read(parent.as_ref(), &self.outlook().place, self.engine.seals());
+        known.kinds.retain(|kind| self.engine.admits(self.source, kind));
+        for held in &known.kinds {
+            match self.kinds.preferred(held) {
+                Lookup::Served(kind) => drop(kinds.insert(held.clone(), kind)),
+                Lookup::Unserved { .. } => {
+                    self.engine.informer(self.whole(held), KindState::Blind(UNLISTED.into(), Class::Source));
+                }
+                Lookup::Unknown => {
+                    self.engine
+                        .informer(self.whole(held), KindState::Blind(GROUP_DOWN.into(), Class::Source));
+                }
+            }
+        }
+        let declared: Vec<(ObjectId, Option<Gvk>)> =
+            self.concerned().map(|id| (id.clone(), self.want(id).map(|want| want.gvk().clone()))).collect();
+        for (id, gvk) in &declared {
+            if let Some(Lookup::Served(kind)) = gvk.as_ref().map(|gvk| self.kinds.get(gvk)) {
+                kinds.insert(id.group_kind(), kind);
+            } else if let Lookup::Served(kind) = self.kinds.preferred(&id.group_kind()) {
+                kinds.entry(id.group_kind()).or_insert(kind);
+            }
+        }
+        let inventory = Inventory {
+            kinds: declared.iter().map(|(id, _)| id.group_kind()).chain(known.kinds.clone()).collect(),
+            unplaced: false,
+            ..known
+        };
+        let unlisted = |kind: &&GroupKind| matches!(self.kinds.preferred(kind), Lookup::Unserved { .. });
+        let missing = inventory.kinds.iter().filter(unlisted).cloned().collect();
+        self.engine.inventory(self.source, inventory);
+        prove_absent(&self.cluster, &mut self.engine, missing).await?;
+        for kind in kinds.values() {
+            for listing in self.lists_of(kind) {
+                self.list_part(kind, &listing).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The list of a kind as a whole.
+    fn whole(&self, kind: &GroupKind) -> Listing {
+        Listing::whole(self.engine.source(self.source).watcher, kind)
+    }
+
+    /// The lists of a kind: one, or one for each namespace that the source looks into.
+    pub(super) fn lists_of(&self, kind: &Kind) -> Vec<Listing> {
+        let whole = self.whole(&kind.gvk.group_kind());
+        match (&self.outlook().namespaces, kind.scope) {
+            (Some(namespaces), Scope::Namespaced) => {
+                let part = |name: &Arc<str>| Listing { namespace: Some(name.clone()), ..whole.clone() };
+                namespaces.iter().map(part).collect()
+            }
+            _ => vec![whole],
+        }
+    }
+
+    async fn list_part(&mut self, kind: &Arc<Kind>, listing: &Listing) -> Result<(), Error> {
+        // What another source has of what this one wants is shown as the loop would see it.
+        let sets = self.engine.sources().iter().map(|source| source.applyset.clone()).collect();
+        let selector = Selector::part_of(&sets, listing.namespace.as_ref());
+        match self.outlook().acting.list(kind, &selector).await {
+            Ok(all) => {
+                self.engine.list_started(listing);
+                for (id, live) in all {
+                    self.engine.seen_by(listing.watcher, &id, live);
+                }
+                self.engine.list_complete(listing);
+            }
+            Err(error) if error.is_unreachable() => return Err(error),
+            Err(error) => {
+                self.engine.informer(listing, KindState::Blind(error.reason().into(), error.class()));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) async fn scalers(&mut self) {
+        let scaler = Gvk::new("autoscaling", "v2", "HorizontalPodAutoscaler");
+        let (true, Lookup::Served(kind)) = (self.outlook().scalable, self.kinds.get(&scaler)) else { return };
+        let (to, mut from) = mpsc::channel(64);
+        let informer = self.cluster.scalers(&kind, to);
+        let mut targets = HashMap::new();
+        let listed = async {
+            while let Some(event) = from.recv().await {
+                match event.news {
+                    News::Seen(id, scaler) => drop(targets.insert(id, scaler.target)),
+                    News::Synced => return true,
+                    News::Failed(..) => return false,
+                    News::Started | News::Gone(..) | News::Resumed => {}
+                }
+            }
+            false
+        };
+        let complete = tokio::time::timeout(SCALERS, listed).await.unwrap_or(false);
+        drop(informer);
+        if !complete {
+            tracing::warn!("the autoscalers cannot be listed; counts that others set are left to them");
+            return;
+        }
+        self.engine.autoscaled(targets.into_values().flatten().map(|target| target.id).collect());
+    }
+}

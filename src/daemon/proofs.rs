@@ -1,0 +1,54 @@
+//! What a plan asks the cluster beside its own objects: who has what is in its way, and which kinds are certainly not there.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
+
+use crate::cluster::{Cluster, Error, applyset_id};
+use crate::engine::{Decision, Engine, Prune, Reason};
+use crate::object::{GroupKind, ObjectId};
+
+/// Has kinds that discovery does not list count as absent where the server proves it. Kinds that the source itself defines
+/// come with it, and a source that prunes nothing need not know.
+///
+/// # Errors
+///
+/// The API server cannot be reached. Whatever else fails proves nothing.
+pub(super) async fn prove_absent(
+    cluster: &Cluster,
+    engine: &mut Engine,
+    mut missing: BTreeSet<GroupKind>,
+) -> Result<(), Error> {
+    missing.retain(|kind| engine.definition_of(kind).is_none());
+    if missing.is_empty() || engine.sources().iter().all(|source| source.prune != Prune::On) {
+        return Ok(());
+    }
+    match cluster.absent(&missing).await {
+        Ok(absent) => absent.iter().for_each(|kind| engine.absent(kind)),
+        Err(error) if error.is_unreachable() => return Err(error),
+        Err(error) => tracing::debug!("whether a kind is gone cannot be told: {error}"),
+    }
+    Ok(())
+}
+
+/// Decides again about what belongs to others, once it is known what those are called. Where that cannot be read the
+/// reason goes on naming the id of their inventory.
+pub(super) async fn name_owners(
+    cluster: &Cluster,
+    namespace: &str,
+    engine: &mut Engine,
+    decisions: &mut BTreeMap<ObjectId, Decision>,
+) {
+    let is_owned = |decision: &Decision| matches!(decision.reason, Some(Reason::Owned(_)));
+    let owned = decisions.iter().filter(|(_, decision)| is_owned(decision));
+    let owned: Vec<ObjectId> = owned.map(|(id, _)| id.clone()).collect();
+    if owned.is_empty() {
+        return;
+    }
+    let Ok(parents) = cluster.kept_parents(namespace).await else { return };
+    let name = |name: &String| (applyset_id(namespace, name).into(), name.as_str().into());
+    engine.name_sources(parents.iter().map(|(source, _)| name(source)).collect());
+    for id in owned {
+        let decision = engine.decide(&id, Instant::now());
+        decisions.insert(id, decision);
+    }
+}

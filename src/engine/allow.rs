@@ -1,0 +1,484 @@
+//! What a source may have at all, whatever its manifests say: the question before all others.
+//!
+//! A list only takes away. What it does not name is neither written, compared nor deleted, and not even read from the
+//! cluster: narrowing it leaves everything as it is.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde::de::{self, Deserializer, Visitor};
+use serde::ser::Serializer;
+use serde::{Deserialize, Serialize};
+
+use crate::manifest::Scope;
+use crate::object::{Diagnostic, GroupKind, ObjectId, Origin};
+
+/// The namespaces and kinds that a source is bounded to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AllowList {
+    /// The namespaces of its objects; none for any.
+    pub namespaces: Option<BTreeSet<Arc<str>>>,
+    /// Their kinds; none for any.
+    pub kinds: Option<BTreeSet<KindPattern>>,
+    /// Which objects it may have that live in no namespace.
+    pub cluster_scoped: ClusterScoped,
+    /// What bounds it beside its own words; none for nothing.
+    pub outer: Option<Box<AllowList>>,
+}
+
+/// Which objects a source may have that live in no namespace.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ClusterScoped {
+    /// Those of all kinds that it may have.
+    #[default]
+    Any,
+    /// None.
+    None,
+    /// Those of these kinds.
+    Kinds(BTreeSet<KindPattern>),
+}
+
+/// A kind, or all kinds of a group: `apps/Deployment`, `apps/*`, `ConfigMap`. Case counts, as it does for the server.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct KindPattern {
+    group: Arc<str>,
+    /// None for all of the group.
+    kind: Option<Arc<str>>,
+}
+
+/// Why a source may not have an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotAllowed {
+    /// Its namespace is not named.
+    Namespace(Arc<str>),
+    /// It is a namespace that is not named.
+    NamespaceItself(Arc<str>),
+    /// Its kind is not named.
+    Kind(GroupKind),
+    /// It lives in no namespace.
+    ClusterScoped(GroupKind),
+    /// It is not among what no source in the cluster may go beyond.
+    Outer(Box<NotAllowed>),
+}
+
+impl AllowList {
+    /// One that allows nothing.
+    pub fn nothing() -> Self {
+        Self {
+            namespaces: Some(BTreeSet::new()),
+            kinds: Some(BTreeSet::new()),
+            cluster_scoped: ClusterScoped::None,
+            outer: None,
+        }
+    }
+
+    /// The same within another list: an object is allowed that both allow.
+    #[must_use]
+    pub fn within(self, outer: Self) -> Self {
+        Self { outer: Some(Box::new(outer)), ..self }
+    }
+
+    /// Why an object is not allowed; none where it is, or where it takes the scope of its kind to tell.
+    pub fn refusal(&self, id: &ObjectId, scope: Option<Scope>) -> Option<NotAllowed> {
+        let outer = self.outer.as_ref().and_then(|outer| outer.refusal(id, scope));
+        // Whoever writes the source cannot do anything about this one, so it is told first.
+        outer.map(|refusal| NotAllowed::Outer(refusal.into())).or_else(|| self.own_refusal(id, scope))
+    }
+
+    fn own_refusal(&self, id: &ObjectId, scope: Option<Scope>) -> Option<NotAllowed> {
+        if *self == Self::default() {
+            return None;
+        }
+        let kind = id.group_kind();
+        match (id.namespace(), scope) {
+            (Some(namespace), _) => self.refusal_inside(&kind, namespace),
+            (None, Some(Scope::Cluster)) => self.refusal_outside(&kind, id.name()),
+            // What is refused wherever it lives is refused.
+            (None, _) if self.own_admits(&kind, None) => None,
+            (None, _) => self.refused_kind(&kind).or_else(|| self.refused_outside(&kind)),
+        }
+    }
+
+    /// The finding about an object that is not allowed.
+    pub fn finding(&self, id: &ObjectId, scope: Option<Scope>, origin: &Origin) -> Option<Diagnostic> {
+        let refusal = self.refusal(id, scope)?;
+        let message = format!("{id} is not allowed: {refusal}");
+        Some(Diagnostic::error(origin.clone(), "not-allowed", message).hint(refusal.hint()))
+    }
+
+    /// Whether objects of a kind may be allowed, as far as its scope is known.
+    pub fn admits(&self, kind: &GroupKind, scope: Option<Scope>) -> bool {
+        self.own_admits(kind, scope) && self.outer.as_ref().is_none_or(|outer| outer.admits(kind, scope))
+    }
+
+    fn own_admits(&self, kind: &GroupKind, scope: Option<Scope>) -> bool {
+        let inside = self.refused_kind(kind).is_none()
+            && self.namespaces.as_ref().is_none_or(|namespaces| !namespaces.is_empty());
+        let outside = self.refused_outside(kind).is_none();
+        match scope {
+            Some(Scope::Namespaced) => inside,
+            Some(Scope::Cluster) => outside,
+            None => inside || outside,
+        }
+    }
+
+    fn refused_kind(&self, kind: &GroupKind) -> Option<NotAllowed> {
+        let named = self.kinds.as_ref().is_none_or(|kinds| covers(kinds, kind));
+        (!named).then(|| NotAllowed::Kind(kind.clone()))
+    }
+
+    fn refusal_inside(&self, kind: &GroupKind, namespace: &str) -> Option<NotAllowed> {
+        let named = self.namespaces.as_ref().is_none_or(|names| names.contains(namespace));
+        let elsewhere = (!named).then(|| NotAllowed::Namespace(namespace.into()));
+        elsewhere.or_else(|| self.refused_kind(kind))
+    }
+
+    /// A kind that `clusterScoped` names itself need not stand among the kinds as well.
+    fn refused_outside(&self, kind: &GroupKind) -> Option<NotAllowed> {
+        match &self.cluster_scoped {
+            ClusterScoped::Any => self.refused_kind(kind),
+            ClusterScoped::Kinds(kinds) if covers(kinds, kind) => None,
+            ClusterScoped::None | ClusterScoped::Kinds(_) => Some(NotAllowed::ClusterScoped(kind.clone())),
+        }
+    }
+
+    /// A namespace's labels say what its pods may do, so the list of namespaces bounds these objects too.
+    fn refusal_outside(&self, kind: &GroupKind, name: &str) -> Option<NotAllowed> {
+        let other = kind.is("", "Namespace")
+            && self.namespaces.as_ref().is_some_and(|namespaces| !namespaces.contains(name));
+        let other = other.then(|| NotAllowed::NamespaceItself(name.into()));
+        self.refused_outside(kind).or(other)
+    }
+}
+
+fn covers(patterns: &BTreeSet<KindPattern>, kind: &GroupKind) -> bool {
+    patterns.iter().any(|pattern| pattern.covers(kind))
+}
+
+impl KindPattern {
+    /// Whether it means a kind.
+    pub fn covers(&self, kind: &GroupKind) -> bool {
+        self.group == kind.group && self.kind.as_ref().is_none_or(|one| *one == kind.kind)
+    }
+
+    /// The one kind that it means; none where it means all of a group.
+    pub fn single(&self) -> Option<GroupKind> {
+        self.kind.as_ref().map(|kind| GroupKind { group: self.group.clone(), kind: kind.clone() })
+    }
+
+    /// What names a kind as exactly as it can be named.
+    fn of(kind: &GroupKind) -> Self {
+        Self { group: kind.group.clone(), kind: Some(kind.kind.clone()) }
+    }
+}
+
+/// A text that is no kind, and not all kinds of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a kind as apps/Deployment, ConfigMap for one without a group, or apps/* for all of a group")]
+pub struct NotAKind;
+
+impl FromStr for KindPattern {
+    type Err = NotAKind;
+
+    fn from_str(text: &str) -> Result<Self, NotAKind> {
+        let (group, kind) = text.split_once('/').unwrap_or(("", text));
+        let grouped = text.contains('/');
+        let right = (!grouped || is_group(group)) && (is_kind(kind) || (grouped && kind == "*"));
+        let kind = (kind != "*").then(|| kind.into());
+        right.then(|| Self { group: group.into(), kind }).ok_or(NotAKind)
+    }
+}
+
+/// A DNS subdomain. Whoever writes `v1/ConfigMap` has taken the version for the group, and would allow nothing.
+fn is_group(text: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let label = |label: &str| {
+        (1..=63).contains(&label.len())
+            && label.bytes().all(plain)
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    let version = text.strip_prefix('v').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    text.len() <= 253 && text.split('.').all(label) && (!version || text.contains('.'))
+}
+
+fn is_kind(text: &str) -> bool {
+    text.len() <= 63
+        && text.starts_with(|c: char| c.is_ascii_alphabetic())
+        && text.ends_with(|c: char| c.is_ascii_alphanumeric())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+}
+
+/// `apps/Deployment`, `apps/*` or `ConfigMap`.
+impl fmt::Display for KindPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.group.is_empty() {
+            write!(f, "{}/", self.group)?;
+        }
+        f.write_str(self.kind.as_deref().unwrap_or("*"))
+    }
+}
+
+impl Serialize for KindPattern {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for KindPattern {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_str(KindVisitor)
+    }
+}
+
+struct KindVisitor;
+
+impl Visitor<'_> for KindVisitor {
+    type Value = KindPattern;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "a kind, as apps/Deployment, or ConfigMap for one without a group, or apps/* for all of a group",
+        )
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<KindPattern, E> {
+        text.parse().map_err(|NotAKind| E::invalid_value(de::Unexpected::Str(text), &self))
+    }
+}
+
+/// Where a list stands: its key, and whose it is.
+struct Stands(&'static str, &'static str);
+
+/// The list of a source.
+const OWN: Stands = Stands("allow", "source");
+/// The list of all sources that stand in the cluster.
+const OUTER: Stands = Stands("customSources.objects", "configuration");
+
+impl fmt::Display for NotAllowed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.told(&OWN))
+    }
+}
+
+impl NotAllowed {
+    fn told(&self, at: &Stands) -> String {
+        let Stands(list, whose) = at;
+        match self {
+            Self::Namespace(namespace) => {
+                format!("the namespace {namespace} is not among `{list}.namespaces` of the {whose}")
+            }
+            Self::NamespaceItself(name) => {
+                format!("it is the namespace {name}, which is not among `{list}.namespaces` of the {whose}")
+            }
+            Self::Kind(kind) => {
+                format!("the kind {} is not among `{list}.kinds` of the {whose}", KindPattern::of(kind))
+            }
+            Self::ClusterScoped(kind) => format!(
+                "the kind {} lives in no namespace, and `{list}.clusterScoped` of the {whose} does not name it",
+                KindPattern::of(kind)
+            ),
+            Self::Outer(inner) => inner.told(&OUTER),
+        }
+    }
+
+    /// What would allow it.
+    pub fn hint(&self) -> String {
+        self.hint_at(&OWN)
+    }
+
+    fn hint_at(&self, at: &Stands) -> String {
+        let Stands(list, whose) = at;
+        let (what, key) = match self {
+            Self::Namespace(name) | Self::NamespaceItself(name) => (name.to_string(), "namespaces"),
+            Self::Kind(kind) => (KindPattern::of(kind).to_string(), "kinds"),
+            Self::ClusterScoped(kind) => (KindPattern::of(kind).to_string(), "clusterScoped"),
+            Self::Outer(inner) => return inner.hint_at(&OUTER),
+        };
+        format!("add {what} to `{list}.{key}` of the {whose}, or take the object out of its manifests")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(namespaces: Option<&[&str]>, kinds: Option<&[&str]>, cluster_scoped: ClusterScoped) -> AllowList {
+        AllowList {
+            namespaces: namespaces.map(|names| names.iter().copied().map(Arc::from).collect()),
+            kinds: kinds.map(patterns),
+            cluster_scoped,
+            outer: None,
+        }
+    }
+
+    fn patterns(texts: &[&str]) -> BTreeSet<KindPattern> {
+        texts.iter().map(|text| text.parse().unwrap()).collect()
+    }
+
+    #[test]
+    fn a_kind_is_named_in_full_or_with_its_group() {
+        #[track_caller]
+        fn check(text: &str, kind: (&str, &str), expected: bool) {
+            let pattern: KindPattern = text.parse().unwrap();
+            assert_eq!(pattern.to_string(), text);
+            assert_eq!(pattern.covers(&GroupKind::new(kind.0, kind.1)), expected);
+        }
+        check("apps/Deployment", ("apps", "Deployment"), true);
+        check("apps/Deployment", ("apps", "deployment"), false);
+        check("apps/Deployment", ("extensions", "Deployment"), false);
+        check("apps/Deployment", ("", "Deployment"), false);
+        check("apps/*", ("apps", "StatefulSet"), true);
+        check("apps/*", ("apps.example.org", "StatefulSet"), false);
+        check("ConfigMap", ("", "ConfigMap"), true);
+        check("ConfigMap", ("example.org", "ConfigMap"), false);
+        check("v1.example.org/Thing", ("v1.example.org", "Thing"), true);
+        let wrong = [
+            "",
+            "*",
+            "/ConfigMap",
+            "/*",
+            "apps/",
+            "*/Deployment",
+            "*/*",
+            "apps/v1/Deployment",
+            "v1/ConfigMap",
+            "v1beta1/Thing",
+            "apps/Deploy*",
+            "Apps/Deployment",
+            "a b",
+            "Config_Map",
+            "apps /Deployment",
+        ];
+        for text in wrong {
+            assert_eq!(text.parse::<KindPattern>(), Err(NotAKind), "{text}");
+        }
+    }
+
+    const INSIDE: Option<Scope> = Some(Scope::Namespaced);
+    const OUTSIDE: Option<Scope> = Some(Scope::Cluster);
+
+    #[test]
+    fn an_object_is_held_against_its_namespace_its_kind_and_its_scope() {
+        #[track_caller]
+        fn check(list: &AllowList, id: (&str, &str), scope: Option<Scope>, refused: Option<&str>) {
+            let (kind, namespace) = id;
+            let namespace = Some(namespace).filter(|namespace| !namespace.is_empty());
+            let id = ObjectId::new(&GroupKind::parse(kind), namespace, "web");
+            let words = list.refusal(&id, scope).map(|refusal| refusal.to_string());
+            match refused {
+                None => assert_eq!(words, None),
+                Some(part) => assert!(words.as_ref().is_some_and(|words| words.contains(part)), "{words:?}"),
+            }
+        }
+        let open = AllowList::default();
+        for scope in [INSIDE, OUTSIDE, None] {
+            check(&open, ("ClusterRole.rbac.authorization.k8s.io", ""), scope, None);
+        }
+        let team = list(Some(&["shop"]), None, ClusterScoped::None);
+        check(&team, ("ConfigMap", "shop"), INSIDE, None);
+        check(&team, ("ConfigMap", "web"), INSIDE, Some("the namespace web is not among `allow.namespaces`"));
+        check(&team, ("ConfigMap", "Shop"), INSIDE, Some("`allow.namespaces`"));
+        check(
+            &team,
+            ("Namespace", ""),
+            OUTSIDE,
+            Some("`allow.clusterScoped` of the source does not name it"),
+        );
+        // The namespace that is written is held against the list before anybody knows whether it counts.
+        check(&team, ("Thing.example.org", ""), None, None);
+        check(&team, ("Thing.example.org", "shop"), None, None);
+        check(&team, ("Thing.example.org", "web"), None, Some("`allow.namespaces`"));
+        let kinds = list(None, Some(&["apps/*"]), ClusterScoped::Any);
+        check(&kinds, ("Deployment.apps", "shop"), INSIDE, None);
+        check(
+            &kinds,
+            ("Deployment.extensions", "shop"),
+            INSIDE,
+            Some("the kind extensions/Deployment is not"),
+        );
+        check(&kinds, ("Secret", "shop"), INSIDE, Some("the kind Secret is not among `allow.kinds`"));
+        check(&kinds, ("Thing.example.org", ""), None, Some("`allow.kinds`"));
+        check(&kinds, ("Node", ""), OUTSIDE, Some("`allow.kinds`"));
+        let named =
+            list(Some(&["web"]), Some(&["ConfigMap"]), ClusterScoped::Kinds(patterns(&["Namespace"])));
+        check(&named, ("Namespace", ""), OUTSIDE, None);
+        check(&named, ("Node", ""), OUTSIDE, Some("`allow.clusterScoped`"));
+        check(&named, ("Namespace", "web"), INSIDE, Some("`allow.kinds`"));
+        let others = list(Some(&["shop"]), None, ClusterScoped::Any);
+        check(&others, ("Namespace", ""), OUTSIDE, Some("it is the namespace web"));
+        check(&others, ("Node", ""), OUTSIDE, None);
+        let nothing = list(Some(&[]), None, ClusterScoped::None);
+        check(&nothing, ("ConfigMap", "shop"), INSIDE, Some("`allow.namespaces`"));
+        check(&nothing, ("Thing.example.org", ""), None, Some("`allow.clusterScoped`"));
+    }
+
+    #[test]
+    fn a_kind_is_looked_at_only_where_something_of_it_may_be_had() {
+        #[track_caller]
+        fn check(list: &AllowList, kind: (&str, &str), scope: Option<Scope>, expected: bool) {
+            assert_eq!(list.admits(&GroupKind::new(kind.0, kind.1), scope), expected);
+        }
+        let team =
+            list(Some(&["shop"]), Some(&["ConfigMap"]), ClusterScoped::Kinds(patterns(&["Namespace"])));
+        check(&team, ("", "ConfigMap"), INSIDE, true);
+        check(&team, ("", "ConfigMap"), None, true);
+        check(&team, ("", "Secret"), INSIDE, false);
+        check(&team, ("", "Namespace"), OUTSIDE, true);
+        check(&team, ("", "Node"), OUTSIDE, false);
+        check(&team, ("example.org", "Thing"), None, false);
+        check(&list(Some(&[]), None, ClusterScoped::None), ("", "ConfigMap"), INSIDE, false);
+        check(&AllowList::default(), ("", "Node"), OUTSIDE, true);
+    }
+
+    #[test]
+    fn two_lists_allow_what_each_of_them_allows() {
+        #[track_caller]
+        fn check(own: &AllowList, outer: &AllowList, kind: &str, namespace: &str, refused: Option<&str>) {
+            let (namespace, scope) =
+                if namespace.is_empty() { (None, OUTSIDE) } else { (Some(namespace), INSIDE) };
+            let id = ObjectId::new(&GroupKind::parse(kind), namespace, "web");
+            let both = own.clone().within(outer.clone());
+            let found = both.refusal(&id, scope).map(|refusal| format!("{refusal}; {}", refusal.hint()));
+            match refused {
+                None => assert_eq!(found, None),
+                Some(part) => assert!(found.as_ref().is_some_and(|words| words.contains(part)), "{found:?}"),
+            }
+            // The order decides about the words alone.
+            let turned = outer.clone().within(own.clone());
+            assert_eq!(turned.refusal(&id, scope).is_none(), refused.is_none());
+            assert_eq!(both.admits(&id.group_kind(), scope), turned.admits(&id.group_kind(), scope));
+        }
+        let open = AllowList::default();
+        let team = list(Some(&["shop", "web"]), Some(&["ConfigMap", "apps/*"]), ClusterScoped::None);
+        check(&open, &team, "ConfigMap", "shop", None);
+        check(
+            &open,
+            &team,
+            "ConfigMap",
+            "ops",
+            Some("`customSources.objects.namespaces` of the configuration"),
+        );
+        check(
+            &open,
+            &team,
+            "Secret",
+            "shop",
+            Some("add Secret to `customSources.objects.kinds` of the conf"),
+        );
+        check(&open, &team, "Namespace", "", Some("`customSources.objects.clusterScoped`"));
+        // What the source asks for beyond it counts for nothing, and what it leaves out is left out.
+        let wide = list(Some(&["shop", "ops"]), Some(&["Secret", "apps/Deployment"]), ClusterScoped::Any);
+        check(&wide, &team, "Deployment.apps", "shop", None);
+        check(&wide, &team, "Deployment.apps", "ops", Some("`customSources.objects.namespaces`"));
+        check(&wide, &team, "Deployment.apps", "web", Some("`allow.namespaces` of the source"));
+        check(&wide, &team, "StatefulSet.apps", "shop", Some("`allow.kinds` of the source"));
+        check(&wide, &team, "Secret", "shop", Some("`customSources.objects.kinds`"));
+        check(&wide, &team, "Namespace", "", Some("`customSources.objects.clusterScoped`"));
+        check(&team, &open, "Secret", "shop", Some("`allow.kinds` of the source"));
+        check(&open, &open, "Namespace", "", None);
+        assert!(!open.within(team).admits(&GroupKind::new("", "Secret"), INSIDE));
+    }
+}

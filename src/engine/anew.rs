@@ -1,0 +1,186 @@
+//! A budget object that was deleted or emptied: what was claimed is written again before anything else begins.
+//!
+//! Each budget object says when it was begun, so one that somebody has made anew is told from the one that was known.
+//! Whoever knew the old one writes into the new one what that said. For [`SETTLES`] nobody claims anything new: others
+//! may hold claims that this process has never seen, and they need that time to notice.
+//!
+//! **Hazard:** a process that is cut off for longer, and whose claims nobody else has read, cannot be known here.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+
+use super::book::{Book, Claim, Unit};
+use super::budget::Shortage;
+use super::rolls::Rollouts;
+use super::state::Engine;
+use super::tally::Tally;
+use crate::object::ObjectId;
+
+/// Nothing new is claimed for so long in a budget object that was made anew. Whoever holds anything of it reads it
+/// several times in this time.
+pub const SETTLES: Duration = Duration::from_secs(8);
+
+/// What is known of the beginning of the budget object.
+#[derive(Debug, Default)]
+#[cfg_attr(test, derive(Clone))]
+pub(super) struct Anew {
+    /// Since when it is known to be a new one, or to be away; none where it is an old one.
+    since: Option<Instant>,
+    /// Whether there is none, or it says nothing at all.
+    absent: bool,
+    /// Whether it lacks something that was claimed in the one before.
+    lacks: bool,
+    /// What this process is about to write: when the object was begun, and the claims.
+    sent: Option<(Option<Timestamp>, BTreeMap<ObjectId, Claim>)>,
+    /// When whoever waits for it is to be asked again.
+    due: Option<Instant>,
+    /// Whether this process has written a workload, so that there will be rollouts.
+    is_needed: bool,
+}
+
+impl Anew {
+    /// Says if what was claimed before stands in the object, as far as that is known here.
+    pub(super) fn is_whole(&self) -> bool {
+        !self.lacks
+    }
+
+    /// Remembers that a workload is written.
+    pub(super) fn need(&mut self) {
+        self.is_needed = true;
+    }
+
+    fn rest(&self, now: Instant) -> Option<Duration> {
+        let since = self.since?;
+        let rest = (since + SETTLES).saturating_duration_since(now);
+        (self.lacks || !rest.is_zero()).then_some(rest)
+    }
+}
+
+impl Book {
+    /// Says if it is that of an object that is not there, or that was emptied.
+    fn is_blank(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Takes over what another book says and this one does not.
+    fn recover(&mut self, lost: &Self) {
+        for (id, claim) in &lost.claims {
+            self.claims.entry(id.clone()).or_insert_with(|| claim.clone());
+        }
+        let shares = |book: &Self, unit: &Unit| {
+            let same = |known: &Unit| {
+                known.applyset == unit.applyset
+                    && known.members.keys().any(|id| unit.members.contains_key(id))
+            };
+            book.units.iter().any(same)
+        };
+        for unit in &lost.units {
+            if !shares(self, unit) {
+                self.units.push(unit.clone());
+            }
+        }
+        if self.past.is_empty() {
+            self.past.clone_from(&lost.past);
+        }
+        if self.commits.is_empty() {
+            self.commits.clone_from(&lost.commits);
+        }
+        for tally in &lost.tallies {
+            if self.tallies.iter().all(|known| known.applyset != tally.applyset) {
+                self.tallies.push(tally.clone());
+            }
+        }
+        for start in &lost.starts {
+            if !self.starts.contains(start) {
+                self.starts.push(start.clone());
+            }
+        }
+        self.starts.sort_by_key(|start| start.at);
+    }
+}
+
+impl Rollouts {
+    /// Returns what counts of a book that was read: beside what it says, all that the one said that it is not.
+    pub(super) fn with_lost(&mut self, mut read: Book) -> Book {
+        let Some((now, wall)) = self.starts.clock() else { return read };
+        let is_answer = self.anew.sent.take().is_some_and(|sent| sent == (read.begun, read.claims.clone()));
+        self.anew.absent = read.is_blank();
+        let before = self.book.as_ref();
+        let is_same = match read.begun {
+            Some(begun) => before.and_then(|before| before.begun) == Some(begun),
+            // An older version says of none when it was begun.
+            None => !self.anew.absent,
+        };
+        if is_answer || (is_same && !self.anew.lacks) {
+            self.anew.lacks = false;
+            return read;
+        }
+        let age = |begun: Timestamp| Duration::try_from(begun.duration_until(wall)).unwrap_or_default();
+        if !is_same {
+            let known = match (read.begun, before) {
+                (None, _) => self.anew.since.filter(|_| before.is_some_and(|one| one.begun.is_none())),
+                (Some(_), Some(_)) => None,
+                (Some(begun), None) => now.checked_sub(age(begun)),
+            };
+            let since = known.unwrap_or(now);
+            (self.anew.since, self.anew.due) = (Some(since), Some(since + SETTLES));
+        }
+        if let Some(before) = before {
+            let said = read.clone();
+            read.recover(before);
+            self.anew.lacks = read != said;
+        }
+        read
+    }
+
+    /// Returns why nothing new is claimed; none where that may be.
+    pub(super) fn settling(&self) -> Option<Shortage> {
+        // Not what is left of it: what stands is told once.
+        self.anew.rest(self.starts.now()?).map(|_| Shortage::Anew(SETTLES.as_secs()))
+    }
+
+    /// Returns when that is over.
+    pub(super) fn settled_at(&self, now: Instant) -> Option<Instant> {
+        self.anew.rest(now).filter(|rest| !rest.is_zero()).map(|rest| now + rest)
+    }
+
+    /// Lets time pass, and says if something may be claimed from now on.
+    pub(super) fn settle_anew(&mut self, now: Instant) -> bool {
+        self.anew.due.take_if(|due| *due <= now).is_some()
+    }
+
+    /// Says in a book that is written where there was none, or an empty one, that it begins now.
+    pub(super) fn begin(&self, book: &mut Book) {
+        if let Some((_, wall)) = self.starts.clock().filter(|_| self.anew.absent) {
+            book.begun = Timestamp::from_millisecond(wall.as_millisecond()).ok();
+        }
+    }
+
+    /// Remembers what is about to be written.
+    pub(super) fn sends(&mut self, book: &Book) {
+        self.anew.sent = Some((book.begun, book.claims.clone()));
+    }
+}
+
+impl Engine {
+    /// Returns the budget object that is made before anything has to be claimed: one that is old by then can be relied on
+    /// at once. None where there is one, or nobody here writes workloads.
+    pub fn first_book(&self) -> Option<Book> {
+        let book = self.rollouts.book.as_ref().filter(|book| book.begun.is_none())?;
+        let (is_needed, is_absent) = (self.rollouts.anew.is_needed, self.rollouts.anew.absent);
+        let mut first = book.clone();
+        self.rollouts.begin(&mut first);
+        (is_needed && is_absent && first.begun.is_some()).then_some(first)
+    }
+
+    /// Says if anything would be lost with the budget object: it is read again and again meanwhile.
+    pub fn relies_on_book(&self) -> bool {
+        let holds = |book: &Book| {
+            book.claims.values().any(|claim| self.applysets.contains(&claim.applyset))
+                || self.own_tallies(book).iter().any(Tally::has_away)
+        };
+        !self.rollouts.asks.is_empty() || self.rollouts.book.as_ref().is_some_and(holds)
+    }
+}

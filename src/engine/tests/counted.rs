@@ -1,0 +1,136 @@
+//! Which workloads take of the rollout budget: what a source wants, and what is provably ours.
+
+use super::rig::{Rig, release_key};
+use super::shared_budget::{at_rest, budget, files, one};
+use super::world::{SET, World, reading, workload};
+use crate::engine::*;
+use crate::object::{GroupKind, ObjectId, Revision};
+
+/// Two workloads of three pods each at rest, of which a third part may be unavailable.
+fn rig() -> Rig {
+    at_rest(&["a", "b"], &budget("34%", 100))
+}
+
+/// What the watch shows of a workload whose label is ours, of which so many of ten pods are available.
+fn labelled(rig: &Rig, phase: RollPhase, available: u32) -> Live {
+    let rolling = Rolling { replicas: 10, updated: 10, ready: available, available, ..Rolling::default() };
+    let live = World::live(&workload("a"), &rig.world.things[&workload("a")]);
+    let rolling = Some(Rolling { phase, may_lose: 3, ..rolling });
+    Live { uid: Uid("copy".into()), rv: Rv(10_000), rolling, ..live }
+}
+
+/// The same under another name, with the annotation of what it was copied from.
+fn copied(rig: &Rig, phase: RollPhase, available: u32) -> Live {
+    let live = labelled(rig, phase, available);
+    let release = live.release.clone().unwrap();
+    let seal = Some(ReleaseKey::of(&release_key()).seal(SET, &workload("a"), &release));
+    Live { release: None, claim: Some(Box::new(ReleaseClaim { release, seal })), ..live }
+}
+
+/// One that the key of the tests proves, and that nothing has proven yet.
+fn sealed(rig: &Rig, id: &ObjectId, phase: RollPhase, available: u32) -> Live {
+    let live = labelled(rig, phase, available);
+    let release = Release { hash: one(id.name(), 1).hash, revision: Revision::new("r1") };
+    let seal = Some(ReleaseKey::of(&release_key()).seal(SET, id, &release));
+    Live { release: None, claim: Some(Box::new(ReleaseClaim { release, seal })), ..live }
+}
+
+/// Workloads in flight, pods that are unavailable, and how many may be.
+fn taken(rig: &Rig) -> (u32, u32, u32) {
+    let usage = rig.engine.usage();
+    (usage.workloads.0, usage.unavailable.0, usage.unavailable.1)
+}
+
+const NOTHING: (u32, u32, u32) = (0, 0, 2);
+
+#[test]
+fn a_copy_of_a_workload_takes_nothing_and_adds_nothing() {
+    let copy = workload("copy");
+    let phases = [RollPhase::Settled, RollPhase::FirstStart, RollPhase::Replacing, RollPhase::Recovering];
+    for phase in phases {
+        for shown in [Shown::Plain, Shown::from(Some(Overlay::Surge { step: 1, pods: 1 }))] {
+            let mut rig = rig();
+            let live = Live { shown, ..copied(&rig, phase, 4) };
+            rig.engine.seen(&copy, live);
+            assert_eq!(taken(&rig), NOTHING, "{phase:?}");
+            assert!(rig.engine.rolling_now().is_empty(), "{phase:?}");
+            rig.read(reading("r2", &files(&["a", "b"], 2)));
+            rig.settle();
+            assert_eq!(rig.world.log.len(), 2, "{phase:?}");
+            let tallies = rig.engine.tallies(&rig.world.book);
+            assert_eq!(tallies.iter().map(|tally| tally.pods).sum::<u32>(), 6, "{phase:?}");
+            assert!(tallies.iter().all(|tally| tally.away.is_empty()), "{phase:?}");
+        }
+    }
+}
+
+#[test]
+fn what_nobody_wants_any_more_counts_while_it_is_proven() {
+    let mut rig = rig();
+    let old = workload("old");
+    rig.engine.seen(&old, labelled(&rig, RollPhase::Replacing, 4));
+    assert_eq!(taken(&rig), (1, 6, 5));
+    rig.engine.gone(&old);
+    assert_eq!(taken(&rig), NOTHING);
+}
+
+#[test]
+fn a_key_that_becomes_known_brings_into_the_count_what_it_proves() {
+    let mut rig = rig();
+    rig.engine = rig.fresh_without_key();
+    rig.engine.release_key(Known::Blind("forbidden".into()));
+    rig.read(reading("r1", &files(&["a", "b"], 1)));
+    let old = workload("old");
+    rig.engine.seen(&old, sealed(&rig, &old, RollPhase::Replacing, 4));
+    rig.engine.seen(&workload("copy"), copied(&rig, RollPhase::Replacing, 4));
+    assert_eq!((taken(&rig).0, taken(&rig).1), (0, 0));
+    rig.engine.release_key(Known::Is(release_key()));
+    assert_eq!((taken(&rig).0, taken(&rig).1), (1, 6));
+}
+
+#[test]
+fn what_becomes_wanted_counts_from_then_on_and_no_longer_than_that_without_a_proof() {
+    for phase in [RollPhase::Replacing, RollPhase::Recovering] {
+        let mut rig = rig();
+        let flights = u32::from(phase == RollPhase::Replacing);
+        rig.engine.seen(&workload("c"), copied(&rig, phase, 4));
+        for _ in 0..2 {
+            assert_eq!(taken(&rig), NOTHING, "{phase:?}");
+            rig.read(reading("r2", &files(&["a", "b", "c"], 1)));
+            assert_eq!(taken(&rig), (flights, 6, 5), "{phase:?}");
+            rig.read(reading("r3", &[("c", None)]));
+        }
+        assert_eq!(taken(&rig), NOTHING, "{phase:?}");
+    }
+}
+
+/// What is wanted is not known before the source is read, and what is proven not before there is a key.
+#[test]
+fn what_was_told_of_a_source_counts_until_it_is_known_what_is_of_it() {
+    let mut rig = rig();
+    let told = Tally {
+        applyset: SET.into(),
+        name: "test".into(),
+        pods: 6,
+        away: [(workload("a"), 2)].into(),
+        ..Tally::default()
+    };
+    rig.world.book.tallies = vec![told.clone()];
+    rig.engine = rig.fresh_without_key();
+    let check = |rig: &mut Rig, away: u32, tells: &[Tally]| {
+        assert_eq!(taken(rig).1, away);
+        let tallies = rig.engine.tallies(&rig.world.book);
+        let told = tallies.into_iter().map(|tally| Tally { at: None, ..tally });
+        assert_eq!(told.collect::<Vec<_>>(), tells);
+    };
+    check(&mut rig, 2, std::slice::from_ref(&told));
+    rig.read(reading("r1", &files(&["a", "b"], 1)));
+    check(&mut rig, 2, std::slice::from_ref(&told));
+    rig.engine.release_key(Known::Is(release_key()));
+    check(&mut rig, 0, &[Tally { away: [].into(), ..told.clone() }]);
+    let kinds = ["DaemonSet.apps", "Deployment.apps"].map(GroupKind::parse);
+    rig.engine = rig.fresh_without_key();
+    rig.engine.release_key(Known::Is(release_key()));
+    assert!(kinds.iter().all(|kind| rig.engine.is_synced(0, kind)));
+    check(&mut rig, 2, &[told]);
+}

@@ -1,0 +1,414 @@
+//! What a scale gives to a held template, and how it is taken back.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::pods::ready;
+use super::rig::Rig;
+use super::world::{desired, reading, workload};
+use crate::engine::*;
+use crate::object::ObjectId;
+
+fn set(name: &str, wanted: u32, available: u32) -> SetFacts {
+    let (name, revision) = (Arc::<str>::from(name), name.split('-').next().map(Arc::from));
+    SetFacts { uid: Uid(name.clone()), name, rv: Rv(1), revision, wanted, available }
+}
+
+/// A step of one pod beside all old ones.
+fn beside(replicas: u32, troubled: u32) -> Share {
+    Share { replicas, allowed: 1, new: 1, old: replicas, troubled }
+}
+
+/// A step of one pod in the place of an old one.
+fn in_place(replicas: u32, troubled: u32) -> Share {
+    Share { old: replicas - 1, ..beside(replicas, troubled) }
+}
+
+#[test]
+fn each_share_has_its_balance() {
+    fn check(share: Share, sets: &[(&str, u32, u32)], expected: &str) {
+        let sets: Vec<SetFacts> =
+            sets.iter().map(|(name, wanted, ready)| set(name, *wanted, *ready)).collect();
+        let found = match balance(share, &sets, "new") {
+            Balance::Even => "even".to_owned(),
+            Balance::Waits(surplus) => format!("{surplus} wait"),
+            Balance::Scale(set, to, aim) => format!("{aim:?} {} {} to {to}", set.name, set.wanted),
+        };
+        assert_eq!(found, expected, "{share:?} {sets:?}");
+    }
+    check(beside(10, 0), &[("old", 10, 10), ("new", 1, 0)], "even");
+    check(beside(10, 0), &[("old", 10, 10)], "even");
+    // Scaled from 10 to 100.
+    check(beside(100, 0), &[("old", 92, 92), ("new", 9, 0)], "Give old 92 to 100");
+    check(beside(100, 0), &[("old", 100, 91), ("new", 9, 0)], "8 wait");
+    check(beside(100, 0), &[("old", 100, 92), ("new", 9, 0)], "TakeBack new 9 to 8");
+    check(beside(100, 0), &[("old", 100, 97), ("new", 8, 0)], "TakeBack new 8 to 3");
+    check(beside(100, 0), &[("old", 100, 100), ("new", 9, 0)], "TakeBack new 9 to 1");
+    check(in_place(100, 0), &[("old", 90, 90), ("new", 10, 0)], "Give old 90 to 99");
+    check(in_place(100, 0), &[("old", 99, 90), ("new", 10, 0)], "9 wait");
+    check(in_place(100, 0), &[("old", 99, 99), ("new", 10, 0)], "TakeBack new 10 to 1");
+    // What is in trouble is nobody's loss, and may hold the room that old pods wait for.
+    check(beside(100, 9), &[("old", 100, 50), ("new", 9, 0)], "TakeBack new 9 to 1");
+    check(beside(100, 5), &[("old", 100, 90), ("new", 9, 0)], "TakeBack new 9 to 4");
+    check(beside(100, 12), &[("old", 100, 90), ("new", 9, 0)], "TakeBack new 9 to 1");
+    // What old pods are missing otherwise is their controller's.
+    check(beside(10, 0), &[("old", 7, 7), ("new", 1, 0)], "even");
+    check(beside(10, 0), &[("old", 5, 5), ("new", 3, 0)], "Give old 5 to 7");
+    // A share of the step, that its controller was not told of yet.
+    let quarter = || Share { new: 25, allowed: 3, ..beside(100, 0) };
+    check(quarter(), &[("old", 79, 79), ("new", 24, 0)], "Give old 79 to 100");
+    check(quarter(), &[("old", 100, 100), ("new", 24, 0)], "even");
+    check(quarter(), &[("old", 100, 100), ("new", 26, 0)], "TakeBack new 26 to 25");
+    // Of several older ones the one with the most pods that are available.
+    check(beside(20, 0), &[("bad", 9, 0), ("new", 2, 0), ("old", 8, 8)], "Give old 8 to 9");
+    check(beside(20, 0), &[("bad", 2, 0), ("new", 5, 0), ("old", 14, 14)], "Give old 14 to 18");
+    // Nothing is known of the newest, or it has all.
+    check(beside(10, 0), &[("old", 10, 10)], "even");
+    check(beside(10, 0), &[("new", 9, 9)], "even");
+}
+
+/// A ReplicaSet, as the Deployment controller of Kubernetes 1.36 sees it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Counted {
+    wanted: u32,
+    ready: u32,
+    /// What the controller noted at the last scale: the count of the Deployment, and the most pods.
+    noted: (u32, u32),
+}
+
+impl Counted {
+    fn to(&mut self, wanted: u32, noted: (u32, u32)) {
+        (self.wanted, self.ready, self.noted) = (wanted, self.ready.min(wanted), noted);
+    }
+}
+
+/// A Deployment that is held, with its older ReplicaSet and its newest one.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    replicas: u32,
+    surge: u32,
+    unavailable: u32,
+    sets: [Counted; 2],
+}
+
+impl Held {
+    fn noted(&self) -> (u32, u32) {
+        (self.replicas, self.replicas + self.surge)
+    }
+
+    /// One sync of the controller. Tells whether it changed anything.
+    fn sync(&mut self) -> bool {
+        let (noted, most) = (self.noted(), self.replicas + self.surge);
+        let [old, new] = self.sets;
+        let all = old.wanted + new.wanted;
+        if self.sets.iter().any(|set| set.wanted > 0 && set.noted.0 != self.replicas) {
+            self.share(i64::from(most) - i64::from(all));
+            return true;
+        }
+        if new.wanted < self.replicas && all < most {
+            self.sets[1].to(new.wanted + (most - all).min(self.replicas - new.wanted), noted);
+            return true;
+        }
+        // None of the new ones is ever available.
+        let fewest = self.replicas - self.unavailable.min(self.replicas);
+        let may_go = all.saturating_sub(fewest + new.wanted);
+        let unhealthy = (old.wanted - old.ready).min(may_go);
+        let rest = old.wanted - unhealthy;
+        let more = if may_go > 0 { old.ready.saturating_sub(fewest).min(rest) } else { 0 };
+        if unhealthy + more > 0 {
+            self.sets[0].to(rest - more, noted);
+        }
+        unhealthy + more > 0
+    }
+
+    /// Shares by the sizes that the `ReplicaSets` have; what is left goes to the largest.
+    fn share(&mut self, add: i64) {
+        let (noted, most) = (self.noted(), f64::from(self.replicas + self.surge));
+        let first = usize::from(add > 0);
+        let mut order: Vec<usize> = (0..2).filter(|at| self.sets[*at].wanted > 0).collect();
+        order.sort_by_key(|at| (std::cmp::Reverse(self.sets[*at].wanted), *at != first));
+        let mut sizes = self.sets.map(|set| i64::from(set.wanted));
+        let mut left = add;
+        for at in &order {
+            let set = self.sets[*at];
+            let size = (f64::from(set.wanted) * most / f64::from(set.noted.1)).round() as i64;
+            let part = size - i64::from(set.wanted);
+            let part = if add > 0 { part.min(left) } else { part.max(left) };
+            sizes[*at] += part;
+            left -= part;
+        }
+        sizes[order[0]] = (sizes[order[0]] + left).max(0);
+        for at in order {
+            self.sets[at].to(u32::try_from(sizes[at]).unwrap(), noted);
+        }
+    }
+
+    fn ready(&self) -> u32 {
+        self.sets.iter().map(|set| set.ready).sum()
+    }
+
+    fn facts(&self) -> Vec<SetFacts> {
+        let [old, new] = self.sets;
+        vec![set("old", old.wanted, old.ready), set("new", new.wanted, 0)]
+    }
+
+    /// Goes on until nobody changes anything, and never with fewer Ready pods than this many.
+    #[track_caller]
+    fn settle(&mut self, step: u32, least: u32, hasty: bool) {
+        let begun = *self;
+        for turn in 0..10_000 {
+            let mut still = true;
+            while self.sync() {
+                still = false;
+                assert!(self.ready() >= least, "{} of {least}: {begun:?} {self:?}", self.ready());
+                if !hasty {
+                    break;
+                }
+            }
+            if turn % 3 == 0 {
+                for set in &mut self.sets {
+                    still &= set.ready == set.wanted;
+                    set.ready = (set.ready + 1).min(set.wanted);
+                }
+            } else {
+                still &= self.sets.iter().all(|set| set.ready == set.wanted);
+            }
+            let old = self.replicas - self.unavailable.min(self.replicas);
+            let share = Share { replicas: self.replicas, allowed: step, new: step, old, troubled: 0 };
+            if let Balance::Scale(set, to, _) = balance(share, &self.facts(), "new") {
+                let counted = &mut self.sets[usize::from(&*set.name == "new")];
+                counted.to(to, counted.noted);
+                still = false;
+            }
+            assert!(self.ready() >= least, "{} of {least}: {begun:?} {self:?}", self.ready());
+            if still {
+                return;
+            }
+        }
+        panic!("it never comes to rest: {begun:?} {self:?}");
+    }
+}
+
+/// Over the controller's own arithmetic: a scale of a held Deployment ends with the pods of the step, whoever is faster.
+#[test]
+fn a_held_step_comes_to_rest_at_its_count_whatever_it_is_scaled_to() {
+    let mut scaled = 0;
+    for (step, in_place) in [(1, false), (2, false), (5, false), (1, true), (2, true), (5, true)] {
+        let (surge, unavailable) = if in_place { (0, step) } else { (step, 0) };
+        for (from, to) in (step + 1..24).flat_map(|from| (step + 1..60).map(move |to| (from, to))) {
+            for hasty in [true, false] {
+                let counted = |wanted| Counted { wanted, ready: wanted, noted: (from, from + surge) };
+                let sets = [counted(from - unavailable), counted(step)];
+                let mut held = Held { replicas: from, surge, unavailable, sets };
+                assert!(!held.sync(), "{held:?}");
+                held.replicas = to;
+                held.settle(step, to.min(from) - unavailable, hasty);
+                let found = held.sets.map(|set| set.wanted);
+                assert_eq!(found, [to - unavailable, step], "{from} to {to}");
+                scaled += 1;
+            }
+        }
+    }
+    assert!(scaled > 10_000, "{scaled}");
+}
+
+fn web(content: u32, list: &str, count: u32) -> Shared {
+    let mut web = (*desired(&workload("web"), content, "web")).clone();
+    let annotations = json!({"rhumb.dev/steps": list, "rhumb.dev/step-promote": "manual"});
+    let deployment =
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"annotations": annotations}});
+    web.steps = Steps::of(&deployment).map(Box::new);
+    (web.count, web.template) = (Some(count), Some(desired(&workload("web"), content / 100, "web").hash));
+    Arc::new(web)
+}
+
+fn shown(rig: &Rig) -> Shown {
+    rig.world.things[&workload("web")].shown
+}
+
+/// A workload of ten pods, held in its first step. Contents of one hundred have one template.
+fn held(list: &str) -> Rig {
+    let mut rig = Rig::new(1);
+    rig.read(reading("r1", &[("web", Some(web(100, list, 10)))]));
+    rig.settle();
+    counts(&mut rig, Rolling { replicas: 10, updated: 10, ready: 10, available: 10, ..Rolling::default() });
+    rig.read(reading("r2", &[("web", Some(web(200, list, 10)))]));
+    steps(&mut rig, |rig| shown(rig) != Shown::Plain);
+    rig
+}
+
+fn steps(rig: &mut Rig, is_done: impl Fn(&Rig) -> bool) {
+    for _ in 0..20 {
+        rig.engine.advance(rig.now);
+        rig.engine.settle();
+        rig.step(&workload("web"));
+        rig.keep_book();
+        if is_done(rig) {
+            break;
+        }
+    }
+    rig.deliver(usize::MAX);
+}
+
+/// The numbers of its status, in a new version.
+fn counts(rig: &mut Rig, rolling: Rolling) {
+    let rv = rig.world.tick();
+    let thing = rig.world.things.get_mut(&workload("web")).unwrap();
+    (thing.numbers, thing.rv) = (Some(rolling), rv);
+    rig.world.announce(&workload("web"));
+    rig.deliver(usize::MAX);
+}
+
+/// Tells its pods, all of them Ready, as of the version that is shown.
+fn told(rig: &mut Rig, old: u32, new: u32) {
+    let id: ObjectId = workload("web");
+    let numbered = |revision: &str, count| -> Vec<PodFacts> {
+        (0..count).map(|number| ready(&format!("{revision}-{number}"), revision, rig.now)).collect()
+    };
+    let sets = [set("old-set", old, old), SetFacts { rv: Rv(u64::from(new)), ..set("new-set", new, 0) }];
+    let pods = WorkloadPods {
+        rv: rig.engine.live(&id).unwrap().rv,
+        newest: Some("new".into()),
+        current: None,
+        pods: [numbered("old", old), numbered("new", new)].concat().into(),
+        sets: sets.into(),
+        lost: None,
+        refused: None,
+    };
+    rig.engine.pods(&id, pods);
+    rig.engine.advance(rig.now);
+}
+
+fn due(rig: &mut Rig) -> Vec<String> {
+    let due = rig.engine.to_rescale(rig.now);
+    due.iter().map(|one| format!("{} {} to {} at {}", one.name, one.from, one.to, one.rv)).collect()
+}
+
+fn answer(rig: &mut Rig, answer: &Rescaled) {
+    let id = workload("web");
+    let (name, aim) = ("old-set".into(), Aim::Give);
+    let (uid, rv) = (Uid("old-set".into()), Rv(1));
+    let due = DueScale { of: id, name, uid, rv, from: 0, to: 0, step: 1, aim };
+    rig.engine.rescaled(&due, answer, rig.now);
+}
+
+const HUNDRED: Rolling = Rolling { replicas: 100, updated: 9, ready: 101, available: 92, ..EMPTY };
+const EMPTY: Rolling = Rolling {
+    phase: RollPhase::Replacing,
+    replicas: 0,
+    updated: 0,
+    ready: 0,
+    available: 0,
+    may_lose: 0,
+    partition: 0,
+    first: 0,
+    misscheduled: 0,
+    failed_before: false,
+};
+
+fn reason(rig: &mut Rig) -> String {
+    rig.engine.to_rescale(rig.now);
+    rig.decide(&workload("web")).reason.map(|reason| reason.to_string()).unwrap_or_default()
+}
+
+#[test]
+fn what_a_scale_gave_is_taken_back_by_one_write_at_a_time_and_told() {
+    let mut rig = held("1");
+    told(&mut rig, 10, 1);
+    assert_eq!(due(&mut rig), [""; 0]);
+    assert_eq!(reason(&mut rig), "");
+    counts(&mut rig, HUNDRED);
+    assert_eq!(due(&mut rig), [""; 0], "what is known of its pods is older than the scale");
+    told(&mut rig, 92, 9);
+    assert_eq!(due(&mut rig), ["old-set 92 to 100 at 1"]);
+    assert_eq!(due(&mut rig), [""; 0], "not answered yet");
+    answer(&mut rig, &Rescaled::Done);
+    told(&mut rig, 100, 9);
+    assert_eq!(due(&mut rig), [""; 0], "one after another");
+    rig.now = rig.engine.due(rig.now).unwrap();
+    assert_eq!(due(&mut rig), ["new-set 9 to 1 at 9"]);
+    let words = "a scale gave the new template pods beyond its step: they are taken back as pods of the old \
+                 template are available instead";
+    assert_eq!(reason(&mut rig), words);
+    answer(&mut rig, &Rescaled::Done);
+    told(&mut rig, 100, 1);
+    rig.pass_time(Duration::from_secs(10));
+    assert_eq!(due(&mut rig), [""; 0]);
+    assert_eq!(reason(&mut rig), "");
+    assert!(rig.engine.due(rig.now).is_none_or(|due| due > rig.now), "it does not turn in circles");
+}
+
+#[test]
+fn a_right_that_is_missing_is_told_and_tried_again_at_ever_longer_intervals() {
+    let mut rig = held("1");
+    counts(&mut rig, HUNDRED);
+    told(&mut rig, 92, 9);
+    let (mut tries, begun) = (0, rig.now);
+    while rig.now.duration_since(begun) < Duration::from_mins(2) {
+        if !due(&mut rig).is_empty() {
+            tries += 1;
+            answer(&mut rig, &Rescaled::Refused("the user may not".into()));
+        }
+        rig.pass_time(Duration::from_millis(500));
+    }
+    assert!((8..16).contains(&tries), "{tries}");
+    let words =
+        "a scale gave the new template pods beyond its step: they cannot be taken back: the user may not";
+    assert_eq!(reason(&mut rig), words);
+}
+
+#[test]
+fn whoever_has_paused_it_or_only_looks_takes_nothing_back() {
+    let mut rig = held("1");
+    counts(&mut rig, HUNDRED);
+    told(&mut rig, 92, 9);
+    let paused = rig.world.things[&workload("web")].clone();
+    let asked = Asked::parse(None, Some("now"), None);
+    rig.engine.seen(&workload("web"), Live { asked, ..super::world::World::live(&workload("web"), &paused) });
+    assert_eq!(due(&mut rig), [""; 0]);
+}
+
+#[test]
+fn a_commit_that_scales_lets_no_more_pods_go_than_the_step_has_at_either_count() {
+    fn check(list: &str, counts: [u32; 2], expected: &str) {
+        let mut rig = held(list);
+        super::surplus::counts(
+            &mut rig,
+            Rolling { replicas: counts[0], updated: 1, ready: 1, available: 0, ..EMPTY },
+        );
+        steps(&mut rig, |rig| rig.world.events.is_empty());
+        rig.read(reading("r3", &[("web", Some(web(201, list, counts[1])))]));
+        let writes = rig.world.log.len();
+        steps(&mut rig, |rig| rig.world.log.len() > writes);
+        let shown = shown(&rig);
+        assert_eq!(shown, Shown::Under(expected.parse().unwrap()), "{list} {counts:?}");
+    }
+    check("1", [10, 100], "surge=1 step=1");
+    check("20%", [10, 100], "surge=2 step=1");
+    check("20%", [10, 5], "surge=1 step=1");
+}
+
+#[test]
+fn a_wider_hold_waits_until_the_old_template_has_its_pods() {
+    let mut rig = held("20%");
+    assert_eq!(shown(&rig), Shown::Under("surge=2 step=1".parse().unwrap()));
+    told(&mut rig, 10, 2);
+    let wide = Rolling { replicas: 100, updated: 17, ready: 102, available: 85, ..EMPTY };
+    let mut ceded = (*web(200, "20%", 100)).clone();
+    ceded.count = None;
+    rig.read(reading("r2", &[("web", Some(Arc::new(ceded)))]));
+    counts(&mut rig, wide);
+    let is_held = |rig: &mut Rig| {
+        let writes = rig.world.log.len();
+        steps(rig, |rig| rig.world.log.len() > writes);
+        shown(rig) == Shown::Under("surge=2 step=1".parse().unwrap())
+    };
+    assert!(is_held(&mut rig), "its controller may not have shared them yet");
+    told(&mut rig, 85, 17);
+    assert!(is_held(&mut rig));
+    told(&mut rig, 100, 17);
+    assert!(!is_held(&mut rig));
+    assert_eq!(shown(&rig), Shown::Under("surge=20 step=1".parse().unwrap()));
+}

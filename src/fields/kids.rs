@@ -1,0 +1,98 @@
+//! The children of a node, to be looked up many times: the largest objects have thousands of fields and items.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value};
+
+use super::Element;
+use super::entry::{Kid, Node, item_keys};
+use crate::object::canonical_json;
+
+/// The children of one node by what their keys say.
+#[derive(Default)]
+pub(super) struct Kids<'e> {
+    fields: HashMap<&'e str, Node<'e>>,
+    indices: HashMap<usize, Node<'e>>,
+    values: HashMap<String, Node<'e>>,
+    items: Vec<(Map<String, Value>, Node<'e>)>,
+    /// Which items have a key with a value.
+    by_key: HashMap<String, Vec<usize>>,
+}
+
+impl<'e> Kids<'e> {
+    /// Indexes the children of a node; what is no JSON is none of them.
+    pub(super) fn of(node: Node<'e>) -> Self {
+        let mut kids = Self::default();
+        for kid in node.kids() {
+            match kid.kid() {
+                Kid::Field(name) => drop(kids.fields.entry(name).or_insert(kid)),
+                Kid::Index(index) => drop(kids.indices.entry(index).or_insert(kid)),
+                Kid::Value(text) => {
+                    if let Some(value) = canonical(text) {
+                        kids.values.entry(value).or_insert(kid);
+                    }
+                }
+                Kid::Item(text) => kids.add_item(text, kid),
+                Kid::Itself | Kid::Foreign => {}
+            }
+        }
+        kids
+    }
+
+    fn add_item(&mut self, text: &str, kid: Node<'e>) {
+        let Some(keys) = item_keys(text) else { return };
+        for (key, value) in &keys {
+            self.by_key.entry(pair(key, value)).or_default().push(self.items.len());
+        }
+        self.items.push((keys, kid));
+    }
+
+    /// Returns the child behind one step of a path, which may leave keys of an item out.
+    pub(super) fn step(&self, element: &Element) -> Option<Node<'e>> {
+        match element {
+            Element::Key(key) => self.fields.get(&**key).copied(),
+            Element::Index(index) => self.indices.get(index).copied(),
+            Element::Value(value) => self.values.get(&canonical_json(value)).copied(),
+            Element::Item(keys) => self.item(keys.iter().map(|(key, value)| (&**key, value)), |_| true),
+        }
+    }
+
+    /// Returns the child that speaks of the same as a child of another entry.
+    pub(super) fn twin(&self, kid: Node<'_>) -> Option<Node<'e>> {
+        match kid.kid() {
+            Kid::Field(name) => self.fields.get(name).copied(),
+            Kid::Index(index) => self.indices.get(&index).copied(),
+            Kid::Value(text) => self.values.get(&canonical(text)?).copied(),
+            Kid::Item(text) => {
+                let keys = item_keys(text)?;
+                let pairs = keys.iter().map(|(key, value)| (key.as_str(), value));
+                self.item(pairs, |own| own.len() == keys.len())
+            }
+            Kid::Itself | Kid::Foreign => None,
+        }
+    }
+
+    /// Finds the first item that has these keys, among those that have the rarest of them.
+    fn item<'k>(
+        &self,
+        keys: impl Iterator<Item = (&'k str, &'k Value)> + Clone,
+        fits: impl Fn(&Map<String, Value>) -> bool,
+    ) -> Option<Node<'e>> {
+        let mut rarest: Option<&Vec<usize>> = None;
+        for (key, value) in keys.clone() {
+            let having = self.by_key.get(&pair(key, value))?;
+            rarest = rarest.filter(|rarest| rarest.len() <= having.len()).or(Some(having));
+        }
+        let mut having = rarest?.iter().filter_map(|nth| self.items.get(*nth));
+        let has = |own: &Map<String, Value>| keys.clone().all(|(key, value)| own.get(key) == Some(value));
+        having.find(|(own, _)| has(own) && fits(own)).map(|(_, kid)| *kid)
+    }
+}
+
+fn pair(key: &str, value: &Value) -> String {
+    format!("{key}={}", canonical_json(value))
+}
+
+fn canonical(text: &str) -> Option<String> {
+    serde_json::from_str::<Value>(text).ok().map(|value| canonical_json(&value))
+}

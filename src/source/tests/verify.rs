@@ -1,0 +1,492 @@
+//! Commits that must be signed, with real keys and signatures.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use super::bed::{Repo, git, git_command};
+use super::server::{Manner, Server};
+use crate::object::{Class, Revision};
+use crate::source::{
+    Anchor, Error, GitLocation, Location, Settings, Source, Transports, Verification, VerifiedCommits,
+};
+
+/// Whether the programs are there that make signatures.
+fn can_sign() -> bool {
+    let has = |program: &str, word: &str| Command::new(program).arg(word).output().is_ok();
+    if has("ssh-keygen", "-?") && has("gpg", "--version") {
+        return true;
+    }
+    let _ = writeln!(std::io::stderr(), "SKIPPED: there is no ssh-keygen or no gpg");
+    false
+}
+
+/// Where a repository is: on this host, or behind a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Far {
+    Here,
+    Remote,
+}
+
+/// A repository with signed commits, and the keys.
+struct Bed {
+    repo: Repo,
+    keys: TempDir,
+    state: TempDir,
+    server: Option<(Server, TempDir)>,
+}
+
+impl Bed {
+    /// A repository with one commit that `ann` has signed, whose key is the one that counts.
+    fn new(far: Far) -> (Self, Revision) {
+        let (repo, keys) = (Repo::new(), tempfile::tempdir().unwrap());
+        for name in ["ann", "eve"] {
+            let file = keys.path().join(name);
+            let mut command = Command::new("ssh-keygen");
+            command.args(["-q", "-t", "ed25519", "-N", "", "-C", name, "-f"]).arg(&file);
+            assert!(command.status().unwrap().success());
+        }
+        let server = (far == Far::Remote).then(|| {
+            let folder = tempfile::tempdir().unwrap();
+            std::os::unix::fs::symlink(repo.path(), folder.path().join("repo")).unwrap();
+            (Server::start(folder.path(), Manner::git()), folder)
+        });
+        let bed = Self { repo, keys, state: tempfile::tempdir().unwrap(), server };
+        bed.trust("", "ann");
+        let first = bed.signed("ann", "1");
+        (bed, first)
+    }
+
+    fn signers(&self) -> PathBuf {
+        self.keys.path().join("signers")
+    }
+
+    fn public(&self, name: &str) -> String {
+        fs::read_to_string(self.keys.path().join(format!("{name}.pub"))).unwrap()
+    }
+
+    /// One line in the list: options, and whose key.
+    fn trust(&self, options: &str, name: &str) {
+        fs::write(self.signers(), format!("* {options} {}", self.public(name))).unwrap();
+    }
+
+    /// Commits a manifest with this text, signed by a key.
+    fn signed(&self, name: &str, text: &str) -> Revision {
+        fs::write(self.repo.path().join("a.yaml"), text).unwrap();
+        self.repo.git(&["add", "--all"]);
+        self.sign(name, &["commit", "--quiet", "--allow-empty", "--gpg-sign", "--message=signed"])
+    }
+
+    fn sign(&self, name: &str, args: &[&str]) -> Revision {
+        let key = format!("user.signingKey={}", self.keys.path().join(name).display());
+        self.repo
+            .git(&[&["-c", "gpg.format=ssh", "-c", "gpg.ssh.program=ssh-keygen", "-c", &key], args].concat());
+        self.repo.head()
+    }
+
+    fn unsigned(&self, text: &str) -> Revision {
+        self.repo.commit(&[("a.yaml", text)])
+    }
+
+    fn reset(&self, revision: &Revision) {
+        self.repo.git(&["reset", "--quiet", "--hard", revision.as_str()]);
+    }
+
+    /// Points the branch at a commit with these lines of a head, as whoever has the server can.
+    fn forge(&self, text: &str) -> Revision {
+        let file = self.keys.path().join("commit");
+        fs::write(&file, text).unwrap();
+        let id = self.repo.git(&["hash-object", "-t", "commit", "-w", file.to_str().unwrap()]);
+        let revision = Revision::new(&id);
+        self.reset(&revision);
+        revision
+    }
+
+    fn raw(&self, revision: &Revision) -> String {
+        format!("{}\n", self.repo.git(&["cat-file", "commit", revision.as_str()]))
+    }
+
+    fn open(&self, extent: VerifiedCommits) -> Source {
+        let url = match &self.server {
+            Some((server, _)) => server.url("git"),
+            None => self.repo.path().to_str().unwrap().to_owned(),
+        };
+        let verify = Some(Verification { keys: self.signers(), extent });
+        let location = Location::Git(GitLocation { verify, ..GitLocation::new(url) });
+        let settings = Settings { transports: Transports::Any, ..Settings::default() };
+        Source::open_with("test", &location, self.state.path(), settings).unwrap()
+    }
+
+    /// A source that knows what was accepted.
+    fn anchored(&self, extent: VerifiedCommits, accepted: Option<&Revision>) -> Source {
+        let mut source = self.open(extent);
+        source.anchor(Anchor { accepted: accepted.cloned(), ..recorded() });
+        source
+    }
+}
+
+/// Where it is recorded what was accepted.
+fn recorded() -> Anchor {
+    Anchor { namespace: "rhumb-here".to_owned(), ..Anchor::default() }
+}
+
+/// Looks, and expects a revision or words of an error that leaves what was in force as it was.
+async fn check(source: &mut Source, expected: Result<&Revision, &str>) {
+    let before = source.current().cloned();
+    match (source.observe().await, expected) {
+        (Ok(seen), Ok(expected)) => assert_eq!(seen.revision, *expected),
+        (Err(error), Err(expected)) => {
+            assert!(error.to_string().contains(expected), "{error}, not {expected}");
+            if before.is_some() {
+                assert_eq!(source.current(), before.as_ref(), "{error}");
+            }
+        }
+        (found, expected) => panic!("{found:?}, not {expected:?}"),
+    }
+}
+
+#[tokio::test]
+async fn only_what_a_trusted_key_has_signed_is_followed() {
+    if !can_sign() {
+        return;
+    }
+    for far in [Far::Here, Far::Remote] {
+        let (bed, first) = Bed::new(far);
+        let mut source = bed.anchored(VerifiedCommits::Head, None);
+        check(&mut source, Ok(&first)).await;
+        bed.signed("eve", "2");
+        check(&mut source, Err("No principal matched")).await;
+        let unsigned = bed.unsigned("3");
+        check(&mut source, Err("it has no SSH signature")).await;
+        let error = source.observe().await.unwrap_err();
+        assert_eq!(error.class(), Class::Source);
+        assert!(error.to_string().contains(unsigned.as_str()), "{error}");
+        // The signature of another commit, which is of the right key.
+        let signed = bed.raw(&first);
+        let tree = |text: &str| text.lines().next().unwrap().to_owned();
+        bed.forge(&signed.replace(&tree(&signed), &tree(&bed.raw(&unsigned))));
+        check(&mut source, Err("its signature does not hold")).await;
+        // Below an unsigned commit, a signed one vouches for the history as it is.
+        bed.reset(&unsigned);
+        let fourth = bed.signed("ann", "4");
+        check(&mut source, Ok(&fourth)).await;
+        // The branch is set back to what is signed.
+        bed.reset(&first);
+        check(&mut source, Ok(&first)).await;
+    }
+}
+
+#[tokio::test]
+async fn the_list_of_signers_is_read_anew_and_its_options_count() {
+    if !can_sign() {
+        return;
+    }
+    let (bed, _) = Bed::new(Far::Here);
+    let mut source = bed.anchored(VerifiedCommits::Head, None);
+    bed.trust("valid-before=\"20200101\"", "ann");
+    check(&mut source, Err("key has expired")).await;
+    bed.trust("namespaces=\"file\"", "ann");
+    check(&mut source, Err("not permitted for use in signature namespace \"git\"")).await;
+    fs::remove_file(bed.signers()).unwrap();
+    check(&mut source, Err("signers: No such file")).await;
+    assert_eq!(source.observe().await.unwrap_err().class(), Class::Config);
+    fs::write(bed.signers(), "# ours\nann is trusted\n").unwrap();
+    check(&mut source, Err("signers:2: it is no allowed signer")).await;
+    bed.trust("", "eve");
+    let second = bed.signed("eve", "2");
+    check(&mut source, Ok(&second)).await;
+    // What was accepted stays so when its key goes, also for the next process.
+    bed.trust("", "ann");
+    check(&mut source, Ok(&second)).await;
+    check(&mut bed.anchored(VerifiedCommits::Head, Some(&second)), Ok(&second)).await;
+    check(&mut bed.anchored(VerifiedCommits::Head, None), Err("No principal matched")).await;
+}
+
+/// Merges a branch with one commit, which nobody has signed, by a signed commit.
+fn merge_unsigned(bed: &Bed) -> (Revision, Revision) {
+    bed.repo.git(&["checkout", "--quiet", "-b", "topic"]);
+    let topic = bed.repo.commit(&[("b.yaml", "b")]);
+    bed.repo.git(&["checkout", "--quiet", "main"]);
+    bed.signed("ann", "2");
+    let args = ["merge", "--quiet", "--no-ff", "--gpg-sign", "--message=merge", "topic"];
+    (topic, bed.sign("ann", &args))
+}
+
+#[tokio::test]
+async fn a_range_is_followed_when_each_of_its_commits_is_signed() {
+    if !can_sign() {
+        return;
+    }
+    for far in [Far::Here, Far::Remote] {
+        let (bed, first) = Bed::new(far);
+        let mut source = bed.anchored(VerifiedCommits::Range, None);
+        check(&mut source, Ok(&first)).await;
+        bed.signed("ann", "2");
+        bed.signed("ann", "3");
+        let fourth = bed.signed("ann", "4");
+        check(&mut source, Ok(&fourth)).await;
+        let unsigned = bed.unsigned("5");
+        bed.signed("ann", "6");
+        check(&mut source, Err(&format!("commit {unsigned} in it: it has no SSH signature"))).await;
+        bed.reset(&fourth);
+        let (topic, merge) = merge_unsigned(&bed);
+        check(&mut source, Err(&format!("commit {topic} in it: it has no SSH signature"))).await;
+        check(&mut bed.anchored(VerifiedCommits::Head, None), Ok(&merge)).await;
+        // An unsigned head is told as what it is.
+        bed.unsigned("7");
+        check(&mut source, Err("is refused: it has no SSH signature")).await;
+    }
+}
+
+#[tokio::test]
+async fn a_range_never_goes_back_or_sideways_unless_a_person_confirms_it() {
+    if !can_sign() {
+        return;
+    }
+    for far in [Far::Here, Far::Remote] {
+        let (bed, first) = Bed::new(far);
+        let second = bed.signed("ann", "2");
+        let mut source = bed.anchored(VerifiedCommits::Range, Some(&second));
+        check(&mut source, Ok(&second)).await;
+        bed.reset(&first);
+        check(&mut source, Err(&format!("does not come after {second}"))).await;
+        let sideways = bed.signed("ann", "3");
+        let words = format!(
+            "confirm it: kubectl --namespace rhumb-here annotate --overwrite configmap test rhumb.dev/accept={sideways}"
+        );
+        check(&mut source, Err(&words)).await;
+        let told = |confirmed: &Revision| Anchor {
+            accepted: Some(second.clone()),
+            confirmed: Some(confirmed.clone()),
+            ..recorded()
+        };
+        assert!(source.anchor(told(&first)));
+        check(&mut source, Err("does not come after")).await;
+        assert!(source.anchor(told(&sideways)));
+        check(&mut source, Ok(&sideways)).await;
+        // Once.
+        bed.reset(&second);
+        check(&mut source, Err(&format!("does not come after {sideways}"))).await;
+        // What is confirmed is signed all the same.
+        bed.reset(&first);
+        let unsigned = bed.unsigned("4");
+        source.anchor(told(&unsigned));
+        check(&mut source, Err("it has no SSH signature")).await;
+    }
+}
+
+#[tokio::test]
+async fn a_new_host_goes_on_from_what_is_recorded() {
+    if !can_sign() {
+        return;
+    }
+    for far in [Far::Here, Far::Remote] {
+        let (bed, first) = Bed::new(far);
+        let second = bed.signed("ann", "2");
+        bed.unsigned("3");
+        let fourth = bed.signed("ann", "4");
+        let mut source = bed.open(VerifiedCommits::Range);
+        assert!(!source.is_anchored());
+        assert_eq!(source.observe().await.unwrap_err().class(), Class::Internal);
+        source.anchor(Anchor { accepted: Some(first.clone()), ..recorded() });
+        check(&mut source, Err("in it: it has no SSH signature")).await;
+        // What was accepted last is in force, so that it is defended.
+        assert_eq!(source.current(), Some(&first));
+        assert_eq!(source.snapshot(&first).unwrap().files.len(), 1);
+        check(&mut bed.anchored(VerifiedCommits::Range, Some(&fourth)), Ok(&fourth)).await;
+        bed.reset(&second);
+        check(&mut bed.anchored(VerifiedCommits::Range, Some(&fourth)), Err("does not come after")).await;
+        let nobodys = Revision::new(&"0".repeat(40));
+        check(&mut bed.anchored(VerifiedCommits::Range, Some(&nobodys)), Err("does not come after")).await;
+    }
+}
+
+#[tokio::test]
+async fn where_a_history_is_cut_is_not_where_it_began() {
+    if !can_sign() {
+        return;
+    }
+    let (bed, first) = Bed::new(Far::Remote);
+    bed.unsigned("2");
+    bed.signed("ann", "3");
+    // Our own store ends at the newest commit, and the history is fetched for the rest.
+    check(&mut bed.anchored(VerifiedCommits::Range, Some(&first)), Err("in it: it has no SSH signature"))
+        .await;
+    // A server that has no more itself.
+    let clone = bed.keys.path().join("clone");
+    let url = format!("file://{}", bed.repo.path().display());
+    git(bed.keys.path(), &["clone", "--quiet", "--depth=1", &url, "clone"]);
+    for url in [clone.to_str().unwrap().to_owned(), format!("file://{}", clone.display())] {
+        let verify = Some(Verification { keys: bed.signers(), extent: VerifiedCommits::Range });
+        let location = Location::Git(GitLocation { verify, ..GitLocation::new(url) });
+        let state = tempfile::tempdir().unwrap();
+        let mut source = Source::open("test", &location, state.path()).unwrap();
+        source.anchor(Anchor { accepted: Some(first.clone()), ..recorded() });
+        check(&mut source, Err("not all of the history back to")).await;
+    }
+}
+
+#[tokio::test]
+async fn a_revision_that_was_never_accepted_is_gone_back_to_only_when_it_is_signed_itself() {
+    if !can_sign() {
+        return;
+    }
+    for far in [Far::Here, Far::Remote] {
+        let (bed, first) = Bed::new(far);
+        let unsigned = bed.unsigned("2");
+        let third = bed.signed("ann", "3");
+        let mut source = bed.anchored(VerifiedCommits::Head, None);
+        check(&mut source, Ok(&third)).await;
+        for revision in [&first, &unsigned] {
+            source.bring(revision).await.unwrap();
+        }
+        source.vouch(&first).await.unwrap();
+        source.vouch(&third).await.unwrap();
+        assert!(matches!(source.vouch(&unsigned).await, Err(Error::Unverified { .. })));
+    }
+}
+
+#[tokio::test]
+async fn what_a_repository_configures_verifies_nothing_and_runs_nothing() {
+    if !can_sign() {
+        return;
+    }
+    let (bed, first) = Bed::new(Far::Here);
+    let ran = bed.keys.path().join("ran");
+    let program = bed.keys.path().join("program");
+    fs::write(&program, format!("#!/bin/sh\necho ran >> {}\nexit 0\n", ran.display())).unwrap();
+    fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let everybody = bed.keys.path().join("everybody");
+    fs::write(&everybody, format!("* {}", bed.public("eve"))).unwrap();
+    let settings = [
+        ("gpg.program", &program),
+        ("gpg.ssh.program", &program),
+        ("gpg.openpgp.program", &program),
+        ("gpg.x509.program", &program),
+        ("gpg.ssh.allowedSignersFile", &everybody),
+        ("gpg.ssh.revocationFile", &everybody),
+    ];
+    let mut source = bed.anchored(VerifiedCommits::Head, None);
+    check(&mut source, Ok(&first)).await;
+    bed.signed("eve", "2");
+    let store = bed.state.path().join("store.git");
+    for folder in [bed.repo.path(), &store] {
+        for (key, value) in settings {
+            git(folder, &["config", key, value.to_str().unwrap()]);
+        }
+    }
+    check(&mut source, Err("No principal matched")).await;
+    // A signature of each other form, for whose program nothing must be asked.
+    let signed = bed.raw(&first);
+    let (head, rest) = signed.split_once("gpgsig ").unwrap();
+    let message = rest.split_once("\n\n").unwrap().1;
+    for form in ["PGP SIGNATURE", "PGP MESSAGE", "SIGNED MESSAGE"] {
+        bed.forge(&format!(
+            "{head}gpgsig -----BEGIN {form}-----\n \n eA==\n -----END {form}-----\n\n{message}"
+        ));
+        assert!(matches!(source.observe().await, Err(Error::Unverified { .. })), "{form}");
+    }
+    // Another commit in place of it.
+    let third = bed.unsigned("3");
+    bed.repo.git(&["replace", third.as_str(), first.as_str()]);
+    check(&mut source, Err("it has no SSH signature")).await;
+    let fourth = bed.signed("ann", "4");
+    check(&mut source, Ok(&fourth)).await;
+    assert!(!ran.exists(), "{:?}", fs::read_to_string(&ran));
+    assert!(!bed.state.path().join("verify").exists());
+}
+
+#[tokio::test]
+async fn a_plain_folder_in_place_of_the_repository_is_not_followed() {
+    let folder = super::bed::folder(&[("a.yaml", "a: 1")]);
+    let state = tempfile::tempdir().unwrap();
+    let verify = Some(Verification { keys: "keys".into(), extent: VerifiedCommits::Head });
+    let location = GitLocation { verify, ..GitLocation::new(folder.path().to_str().unwrap()) };
+    for location in [Location::Git(location.clone()), Location::Git(location).awaited()] {
+        let opened = Source::open("test", &location, state.path());
+        let seen = match opened {
+            Ok(mut source) => {
+                source.anchor(Anchor::default());
+                source.observe().await.map(drop)
+            }
+            Err(error) => Err(error),
+        };
+        assert!(seen.is_err(), "{location:?}");
+    }
+}
+
+/// An OpenPGP key of its own home, and the commits that it signs.
+fn gpg(home: &Path, args: &[&str]) -> Vec<u8> {
+    let mut command = Command::new("gpg");
+    command.args(["--batch", "--quiet", "--no-tty", "--passphrase", "", "--pinentry-mode", "loopback"]);
+    let output = command.env("GNUPGHOME", home).args(args).output().unwrap();
+    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    output.stdout
+}
+
+/// The agent keeps its home in use for a while.
+struct Home(TempDir);
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        let mut command = Command::new("gpgconf");
+        let _ = command.env("GNUPGHOME", self.0.path()).args(["--kill", "gpg-agent"]).status();
+    }
+}
+
+#[tokio::test]
+async fn openpgp_keys_count_until_they_expire_or_are_revoked() {
+    if !can_sign() {
+        return;
+    }
+    let (bed, _) = Bed::new(Far::Here);
+    // Short, as the path of the agent's socket is bounded.
+    let home = Home(tempfile::tempdir_in("/tmp").unwrap());
+    let path = home.0.path();
+    gpg(path, &["--quick-generate-key", "ann", "ed25519", "sign", "never"]);
+    gpg(path, &["--quick-generate-key", "eve", "ed25519", "sign", "never"]);
+    let signed = |name: &str, text: &str| {
+        fs::write(bed.repo.path().join("a.yaml"), text).unwrap();
+        let mut command = git_command(bed.repo.path());
+        command.env("GNUPGHOME", path).args(["commit", "--quiet", "--all", "--message=signed"]);
+        assert!(command.arg(format!("--gpg-sign={name}")).status().unwrap().success());
+        bed.repo.head()
+    };
+    let trust = |name: &str| fs::write(bed.signers(), gpg(path, &["--armor", "--export", name])).unwrap();
+    trust("ann");
+    let mut source = bed.anchored(VerifiedCommits::Head, None);
+    check(&mut source, Err("it has no OpenPGP signature")).await;
+    let second = signed("ann", "2");
+    check(&mut source, Ok(&second)).await;
+    let third = signed("eve", "3");
+    check(&mut source, Err("a key that is not among them")).await;
+    trust("eve");
+    check(&mut source, Ok(&third)).await;
+    // The same commit, as a process sees it that has accepted nothing yet.
+    let fingerprints = String::from_utf8(gpg(path, &["--with-colons", "--list-keys", "eve"])).unwrap();
+    let fingerprint = fingerprints.lines().find_map(|line| line.strip_prefix("fpr:::::::::")).unwrap();
+    let fingerprint = fingerprint.trim_end_matches(':').to_owned();
+    gpg(path, &["--quick-set-expire", &fingerprint, "seconds=1"]);
+    trust("eve");
+    let expired = async || {
+        let mut source = bed.anchored(VerifiedCommits::Head, None);
+        source.observe().await.is_err_and(|error| error.to_string().contains("has expired"))
+    };
+    let begun = std::time::Instant::now();
+    while !expired().await {
+        assert!(begun.elapsed().as_secs() < 20, "it does not expire");
+    }
+    gpg(path, &["--quick-set-expire", &fingerprint, "never"]);
+    trust("eve");
+    check(&mut bed.anchored(VerifiedCommits::Head, None), Ok(&third)).await;
+    let certificate = path.join(format!("openpgp-revocs.d/{fingerprint}.rev"));
+    // It is made harmless by a colon.
+    let text = fs::read_to_string(&certificate).unwrap().replace(":-----BEGIN", "-----BEGIN");
+    fs::write(&certificate, text).unwrap();
+    gpg(path, &["--import", certificate.to_str().unwrap()]);
+    trust("eve");
+    check(&mut bed.anchored(VerifiedCommits::Head, None), Err("a key that was revoked")).await;
+}

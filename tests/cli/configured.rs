@@ -1,0 +1,139 @@
+//! What commands that look once make of a configuration, as far as that needs no cluster.
+
+use std::process::Command;
+
+use crate::bed::Bed;
+
+const MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: env}\n";
+
+const FILES: &[(&str, &str)] = &[
+    (
+        "rhumb.yaml",
+        "apiVersion: rhumb.dev/v1alpha1\nkind: Source\nmetadata: {name: shop}\nspec:\n  directory: shop\n  namespace: shop\n  \
+         allow: {namespaces: [shop], kinds: [ConfigMap, apps/*]}\n---\napiVersion: rhumb.dev/v1alpha1\nkind: Source\n\
+         metadata: {name: ops}\nspec: {directory: ops, observe: true}\n",
+    ),
+    (
+        "one.yaml",
+        "apiVersion: rhumb.dev/v1alpha1\nkind: Source\nmetadata: {name: shop}\nspec: {directory: shop, allow: {kinds: [Secret]}}\n",
+    ),
+    (
+        "bad.yaml",
+        "apiVersion: rhumb.dev/v1alpha1\nkind: Source\nmetadata: {name: shop}\nspec: {directry: shop}\n",
+    ),
+    (
+        "shop/all.yaml",
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: env}\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: key}\n---\n\
+         apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: other}\n---\napiVersion: v1\nkind: Namespace\n\
+         metadata: {name: shop}\n",
+    ),
+    ("ops/key.yaml", "apiVersion: v1\nkind: Secret\nmetadata: {name: key}\n"),
+    ("other/env.yaml", MAP),
+];
+
+/// Fails unless a command ends with this code and each of these texts, and prints none of the others.
+#[track_caller]
+fn check(bed: &Bed, line: &str, code: i32, said: &[&str], unsaid: &[&str]) {
+    let told = bed.run(line);
+    assert!(told.ends_with(&format!("--- exit code {code}")), "{told}");
+    for text in said {
+        assert!(told.contains(text), "no {text:?} in {told}");
+    }
+    for text in unsaid {
+        assert!(!told.contains(text), "{text:?} in {told}");
+    }
+}
+
+#[test]
+fn validate_holds_each_source_against_what_it_may_have() {
+    let bed = Bed::new(FILES);
+    let refused = [
+        "shop/all.yaml:5:1: error: Secret shop/key is not allowed: the kind Secret",
+        "shop/all.yaml:9:1: error: Deployment other/web is not allowed: the namespace other",
+        "shop/all.yaml:13:1: error: Namespace shop is not allowed",
+        "4 objects in 1 file: 3 errors",
+    ];
+    let both = ["\nsource shop\n", "\nsource ops\n", "1 object in 1 file: nothing wrong"];
+    check(&bed, "validate --config rhumb.yaml", 1, &[&refused[..], &both].concat(), &["env is not"]);
+    check(&bed, "validate --config rhumb.yaml --source shop", 1, &refused, &both);
+    check(&bed, "validate -c rhumb.yaml --source ops", 0, &both[2..], &both[..2]);
+    check(&bed, "validate -c rhumb.yaml --source shop other", 0, &["1 object in 1 file: nothing wrong"], &[]);
+    let told = ["other/env.yaml:1:1: error: ConfigMap default/env is not allowed"];
+    check(&bed, "validate --config one.yaml other", 1, &told, &[]);
+}
+
+#[test]
+fn validate_takes_the_newest_commit_of_a_repository_and_its_signature() {
+    let spec = |settings: &str| {
+        format!(
+            "apiVersion: rhumb.dev/v1alpha1\nkind: Source\nmetadata: {{name: shop}}\nspec:\n  git: {{url: ., path: shop{settings}}}\n"
+        )
+    };
+    let key =
+        "ann@example.org ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFP5m7bZ5vQ3mGYGkqUeeEYwAcwbqvWtUQ0vmfVQ4VwN\n";
+    let bed = Bed::new(&[
+        ("shop/env.yaml", MAP),
+        ("rhumb.yaml", &spec("")),
+        ("signed.yaml", &spec(", verify: {keys: signers}")),
+        ("signers", key),
+    ]);
+    for words in [&["init", "--quiet"][..], &["add", "shop"], &["commit", "--quiet", "--message=Begin"]] {
+        let mut git = Command::new("git");
+        git.args(["-c", "user.name=Ann", "-c", "user.email=ann@example.org"]).args(words);
+        git.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1").current_dir(bed.path());
+        assert!(git.status().unwrap().success());
+    }
+    std::fs::write(bed.path().join("shop/env.yaml"), "not: [read").unwrap();
+    let path = std::env::var("PATH").unwrap();
+    for (file, code, text) in [
+        ("rhumb.yaml", 0, "1 object in 1 file: nothing wrong"),
+        ("signed.yaml", 2, "is refused: it has no SSH signature; only what is signed by a key of"),
+    ] {
+        let output = bed.command(&format!("validate --config {file}")).env("PATH", &path).output().unwrap();
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{told}");
+        assert!(told.contains(text), "{told}");
+    }
+}
+
+#[test]
+fn what_is_meant_must_be_plain() {
+    let bed = Bed::new(FILES);
+    for (line, code, said) in [
+        ("diff --config bad.yaml", 78, &["unknown key `directry`"][..]),
+        ("apply --config bad.yaml", 78, &["unknown key `directry`"]),
+        ("validate --config none.yaml", 78, &["cannot read none.yaml"]),
+        ("diff --config rhumb.yaml --source web", 2, &["rhumb.yaml has no source web", "it has shop, ops"]),
+        (
+            "diff --config rhumb.yaml --name shop",
+            2,
+            &["--name cannot be used with --config", "--source chooses"],
+        ),
+        (
+            "diff --config rhumb.yaml other",
+            2,
+            &["rhumb.yaml has several", "choose one with --source: shop, ops"],
+        ),
+        ("diff --config rhumb.yaml -f other", 2, &["rhumb.yaml has several"]),
+        ("validate --config rhumb.yaml other", 2, &["rhumb.yaml has several"]),
+        ("diff --config one.yaml shop.git", 2, &["no such file or directory"]),
+        (
+            "diff --config one.yaml https://git.example.org/shop.git",
+            2,
+            &["the file says where its sources are"],
+        ),
+        ("diff --config rhumb.yaml --source ops web", 2, &["web: no such file or directory"]),
+        ("diff --config rhumb.yaml --ref main", 2, &["'--config <FILE>' cannot be used with '--ref <REF>'"]),
+        ("diff --source shop", 2, &["--config <FILE>"]),
+        ("apply --config rhumb.yaml", 2, &["one source is applied at a time", "--source: shop, ops"]),
+        ("apply --config rhumb.yaml --source ops", 2, &["source ops only observes, so nothing is applied"]),
+        ("apply --config one.yaml other", 2, &["the place of a source is applied, and nothing else"]),
+        ("apply --config one.yaml -f other", 2, &["the place of a source is applied, and nothing else"]),
+        ("apply --config one.yaml --prune", 2, &["'--config <FILE>' cannot be used with '--prune'"]),
+    ] {
+        check(&bed, line, code, said, &[]);
+    }
+    std::fs::rename(bed.path().join("shop"), bed.path().join("deploy")).unwrap();
+    let hint = ["shop: no such file or directory", "hint: --source shop is the source of that name"];
+    check(&bed, "diff --config one.yaml shop", 2, &hint, &[]);
+}

@@ -1,0 +1,198 @@
+//! Sources that act as service accounts: whose rights count for what, and who is told to lack which.
+
+use std::path::PathBuf;
+
+use controlplane::AuditEvent;
+use serde_json::{Value, json};
+
+use crate::support::{Repo, Run, SOON, Site, Window, run, source, until, yaml};
+
+/// A command with a configuration.
+fn rhumb(site: &Site<'_>, arguments: &[&str], file: &PathBuf) -> Run {
+    let mut command = site.bare_command();
+    command.args(arguments).arg("--config").arg(file);
+    run(command)
+}
+
+/// What was sent about objects of a namespace, and neither Events nor rights.
+fn about(calls: &[AuditEvent], namespace: &str) -> Vec<AuditEvent> {
+    let here = |call: &&AuditEvent| call.namespace == namespace && call.resource != "events";
+    calls.iter().filter(here).cloned().collect()
+}
+
+/// Each object was read and written as the account of its source, and what is rhumb's own was not: the audit log has it.
+#[track_caller]
+fn assert_each_acted_as_itself(site: &Site<'_>, window: &Window<'_>, [first, second]: [&str; 2]) {
+    let calls = window.calls();
+    for (name, account) in [("one", first), ("two", second)] {
+        for call in about(&calls, &site.name).iter().filter(|call| call.name.starts_with(name)) {
+            assert_eq!(call.acted_as, account, "{call:#?}");
+        }
+    }
+    let asks = |call: &AuditEvent| call.resource == "selfsubjectreviews";
+    let writes: Vec<AuditEvent> = window.writes().into_iter().filter(|call| !asks(call)).collect();
+    assert!(writes.len() >= 8 && writes.iter().all(|call| !call.acted_as.is_empty()), "{writes:#?}");
+    let lists = calls.iter().filter(|call| ["list", "watch"].contains(&call.verb.as_str()));
+    for call in lists.filter(|call| call.namespace.is_empty() && call.resource == "secrets") {
+        assert!([first, second].contains(&call.acted_as.as_str()), "{call:#?}");
+    }
+    for call in about(&calls, &site.system()).iter().filter(|call| call.resource != "serviceaccounts") {
+        assert_eq!(call.acted_as, "", "{call:#?}");
+    }
+}
+
+/// Takes from rhumb's own account the right to act as others.
+fn take_back_the_right_to_act(site: &Site<'_>) {
+    let role = format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{0}/roles/rhumb:{0}", site.system());
+    let rules = site.api.value(&role, "/rules");
+    let acts = |rule: &&Value| rule["verbs"].as_array().unwrap().contains(&json!("impersonate"));
+    let acting: Vec<&Value> = rules.as_array().unwrap().iter().filter(acts).collect();
+    assert_eq!(acting.len(), 1, "{rules:#}");
+    assert_eq!(acting[0]["resourceNames"], json!(["first", "second"]));
+    let others: Vec<&Value> = rules.as_array().unwrap().iter().filter(|rule| !acts(rule)).collect();
+    site.api.merge(&role, "admin", &json!({ "rules": others }));
+}
+
+#[test]
+fn each_source_acts_as_its_own_account_and_holds_up_no_other() {
+    let mut site = Site::new("accounts");
+    site.limited();
+    let [one, two] = ["one", "two"].map(|name| {
+        Repo::new(&[
+            ("a.yaml", yaml::config_map(name, "a", "1")),
+            ("old.yaml", yaml::config_map(&format!("{name}-old"), "a", "1")),
+            ("key.yaml", yaml::secret(&format!("{name}-key"), "token", "right")),
+        ])
+    });
+    let spec = |account: &str| format!("  serviceAccountName: {account}");
+    let text = format!(
+        "apiVersion: rhumb.dev/v1alpha1\nkind: Configuration\nresync: 2s\n---\n{}---\n{}",
+        source("one", &site.name, one.path(), &spec("first")),
+        source("two", &site.name, two.path(), &spec("second")),
+    );
+    let file = site.state.path().join("rhumb.yaml");
+    std::fs::write(&file, &text).unwrap();
+    let [first, second] =
+        ["first", "second"].map(|name| format!("system:serviceaccount:{}:{name}", site.system()));
+    let printed = rhumb(&site, &["rbac", "--user", &site.user], &file).ends(0).stdout;
+    let (granted, later) = printed.split_once(&format!("# {second}")).unwrap();
+    assert!(later.contains(&format!("name: rhumb:{}:as:second", site.system())), "{later}");
+    site.cluster.kubectl_in(&["apply", "-f", "-"], granted).unwrap();
+    let right = format!("the right to create configmaps in namespace accounts for {second}");
+    until("all but those of one account are granted", || {
+        let told = rhumb(&site, &["check"], &file);
+        told.stdout.contains(&right) && !told.stdout.contains(&first) && !told.stdout.contains("impersonate")
+    });
+
+    // One account has no rights at all: the other source goes on, and deletes too.
+    let window = site.window();
+    let mut daemon = site.configured(&text);
+    site.await_data("one", "a", "1");
+    daemon.says(&[&second, "cannot watch resource", "configmaps"]);
+    one.remove("old.yaml");
+    one.change("a.yaml", &yaml::config_map("one", "a", "2"));
+    site.await_data("one", "a", "2");
+    site.await_absence("ConfigMap", "one-old");
+    assert!(!site.has("ConfigMap", "two"));
+    let second_role = format!("# {second}{later}");
+    site.cluster.kubectl_in(&["apply", "-f", "-"], &second_role).unwrap();
+    site.await_data("two", "a", "1");
+    two.remove("old.yaml");
+    two.change("a.yaml", &yaml::config_map("two", "a", "2"));
+    site.await_data("two", "a", "2");
+    site.await_absence("ConfigMap", "two-old");
+    rhumb(&site, &["check"], &file).ends(0);
+
+    assert_each_acted_as_itself(&site, &window, [&first, &second]);
+
+    // Without the right to act as them, it is rhumb's own account that lacks one.
+    take_back_the_right_to_act(&site);
+    until("the right counts no more", || {
+        let told = rhumb(&site, &["check"], &file).stdout;
+        told.contains("the right to impersonate serviceaccounts first")
+    });
+    one.change("a.yaml", &yaml::config_map("one", "a", "3"));
+    daemon.says(&["ConfigMap accounts/one", "rhumb's own account may not act as", &first, "`impersonate`"]);
+    assert_eq!(site.data("one", "a"), "2");
+    assert!(daemon.is_running());
+}
+
+/// Lets an account read and write one ConfigMap, by its name.
+fn grant_by_name(site: &Site<'_>, account: &str, name: &str) {
+    let text = format!(
+        "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {{name: by-name, namespace: {0}}}\nrules:\n- \
+         {{apiGroups: [''], resources: [configmaps], resourceNames: [{name}], verbs: [get, patch]}}\n---\n\
+         apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {{name: by-name, namespace: {0}}}\n\
+         roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: Role, name: by-name}}\n\
+         subjects: [{{kind: ServiceAccount, name: {account}, namespace: {1}}}]\n",
+        site.name,
+        site.system()
+    );
+    site.cluster.kubectl_in(&["apply", "-f", "-"], &text).unwrap();
+}
+
+#[test]
+fn an_object_that_moves_between_accounts_stays_the_same_object_whoever_of_them_may_write_it() {
+    let mut site = Site::new("accounts-moves");
+    site.limited();
+    let other = format!("{}-other", site.name);
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": other}});
+    site.api.create("/api/v1/namespaces", "setup", &namespace);
+    let moved = |value: &str| {
+        yaml::config_map("m", "a", value)
+            .replace("metadata:\n", &format!("metadata:\n  namespace: {}\n", site.name))
+    };
+    let repo = Repo::new(&[
+        ("one/keep.yaml", yaml::config_map("keep", "a", "1")),
+        ("one/m.yaml", moved("one")),
+        ("two/keep.yaml", yaml::config_map("keep", "a", "1")),
+    ]);
+    let of = |name: &str, namespace: &str, account: &str| {
+        let git = format!("git: {{url: {}, path: {name}}}", repo.path().display());
+        format!(
+            "apiVersion: rhumb.dev/v1alpha1\nkind: Source\nmetadata: {{name: {name}}}\nspec: {{{git}, namespace: \
+             {namespace}, serviceAccountName: {account}}}\n"
+        )
+    };
+    let text = format!(
+        "apiVersion: rhumb.dev/v1alpha1\nkind: Configuration\nresync: 2s\n---\n{}---\n{}",
+        of("one", &site.name, "first"),
+        of("two", &other, "second"),
+    );
+    let file = site.state.path().join("rhumb.yaml");
+    std::fs::write(&file, &text).unwrap();
+    // Each account may write in the namespace of its own source.
+    let printed = rhumb(&site, &["rbac", "--user", &site.user], &file).ends(0).stdout;
+    site.cluster.kubectl_in(&["apply", "-f", "-"], &printed).unwrap();
+    until("all is granted", || !rhumb(&site, &["check"], &file).stdout.contains("missing the right to"));
+    let daemon = site.configured(&text);
+    let first = site.await_object("ConfigMap", "m");
+    let shows = |pointer: &str| site.value("ConfigMap", "m", pointer);
+    let uid = first["metadata"]["uid"].clone();
+    let window = site.window();
+    let give = |from: &str, to: &str, value: &str| {
+        repo.write(&format!("{to}/m.yaml"), &moved(value));
+        repo.remove(&format!("{from}/m.yaml"));
+        let mark = daemon.mark();
+        repo.commit(&format!("Move it to {to}"));
+        mark
+    };
+
+    // Who takes it may not write it: it stays as it is, with whom it was.
+    let mark = give("one", "two", "two");
+    let second = format!("system:serviceaccount:{}:second", site.system());
+    daemon.says_since(mark, &["accounts-moves/m", &second, "cannot"]);
+    repo.change("one/keep.yaml", &yaml::config_map("keep", "a", "2"));
+    site.await_data("keep", "a", "2");
+    assert_eq!((shows("/metadata/uid"), shows("/data/a")), (uid.clone(), json!("one")));
+
+    // With a right by name it goes over, and so it comes back.
+    grant_by_name(&site, "second", "m");
+    site.await_data_within(SOON * 2, "m", "a", "two");
+    assert_ne!(shows("/metadata/labels"), first["metadata"]["labels"], "it is of the other source");
+    give("two", "one", "back");
+    site.await_data("m", "a", "back");
+    assert_eq!(shows("/metadata/labels"), first["metadata"]["labels"]);
+    assert_eq!(shows("/metadata/uid"), uid);
+    window.assert_no_deletes();
+}

@@ -1,0 +1,150 @@
+//! What the commands that look once make of a configuration: the same as the daemon with it.
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use crate::support::{Folder, Repo, Run, Site, run, source, yaml};
+
+/// A configuration of two sources, as a file.
+struct Estate<'a> {
+    site: &'a Site<'static>,
+    one: Repo,
+    two: Repo,
+    file: PathBuf,
+}
+
+impl<'a> Estate<'a> {
+    fn new(site: &'a Site<'static>, two: &str) -> Self {
+        let repo = |name: &str| Repo::new(&[("own.yaml", yaml::config_map(name, "a", "1"))]);
+        let estate =
+            Self { site, one: repo("one"), two: repo("two"), file: site.state.path().join("rhumb.yaml") };
+        std::fs::write(&estate.file, estate.text(two)).unwrap();
+        estate
+    }
+
+    fn text(&self, two: &str) -> String {
+        format!(
+            "{}---\n{}",
+            source("one", &self.site.name, self.one.path(), ""),
+            source("two", &self.site.name, self.two.path(), two)
+        )
+    }
+
+    fn rhumb(&self, arguments: &[&str]) -> Run {
+        let mut command = self.site.bare_command();
+        command.args(arguments).arg("--config").arg(&self.file);
+        run(command)
+    }
+}
+
+/// What is shown of each of the two sources.
+fn parts(run: &Run) -> (String, String) {
+    let (one, two) = run.stdout.split_once("\nsource two\n").unwrap_or_else(|| panic!("{run:#?}"));
+    (one.strip_prefix("source one\n").unwrap().to_owned(), two.to_owned())
+}
+
+#[test]
+fn a_diff_of_a_configuration_shows_each_source_and_what_another_one_has() {
+    let site = Site::new("configured");
+    let estate = Estate::new(&site, "  allow: {kinds: [ConfigMap]}");
+    let (one, two) = parts(&estate.rhumb(&["diff"]).ends(1));
+    assert!(one.contains("+ ConfigMap configured/one") && !one.contains("/two"), "{one}");
+    assert!(two.contains("+ ConfigMap configured/two") && !two.contains("/one"), "{two}");
+
+    // What nobody has yet gets none of the two, and what one has is its own.
+    estate.one.change("both.yaml", &yaml::config_map("both", "a", "one"));
+    estate.two.change("theirs.yaml", &yaml::config_map("both", "a", "two"));
+    let (one, two) = parts(&estate.rhumb(&["diff"]).ends(1));
+    for shown in [&one, &two] {
+        assert!(shown.contains("! ConfigMap configured/both"), "{shown}");
+        assert!(shown.contains("2 sources want it: both.yaml:1 and theirs.yaml:1"), "{shown}");
+    }
+    estate.rhumb(&["apply", "--source", "one"]).ends(0);
+    assert_eq!(site.data("both", "a"), "one");
+    let run = estate.rhumb(&["diff"]).ends(1);
+    let (one, two) = parts(&run);
+    // As in the status: both sources are told of it.
+    for (shown, summary) in [(&one, "0 to create, 0 to"), (&two, "1 to create, 0 to")] {
+        assert!(shown.contains(summary), "{shown}");
+        assert!(shown.contains("as the first of them asks, which has it"), "{shown}");
+    }
+    let alone = estate.rhumb(&["diff", "--source", "two"]).ends(1);
+    assert_eq!(alone.stdout.trim(), two.trim());
+
+    // What goes from one source to the other is not deleted.
+    estate.one.remove("both.yaml");
+    estate.one.commit("Give it up");
+    let (one, two) = parts(&estate.rhumb(&["diff"]).ends(1));
+    assert!(one.contains("= ConfigMap configured/both") && one.contains("source two wants it"), "{one}");
+    assert!(two.contains("~ ConfigMap configured/both"), "{two}");
+    assert!(two.contains("it is taken over from another source"), "{two}");
+}
+
+#[test]
+fn an_object_of_a_source_that_the_configuration_does_not_name_is_refused() {
+    let site = Site::new("configured-others");
+    let folder = Folder::new(&[("own.yaml", yaml::config_map("two", "a", "other"))]);
+    site.apply(folder.path(), &[]).ends(0);
+    let estate = Estate::new(&site, "");
+    let shown = estate.rhumb(&["diff", "--source", "two"]).ends(1);
+    shown.says(&["! ConfigMap configured-others/two"]);
+    shown.says(&["refused: it belongs to source configured-others"]);
+    shown.says(&["0 to create, 0 to configure, 0 to delete, 0 unchanged, 1 refused"]);
+}
+
+#[test]
+fn one_source_is_applied_with_its_own_settings() {
+    let site = Site::new("configured-apply");
+    let estate = Estate::new(&site, "  prune: false\n  observe: false\n  allow: {kinds: [ConfigMap]}");
+    let told = estate.rhumb(&["apply"]).ends(2);
+    told.says(&["error", "rhumb.yaml has several"]);
+    told.says(&["hint", "--source: one, two"]);
+    assert!(!site.has("ConfigMap", "one"));
+    estate.two.change("key.yaml", &yaml::secret("key", "a", "1"));
+    estate.two.change("old.yaml", &yaml::config_map("old", "a", "1"));
+    let applied = estate.rhumb(&["apply", "--source", "two"]).ends(1);
+    applied.says(&["key.yaml:1", "Secret configured-apply/key is not allowed"]);
+    assert!(site.has("ConfigMap", "two") && !site.has("Secret", "key") && !site.has("ConfigMap", "one"));
+    // Only what is committed counts, and what a source that prunes nothing gives up stays.
+    estate.two.remove("old.yaml");
+    estate.two.commit("Give it up");
+    estate.two.write("own.yaml", &yaml::config_map("two", "a", "uncommitted"));
+    estate.rhumb(&["apply", "--source", "two"]).ends(1);
+    assert!(site.has("ConfigMap", "old"));
+    assert_eq!(site.data("two", "a"), "1");
+    estate.rhumb(&["apply", "--source", "one"]).ends(0);
+    estate.one.change("own.yaml", &yaml::config_map("renamed", "a", "1"));
+    estate.rhumb(&["apply", "--source", "one"]).ends(0);
+    assert!(site.has("ConfigMap", "renamed") && !site.has("ConfigMap", "one"));
+    let stand = estate.rhumb(&["apply", estate.two.path().to_str().unwrap(), "--source", "two"]).ends(2);
+    stand.says(&["the place of a source is applied, and nothing else"]);
+}
+
+#[test]
+fn a_directory_is_judged_as_that_of_a_source() {
+    let site = Site::new("configured-stead");
+    let estate = Estate::new(&site, "  allow: {kinds: [ConfigMap]}");
+    estate.rhumb(&["apply", "--source", "two"]).ends(0);
+    let folder = Folder::new(&[
+        ("new.yaml", yaml::config_map("new", "a", "1")),
+        ("key.yaml", yaml::secret("key", "a", "1")),
+    ]);
+    let path = folder.path().to_str().unwrap();
+    let window = site.window();
+    let shown = estate.rhumb(&["diff", path, "--source", "two"]).ends(1);
+    shown.says(&["+ ConfigMap configured-stead/new"]);
+    shown.says(&["- ConfigMap configured-stead/two"]);
+    shown.says(&["key.yaml:1", "Secret configured-stead/key is not allowed"]);
+    let part = estate.rhumb(&["diff", "-f", &format!("{path}/new.yaml"), "--source", "two"]).ends(1);
+    part.says(&["+ ConfigMap configured-stead/new"]);
+    part.says(&["1 to create, 0 to configure, 0 to delete, 0 unchanged"]);
+    estate.rhumb(&["diff", path]).ends(2).says(&["hint", "--source: one, two"]);
+    let json: Vec<Value> = {
+        let run = estate.rhumb(&["diff", "-o", "json"]).ends(1);
+        serde_json::Deserializer::from_str(&run.stdout).into_iter().map(Result::unwrap).collect()
+    };
+    let sources: Vec<&Value> = json.iter().map(|plan| &plan["source"]).collect();
+    assert_eq!(sources, ["one", "two"]);
+    window.assert_no_writes();
+}

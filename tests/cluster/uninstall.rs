@@ -1,0 +1,126 @@
+//! Leaving the cluster: what goes, what stays, and who keeps it from going.
+
+use serde_json::{Value, json};
+
+use crate::customs::{custom, own};
+use crate::support::{Daemon, Folder, Own, Repo, Run, SOON, Site, at, eventually, run, source, yaml};
+
+fn uninstall(site: &Site<'_>, words: &[&str]) -> Run {
+    let mut command = site.bare_command();
+    command.arg("uninstall").args(words);
+    run(command)
+}
+
+fn files() -> [(&'static str, String); 4] {
+    let kept = yaml::config_map("kept", "a", "1");
+    let kept = kept.replace("metadata:\n", "metadata:\n  annotations: {rhumb.dev/prune: never}\n");
+    [
+        ("env.yaml", yaml::config_map("env", "a", "1")),
+        ("kept.yaml", kept),
+        ("db.yaml", yaml::workload("StatefulSet", "db", 1, "app:1", "{}")),
+        ("key.yaml", yaml::secret("key", "a", "1")),
+    ]
+}
+
+#[test]
+fn objects_go_with_their_source_only_when_they_were_counted_and_nobody_serves_it() {
+    let site = Site::new("uninstall");
+    let folder = Folder::new(&files());
+    let mut daemon = site.daemon(folder.path());
+    for (kind, name) in
+        [("ConfigMap", "env"), ("ConfigMap", "kept"), ("StatefulSet", "db"), ("Secret", "key")]
+    {
+        site.await_object(kind, name);
+    }
+    let window = site.window();
+    let listed = uninstall(&site, &["uninstall", "--delete-objects", "--dry-run"]).ends(0);
+    for object in ["uninstall/configmap/env", "uninstall/statefulset.apps/db", "uninstall/secret/key"] {
+        listed.says(&[object]);
+    }
+    listed.says(&["uninstall/configmap/kept", "stays"]);
+    uninstall(&site, &["uninstall", "--delete-objects"]).ends(4).says(&["--count 3"]);
+    uninstall(&site, &["uninstall", "--delete-objects", "--count", "2"])
+        .ends(2)
+        .says(&["and not 2: none is"]);
+    uninstall(&site, &["nobody"]).ends(2).says(&["there is no source nobody"]);
+    let served = uninstall(&site, &["uninstall", "--delete-objects", "--count", "3"]).ends(4);
+    served.says(&["a daemon serves source uninstall"]);
+    // The question leaves no trace.
+    let orders = at("ConfigMap", &site.system(), "orders.uninstall.rhumb.dev");
+    assert_eq!(site.api.value(&orders, "/data"), Value::Null);
+    assert_eq!(daemon.stop().code(), Some(0));
+    assert!(!daemon.whole_log().contains("no order"), "{}", daemon.whole_log());
+    window.assert_no_deletes();
+
+    uninstall(&site, &["uninstall", "--delete-objects", "--count", "3"]).ends(0);
+    for (kind, name) in [("ConfigMap", "env"), ("StatefulSet", "db"), ("Secret", "key")] {
+        site.await_absence(kind, name);
+    }
+    assert!(site.has("ConfigMap", "kept") && site.parent().is_none());
+    let last = window.deletes().last().map(|delete| delete.name.clone());
+    assert_eq!(last.as_deref(), Some("uninstall"), "the inventory goes last");
+}
+
+#[test]
+fn without_a_word_about_objects_all_of_them_stay() {
+    let site = Site::new("leaving");
+    let folder = Folder::new(&files());
+    site.apply(folder.path(), &[]).ends(0);
+    let before = site.get("ConfigMap", "env").unwrap();
+    // Whoever names another source does not mean all.
+    uninstall(&site, &["--name", "other"]).ends(2).says(&["there is no source other"]);
+    uninstall(&site, &[]).ends(0).says(&["source leaving ends", "4 objects stay"]);
+    assert_eq!(site.get("ConfigMap", "env").unwrap(), before);
+    eventually("nothing of rhumb is in its namespace", SOON, || {
+        let list = |kind| site.api.list(&at(kind, &site.system(), ""));
+        let all = [list("ConfigMap"), list("Secret"), list("Lease")].concat();
+        let name = |object: &Value| object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        let left: Vec<String> = all.iter().map(name).filter(|name| name != "kube-root-ca.crt").collect();
+        if left.is_empty() { Ok(()) } else { Err(format!("{left:?}")) }
+    });
+    // Where there is nothing more there is nothing to do.
+    uninstall(&site, &[]).ends(0);
+}
+
+/// No daemon runs, and the next one would begin the source again.
+#[test]
+fn what_an_object_of_kind_source_declares_is_not_ended_while_that_stands() {
+    let cluster = Own::bare();
+    let site = own(&cluster);
+    let folder = Folder::new(&files());
+    site.apply(folder.path(), &[]).ends(0);
+    let path = at("Source", &site.system(), "");
+    let declare = |name: &str| {
+        let spec = json!({"directory": "/nowhere", "namespace": site.name});
+        site.api.create(&path, "people", &custom(name, &spec));
+    };
+    declare("customs");
+    for words in [&["customs"][..], &[]] {
+        uninstall(&site, words).ends(4).says(&["kubectl delete sources.rhumb.dev", "customs"]);
+    }
+    site.api.delete(&at("Source", &site.system(), "customs"));
+    declare("other");
+    uninstall(&site, &[]).ends(4).says(&["Source customs-rhumb/other would make its source again"]);
+    assert!(site.parent().is_some());
+    uninstall(&site, &["customs"]).ends(0);
+    assert!(site.parent().is_none() && site.has("ConfigMap", "env"));
+}
+
+#[test]
+fn a_daemon_that_only_observes_does_not_hold_it_up_and_makes_nothing_again() {
+    let site = Site::new("leaving-watched");
+    let repo = Repo::new(&[("env.yaml", yaml::config_map("env", "a", "1"))]);
+    site.apply(repo.path(), &[]).ends(0);
+    let file = site.state.path().join("rhumb.yaml");
+    std::fs::write(&file, source(&site.name, &site.name, repo.path(), "  observe: true")).unwrap();
+    let mut command = site.bare_command();
+    command.args(["run", "-v", "--config"]).arg(file);
+    let daemon = Daemon::start(command);
+    daemon.says(&["read", &repo.head()]);
+    uninstall(&site, &[&site.name]).ends(0);
+    let window = site.window();
+    repo.change("web.yaml", &yaml::service("web", "web"));
+    daemon.says(&["Service leaving-watched/web", "only observed"]);
+    window.assert_silent();
+    assert!(site.parent().is_none());
+}

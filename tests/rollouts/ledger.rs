@@ -1,0 +1,123 @@
+//! The budget object, when somebody else takes it away, empties it or writes into it what nobody can read.
+
+use serde_json::{Value, json};
+
+use crate::failures::{BUDGET, IMAGE, ONE, at_rest, await_image, narrow, push};
+use crate::manifests::Web;
+use crate::observer::Observer;
+use crate::support::{Repo, SOON, Site, at, eventually, source, until};
+
+const NAME: &str = "rollout-budget.rhumb.dev";
+
+fn budget(site: &Site<'_>) -> String {
+    at("ConfigMap", &site.system(), NAME)
+}
+
+fn claims(site: &Site<'_>) -> Vec<Value> {
+    let text = site.api.value(&budget(site), "/data/claims");
+    let told: Option<Value> = text.as_str().and_then(|text| serde_json::from_str(text).ok());
+    told.and_then(|told| told["claims"].as_array().cloned()).unwrap_or_default()
+}
+
+fn await_claim(site: &Site<'_>, name: &str) {
+    eventually(&format!("{name} is claimed"), SOON, || {
+        let object = format!("Deployment.apps/{}/{name}", site.name);
+        let claims = claims(site);
+        if claims.iter().any(|claim| claim["object"] == json!(object)) {
+            Ok(())
+        } else {
+            Err(format!("{claims:?}"))
+        }
+    });
+}
+
+/// Two daemons share a budget of one workload. That of the first has begun, and the second knows of it or not, when
+/// somebody takes the claims away.
+fn taken_away(name: &str, take: impl FnOnce(&Site<'_>)) {
+    let site = Site::new(name);
+    let files = |web: &str, image: &str| vec![Web::new(web, image).fault("ready-delay: 2500ms").file()];
+    let (one, two) = (Repo::new(&files("one", "app:1")), Repo::new(&files("two", "app:1")));
+    let configuration = |source_name: &str, repo: &Repo| {
+        let source = source(&format!("{name}-{source_name}"), &site.name, repo.path(), "");
+        format!("apiVersion: rhumb.dev/v1alpha1\nkind: Configuration\n{}\n---\n{source}", narrow(BUDGET))
+    };
+    let other = site.with_empty_state();
+    let _both = (site.configured(&configuration("one", &one)), other.configured(&configuration("two", &two)));
+    for name in ["one", "two"] {
+        site.await_rollout(name);
+    }
+    site.await_free_budget();
+    let observer = Observer::new(&site);
+    push(&one, &files("one", "app:2"), "Change it");
+    until("the first one rolls", || site.value("Deployment", "one", IMAGE) == json!("app:2"));
+    take(&site);
+    push(&two, &files("two", "app:2"), "Change it");
+    await_claim(&site, "one");
+    for name in ["one", "two"] {
+        await_image(&site, name, "app:2");
+    }
+    site.await_free_budget();
+    observer.judge(ONE);
+}
+
+#[test]
+fn what_is_claimed_is_written_anew_where_the_budget_object_is_deleted() {
+    taken_away("ledger-deleted", |site| site.api.delete(&budget(site)));
+}
+
+#[test]
+fn what_is_claimed_is_written_anew_where_the_budget_object_is_emptied() {
+    taken_away("ledger-emptied", |site| {
+        site.api.merge(&budget(site), "somebody", &json!({"data": {"claims": "{}"}}));
+    });
+}
+
+#[test]
+fn a_claim_that_cannot_be_read_counts_and_is_told_with_the_command_that_mends_it() {
+    let site = Site::new("ledger-unread");
+    let files = |image: &str| vec![Web::new("web", image).file()];
+    let repo = Repo::new(&files("app:1"));
+    let daemon = site.configured(&site.configuration(repo.path(), &narrow(BUDGET)));
+    site.await_rollout("web");
+    let of_tomorrow = json!({"claims": [{"workload": "Deployment.apps/shop/web", "pods": 1}]}).to_string();
+    let unread = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": NAME}, "data": {"claims": of_tomorrow},
+    });
+    site.api.apply(&budget(&site), "somebody", &unread);
+    push(&repo, &files("app:2"), "Change it");
+    let mends = format!("`kubectl -n {} delete configmap {NAME}`", site.system());
+    let told = [NAME, "1 claim cannot be read, and counts", &mends];
+    daemon.says(&told);
+    for command in [&["status"][..], &["rollout", "status"], &["why", "deploy/web"]] {
+        eventually("it is told", SOON, || {
+            let said = site.rhumb(command).all();
+            if told.iter().all(|text| said.contains(text)) { Ok(()) } else { Err(said) }
+        });
+    }
+    assert_eq!(site.value("Deployment", "web", IMAGE), json!("app:1"));
+    // What a later version has claimed stays, whatever this one writes beside it.
+    assert!(claims(&site).iter().any(|claim| claim["workload"] == json!("Deployment.apps/shop/web")));
+    site.api.delete(&budget(&site));
+    await_image(&site, "web", "app:2");
+}
+
+const STEPS: &str = "rhumb.dev/steps: \"1\", rhumb.dev/step-promote: manual";
+
+/// The step is held with a content that a newer commit has only scaled.
+#[test]
+fn an_abort_after_a_commit_that_scales_a_held_step_goes_back() {
+    let site = Site::new("ledger-abort");
+    let web = |image: &str, count: u32| {
+        let web = Web::new("web", image).word(STEPS).fault("ready-delay: 200ms").strategy(1, 0);
+        vec![web.replicas(count).file()]
+    };
+    let repo = Repo::new(&web("app:1", 3));
+    let _held = at_rest(&site, &repo, &["web"]);
+    push(&repo, &web("app:2", 3), "Change it");
+    until("it is held", || site.rhumb(&["why", "deploy/web"]).all().contains("step 1 of 1"));
+    push(&repo, &web("app:2", 5), "Scale it");
+    until("it is scaled", || site.value("Deployment", "web", "/spec/replicas") == json!(5));
+    site.rhumb(&["rollout", "abort", "deploy/web"]).ends(0).says(&["goes back"]);
+    await_image(&site, "web", "app:1");
+    site.await_free_budget();
+}

@@ -1,0 +1,182 @@
+//! Workloads that are scaled while a step holds them.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::failures::{BUDGET, await_image};
+use crate::manifests::{Web, config};
+use crate::observer::Observer;
+use crate::replay::Bounds;
+use crate::sets::await_set;
+use crate::support::{Daemon, Repo, SOON, Site, eventually, until};
+
+const STEP: &str = "rhumb.dev/steps: \"1\", rhumb.dev/step-promote: manual";
+/// A held workload counts as one whose pods are replaced; no pod that was Ready is missed.
+const WHOLE: Bounds = Bounds { workloads: 1, pods: 0 };
+
+/// With a surge of its own: without one its controller gives the old template all that is added.
+fn web(image: &str, words: &str) -> Web {
+    Web::new("web", image).word(words).fault("ready-delay: 200ms").strategy(1, 0)
+}
+
+/// How many Ready pods there are of each image; none while others are there.
+fn pods(site: &Site<'_>) -> Option<BTreeMap<String, usize>> {
+    let mut counts = BTreeMap::new();
+    for pod in site.api.list(&site.at("Pod", "")) {
+        let conditions = pod.pointer("/status/conditions").and_then(Value::as_array).cloned();
+        let is_ready = |one: &Value| one["type"] == "Ready" && one["status"] == "True";
+        let ready = conditions.unwrap_or_default().iter().any(is_ready);
+        if !ready || pod.pointer("/metadata/deletionTimestamp").is_some() {
+            return None;
+        }
+        let image = pod["spec"]["containers"][0]["image"].as_str().unwrap_or_default();
+        *counts.entry(image.to_owned()).or_insert(0) += 1;
+    }
+    Some(counts)
+}
+
+#[track_caller]
+fn await_pods(site: &Site<'_>, expected: &[(&str, usize)]) {
+    let expected = expected.iter().map(|(image, count)| ((*image).to_owned(), *count)).collect();
+    eventually("the pods have their images", SOON, || match pods(site) {
+        Some(found) if found == expected => Ok(()),
+        found => Err(format!("{found:?}, not {expected:?}")),
+    });
+}
+
+/// Waits until the counts of a Deployment's `ReplicaSets` are as they were, though rhumb and the controller have looked at
+/// all of it again.
+#[track_caller]
+fn stays(site: &Site<'_>, repo: &Repo, expected: &[(&str, usize)]) {
+    await_pods(site, expected);
+    let sets = || {
+        let mut sets: Vec<(Value, Value)> = Vec::new();
+        for set in site.api.list(&site.at("ReplicaSet", "")) {
+            sets.push((set["metadata"]["name"].clone(), set["spec"]["replicas"].clone()));
+        }
+        sets
+    };
+    let before = sets();
+    let mark = repo.head();
+    let (file, text) = config("looked", &mark);
+    repo.write(&file, &text);
+    repo.commit("Add something else");
+    let label = json!({"metadata": {"labels": {"looked": mark}}});
+    site.api.merge(&site.at("Deployment", "web"), "somebody", &label);
+    site.await_data("looked", "key", &mark);
+    await_pods(site, expected);
+    assert_eq!(sets(), before);
+}
+
+fn push(repo: &Repo, web: &Web) {
+    let (file, text) = web.file();
+    repo.write(&file, &text);
+    repo.commit("Change it");
+}
+
+#[track_caller]
+fn await_scaled(site: &Site<'_>, count: u64) {
+    until("all are there", || {
+        let status = |key: &str| site.value("Deployment", "web", &format!("/status/{key}"));
+        status("availableReplicas") == json!(count) && status("replicas") == json!(count)
+    });
+    site.await_free_budget();
+}
+
+fn scale(site: &Site<'_>, count: u32) {
+    site.kubectl(&["scale", "deployment/web", &format!("--replicas={count}")]);
+}
+
+/// A Deployment whose manifest sets no count, scaled by a person to so many pods, and held with a new image.
+fn held_by_nobody<'a>(name: &str, words: &str, count: u32) -> (Site<'a>, Repo, Daemon, Observer)
+where
+    'static: 'a,
+{
+    let site = Site::new(name);
+    let repo = Repo::new(&[web("app:1", words).uncounted().file()]);
+    let daemon = site.configured(&site.configuration(repo.path(), BUDGET));
+    await_scaled(&site, 1);
+    scale(&site, count);
+    await_scaled(&site, count.into());
+    let observer = Observer::new(&site);
+    push(&repo, &web("app:2", words).uncounted());
+    (site, repo, daemon, observer)
+}
+
+#[test]
+fn a_commit_that_scales_leaves_a_held_step_at_its_count() {
+    let site = Site::new("scales-commit");
+    let repo = Repo::new(&[web("app:1", STEP).replicas(10).file()]);
+    let daemon = site.configured(&site.configuration(repo.path(), BUDGET));
+    await_scaled(&site, 10);
+    let observer = Observer::new(&site);
+    push(&repo, &web("app:2", STEP).replicas(10));
+    await_pods(&site, &[("app:1", 10), ("app:2", 1)]);
+    push(&repo, &web("app:2", STEP).replicas(100));
+    stays(&site, &repo, &[("app:1", 100), ("app:2", 1)]);
+    daemon.says(&["took back", "new pods: the step is 1"]);
+    push(&repo, &web("app:2", STEP).replicas(10));
+    stays(&site, &repo, &[("app:1", 10), ("app:2", 1)]);
+    observer.judge(WHOLE);
+    site.rhumb(&["rollout", "promote", "deploy/web"]).ends(0).says(&["promoted"]);
+    await_image(&site, "web", "app:2");
+    await_pods(&site, &[("app:2", 10)]);
+    site.await_free_budget();
+    observer.judge(Bounds { workloads: 1, pods: 1 });
+}
+
+#[test]
+fn whoever_scales_leaves_a_held_step_at_its_part_of_all_pods() {
+    let words = "rhumb.dev/steps: \"20%\", rhumb.dev/step-promote: manual";
+    let (site, repo, daemon, observer) = held_by_nobody("scales-person", words, 10);
+    await_pods(&site, &[("app:1", 10), ("app:2", 2)]);
+    scale(&site, 40);
+    stays(&site, &repo, &[("app:1", 40), ("app:2", 8)]);
+    daemon.says(&["gave the old template", "pods"]);
+    scale(&site, 15);
+    stays(&site, &repo, &[("app:1", 15), ("app:2", 3)]);
+    observer.judge(WHOLE);
+    site.rhumb(&["rollout", "abort", "deploy/web"]).ends(0);
+    await_pods(&site, &[("app:1", 15)]);
+    site.await_free_budget();
+    observer.judge(WHOLE);
+}
+
+#[test]
+fn a_step_in_place_of_old_pods_stays_at_its_count_as_well() {
+    let words = &format!("{STEP}, rhumb.dev/step-mode: in-place");
+    let (site, repo, daemon, observer) = held_by_nobody("scales-in-place", words, 6);
+    await_pods(&site, &[("app:1", 5), ("app:2", 1)]);
+    let one = observer.judge(Bounds { workloads: 1, pods: 1 });
+    assert_eq!(one.pods, 1, "its pod was replaced");
+    let observer = Observer::new(&site);
+    scale(&site, 36);
+    stays(&site, &repo, &[("app:1", 35), ("app:2", 1)]);
+    daemon.says(&["took back", "new pods: the step is 1"]);
+    observer.judge(WHOLE);
+    site.rhumb(&["rollout", "promote", "deploy/web"]).ends(0).says(&["promoted"]);
+    await_image(&site, "web", "app:2");
+    site.await_free_budget();
+    observer.judge(Bounds { workloads: 1, pods: 1 });
+}
+
+#[test]
+fn a_set_that_a_commit_scales_makes_its_new_pods_of_the_old_template() {
+    let site = Site::new("scales-set");
+    let db = |image: &str, count| Web::of("StatefulSet", "db", image).word(STEP).replicas(count);
+    let repo = Repo::new(&[db("app:1", 3).file()]);
+    let _daemon = site.configured(&site.configuration(repo.path(), BUDGET));
+    await_set(&site, "db", "app:1");
+    site.await_free_budget();
+    push(&repo, &db("app:2", 3));
+    await_pods(&site, &[("app:1", 2), ("app:2", 1)]);
+    push(&repo, &db("app:2", 7));
+    // The one that is new already stays so, although it stands below the partition now.
+    await_pods(&site, &[("app:1", 5), ("app:2", 2)]);
+    let image = |ordinal: u32| site.value("Pod", &format!("db-{ordinal}"), "/spec/containers/0/image");
+    let new: Vec<u32> = (0..7).filter(|ordinal| image(*ordinal) == json!("app:2")).collect();
+    assert_eq!(new, [2, 6]);
+    site.rhumb(&["rollout", "promote", "sts/db"]).ends(0).says(&["promoted"]);
+    await_set(&site, "db", "app:2");
+}
