@@ -224,26 +224,17 @@ impl<'de> Visitor<'de> for PolicyVisitor {
             #[serde(default)]
             service_accounts: Option<BTreeSet<AccountName>>,
         }
-        let All {
-            follow,
-            allow,
-            credentials,
-            objects,
-            keys,
-            verify,
-            default_service_account,
-            service_accounts,
-        } = All::deserialize(MapAccessDeserializer::new(map))?;
-        let verify = verify.map(|verify| verify.named(&keys)).transpose().map_err(de::Error::custom)?;
+        let all = All::deserialize(MapAccessDeserializer::new(map))?;
+        let verify = all.verify.map(|verify| verify.named(&all.keys)).transpose().map_err(de::Error::custom)?;
         Ok(CustomSourcePolicy {
-            follow,
-            allow,
-            credentials,
-            objects,
-            keys,
+            follow: all.follow,
+            allow: all.allow,
+            credentials: all.credentials,
+            objects: all.objects,
+            keys: all.keys,
             verify,
-            default_service_account,
-            service_accounts,
+            default_service_account: all.default_service_account,
+            service_accounts: all.service_accounts,
         })
     }
 }

@@ -392,6 +392,9 @@ impl Engine {
 
     /// Whether a statement claims what needs no claim any more: a tidy one takes that back.
     pub fn claims_too_much(&self, source: SourceId, told: &Statement) -> bool {
+        if matches!(&told.claims, Claims::These(told) if told.is_empty()) {
+            return false;
+        }
         match (&told.claims, self.claims(source)) {
             (Claims::These(told), Claims::These(needed)) => !told.is_subset(&needed),
             (Claims::Anything, Claims::These(_)) => true,

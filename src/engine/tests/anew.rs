@@ -6,19 +6,9 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::rig::Rig;
-use super::shared_budget::{THEIRS, at_rest, budget, elsewhere, files, one, reason, tally, tell};
+use super::shared_budget::{THEIRS, at_rest, budget, elsewhere, files, one, reason, tally, tell, theirs};
 use super::world::{reading, workload};
 use crate::engine::*;
-
-fn theirs(pods: u32) -> Claim {
-    Claim {
-        applyset: THEIRS.into(),
-        holder: "12-a-b@host".into(),
-        content: one("api", 1).hash,
-        pods,
-        left: false,
-    }
-}
 
 /// `web` at rest, and another process that has claimed something.
 fn beside_another() -> Rig {

@@ -45,6 +45,17 @@ pub(super) fn elsewhere(name: &str) -> ObjectId {
     id("apps", "Deployment", "elsewhere", name)
 }
 
+/// What another process claims for `api`.
+pub(super) fn theirs(pods: u32) -> Claim {
+    Claim {
+        applyset: THEIRS.into(),
+        holder: "12-a-b@host".into(),
+        content: one("api", 1).hash,
+        pods,
+        left: false,
+    }
+}
+
 pub(super) fn tally(pods: u32, away: &[(&str, u32)], rest: u32) -> Tally {
     Tally {
         applyset: THEIRS.into(),
@@ -101,14 +112,7 @@ fn pods_that_are_unavailable_count_whoever_serves_them() {
 #[test]
 fn what_a_claim_stands_for_is_not_counted_twice() {
     let mut rig = at_rest(&["web"], &budget("2", 100));
-    let claim = Claim {
-        applyset: THEIRS.into(),
-        holder: "12-a-b@host".into(),
-        content: one("api", 1).hash,
-        pods: 1,
-        left: false,
-    };
-    rig.world.book.claims.insert(elsewhere("api"), claim);
+    rig.world.book.claims.insert(elsewhere("api"), theirs(1));
     tell(&mut rig, tally(3, &[("api", 1)], 0));
     assert_eq!(rig.engine.usage().unavailable, (1, 2));
     assert_eq!(rig.world.book.pods_away(), 1);
@@ -309,13 +313,7 @@ fn what_a_process_has_left_counts_for_the_soak_and_no_longer() {
             &["web"],
             &Budget { soak: Duration::from_secs(10), max_workloads: 1, ..budget("100%", 100) },
         );
-        let claim = Claim {
-            applyset: THEIRS.into(),
-            holder: "12-a-b@host".into(),
-            content: one("api", 1).hash,
-            pods: 1,
-            left,
-        };
+        let claim = Claim { left, ..theirs(1) };
         rig.world.book.claims.insert(elsewhere("api"), claim);
         rig.engine.book(rig.world.book.clone());
         rig.read(reading("r2", &files(&["web"], 2)));
@@ -334,14 +332,7 @@ fn what_a_process_has_left_counts_for_the_soak_and_no_longer() {
 #[test]
 fn pods_of_a_rollout_that_nobody_ends_count_after_its_claim() {
     let mut rig = at_rest(&["web"], &budget("2", 100));
-    let claim = Claim {
-        applyset: THEIRS.into(),
-        holder: "12-a-b@host".into(),
-        content: one("api", 1).hash,
-        pods: 1,
-        left: false,
-    };
-    rig.world.book.claims.insert(elsewhere("api"), claim);
+    rig.world.book.claims.insert(elsewhere("api"), theirs(1));
     rig.engine.book(rig.world.book.clone());
     rig.read(reading("r2", &files(&["web"], 2)));
     let stuck = Rolling {
