@@ -225,7 +225,8 @@ impl<'de> Visitor<'de> for PolicyVisitor {
             service_accounts: Option<BTreeSet<AccountName>>,
         }
         let all = All::deserialize(MapAccessDeserializer::new(map))?;
-        let verify = all.verify.map(|verify| verify.named(&all.keys)).transpose().map_err(de::Error::custom)?;
+        let verify =
+            all.verify.map(|verify| verify.named(&all.keys)).transpose().map_err(de::Error::custom)?;
         Ok(CustomSourcePolicy {
             follow: all.follow,
             allow: all.allow,

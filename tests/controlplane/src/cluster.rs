@@ -123,6 +123,7 @@ impl Cluster {
         }
         if others.contains(&Part::Kwok) {
             self.create_nodes()?;
+            self.create_pod_guard()?;
             self.create_storage_class()?;
         }
         for part in &others {
@@ -150,6 +151,36 @@ impl Cluster {
             let node =
                 json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}});
             self.probes.apiserver.call("POST", "/api/v1/nodes", Some(&node))?;
+        }
+        Ok(())
+    }
+
+    /// Lets KWOK delete only pods that somebody else has deleted.
+    ///
+    /// It deletes by name, once for each version of a deleted pod that it saw. On a busy machine it lags, and would delete the
+    /// pod that was made under the same name since.
+    fn create_pod_guard(&self) -> Result<(), Error> {
+        let name = "only-deleted-pods-go";
+        let rule = json!({"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["DELETE"]});
+        let validation = json!({
+            "expression": "has(oldObject.metadata.deletionTimestamp)",
+            "message": "this pod is not the one that was deleted",
+        });
+        let of_kwok = json!({"name": "kwok", "expression": "request.userInfo.username == 'kwok'"});
+        let policy = json!({
+            "matchConstraints": {"resourceRules": [rule]},
+            "matchConditions": [of_kwok],
+            "validations": [validation],
+        });
+        let binding = json!({"policyName": name, "validationActions": ["Deny"]});
+        for (kind, resource, spec) in [
+            ("ValidatingAdmissionPolicy", "validatingadmissionpolicies", policy),
+            ("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings", binding),
+        ] {
+            let version = "admissionregistration.k8s.io/v1";
+            let object =
+                json!({"apiVersion": version, "kind": kind, "metadata": {"name": name}, "spec": spec});
+            self.probes.apiserver.call("POST", &format!("/apis/{version}/{resource}"), Some(&object))?;
         }
         Ok(())
     }

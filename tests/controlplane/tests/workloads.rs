@@ -127,3 +127,42 @@ fn pods_fail_as_they_are_asked_to() {
         count.parse::<u32>().unwrap() >= 2
     });
 }
+
+/// What plays the nodes acts by name, on what it saw seconds ago where the machine is busy.
+#[test]
+fn nodes_do_nothing_to_a_pod_that_was_made_since() {
+    let cluster = cluster();
+    let pod = |name: &str| {
+        format!(
+            "{{apiVersion: v1, kind: Pod, metadata: {{name: {name}}}, spec: {{containers: [{{name: main, image: a}}]}}}}"
+        )
+    };
+    apply(&cluster, &pod("since"));
+    eventually(SOON, "Running".to_owned(), || field(&cluster, "pod/since", "{.status.phase}"));
+    let node = cluster.dir().join("run/kwok.kubeconfig");
+    // What the server says to it instead of doing it; nothing where it does it.
+    let refused = |arguments: &[&str]| {
+        let user = format!("--kubeconfig={}", node.display());
+        cluster
+            .kubectl(&[arguments, &[&user]].concat())
+            .err()
+            .map(|error| error.to_string())
+            .unwrap_or_default()
+    };
+    let delete =
+        ["delete", "pod", "since", "--force", "--grace-period=0", "--wait=false", "--dry-run=server"];
+    let why = "this pod is not the one that was deleted";
+    // The server takes a moment until it knows the policy.
+    eventually(SOON, true, || refused(&delete).contains(why));
+    let found = refused(&delete[..6]);
+    assert!(found.contains(why), "{found}");
+    let other = r#"{"metadata": {"uid": "another"}, "status": {"phase": "Failed"}}"#;
+    let found = refused(&["patch", "pod", "since", "--subresource=status", "-p", other]);
+    assert!(found.contains("metadata.uid"), "{found}");
+    assert_eq!(field(&cluster, "pod/since", "{.status.phase}"), "Running");
+    // A pod that somebody deletes goes, also where others have its name after it.
+    for _ in 0..3 {
+        cluster.kubectl(&["delete", "pod", "since"]).unwrap();
+        apply(&cluster, &pod("since"));
+    }
+}
