@@ -16,15 +16,21 @@ const UNREADABLE: &str = "0000000000000000000000000000000000000000";
 
 /// What a parent in a namespace says of what was accepted.
 pub(super) fn anchor(namespace: &str, parent: Option<&Parent>) -> Anchor {
-    let (accepted, confirmed) = parent.map(said).unwrap_or_default();
-    Anchor { accepted, confirmed, namespace: namespace.to_owned() }
+    Anchor {
+        accepted: parent.and_then(accepted_of),
+        confirmed: parent.and_then(confirmed_of),
+        namespace: namespace.to_owned(),
+    }
 }
 
-/// What was accepted last, and what a person has confirmed.
-fn said(parent: &Parent) -> (Option<Revision>, Option<Revision>) {
-    let accepted =
-        parent.data.get(ACCEPTED).map(|text| id(text).unwrap_or_else(|| Revision::new(UNREADABLE)));
-    (accepted, parent.annotations.get(ACCEPT).and_then(|text| id(text)))
+/// Returns what was accepted last.
+fn accepted_of(parent: &Parent) -> Option<Revision> {
+    parent.data.get(ACCEPTED).map(|text| id(text).unwrap_or_else(|| Revision::new(UNREADABLE)))
+}
+
+/// Returns what a person has confirmed.
+fn confirmed_of(parent: &Parent) -> Option<Revision> {
+    parent.annotations.get(ACCEPT).and_then(|text| id(text))
 }
 
 /// The id of a commit, whole.
@@ -37,15 +43,15 @@ fn id(text: &str) -> Option<Revision> {
 /// Whether a parent says what was accepted last; of a source that asks for no signatures there is nothing to say.
 pub(super) fn is_told(parent: Option<&Parent>, accepted: Option<&Revision>) -> bool {
     accepted.is_none_or(|accepted| {
-        let (told, confirmed) = parent.map(said).unwrap_or_default();
-        told.as_ref() == Some(accepted) && confirmed.as_ref() != Some(accepted)
+        parent.and_then(accepted_of).as_ref() == Some(accepted)
+            && parent.and_then(confirmed_of).as_ref() != Some(accepted)
     })
 }
 
 /// Lets a parent say what was accepted last. A confirmation of it has done its work.
 pub(super) fn tell(parent: &mut Parent, accepted: Option<&Revision>) {
     let Some(accepted) = accepted else { return };
-    if said(parent).1.as_ref() == Some(accepted) {
+    if confirmed_of(parent).as_ref() == Some(accepted) {
         parent.annotations.remove(ACCEPT);
     }
     parent.data.insert(ACCEPTED.to_owned(), accepted.to_string());
@@ -99,13 +105,13 @@ mod tests {
         assert!(is_told(None, None) && !is_told(None, Some(&a)));
         let mut parent = parent("", b.as_str());
         tell(&mut parent, None);
-        assert_eq!(said(&parent).0, None);
+        assert_eq!(accepted_of(&parent), None);
         tell(&mut parent, Some(&a));
         assert!(is_told(Some(&parent), Some(&a)));
-        assert_eq!(said(&parent).1.as_ref(), Some(&b), "it is for another one");
+        assert_eq!(confirmed_of(&parent).as_ref(), Some(&b), "it is for another one");
         assert!(!is_told(Some(&parent), Some(&b)));
         tell(&mut parent, Some(&b));
         assert!(is_told(Some(&parent), Some(&b)));
-        assert_eq!(said(&parent).1, None);
+        assert_eq!(confirmed_of(&parent), None);
     }
 }
