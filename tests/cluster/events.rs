@@ -66,6 +66,12 @@ fn rollouts_and_repairs_are_told_on_the_object_and_on_the_inventory() {
     await_event(&site, web, &["Warning RolledBack 1: ", "it is back at revision ", short]);
     let all = events(&site, &site.name, "web");
     assert!(!all.iter().any(|event| event.contains("Created")), "{all:#?}");
+    site.rhumb(&["rollout", "retry", "deploy/web"]).ends(0).says(&["retried"]);
+    await_event(&site, web, &["Normal OrderDone 1: "]);
+    let author = repo.git(&["log", "-1", "--format=%an: %s"]);
+    let all = events(&site, &site.name, "web");
+    let credited = |event: &&String| event.contains("OrderDone") && event.contains(&author);
+    assert_eq!(all.iter().find(credited), None, "who made the commit gave no order");
 }
 
 #[test]

@@ -392,8 +392,15 @@ impl Reconciler {
         };
         let writes = self.engine.source(source).writes == Writes::Allowed;
         // Whoever made the commit did not do what somebody else did in the cluster.
-        let is_of_commit =
-            !matches!(reason, Happening::DriftRepaired | Happening::OptedOut | Happening::OptOutEnded);
+        let is_of_commit = !matches!(
+            reason,
+            Happening::DriftRepaired
+                | Happening::OptedOut
+                | Happening::OptOutEnded
+                | Happening::OrderDone
+                | Happening::OrderIgnored
+                | Happening::RecordUnreadable
+        );
         let authored = revision.as_ref().filter(|_| is_of_commit);
         let authored = authored.and_then(|revision| self.engine.author(source, revision)).cloned();
         let (author, subject) = authored.map(|Authored { author, subject }| (author, subject)).unzip();
