@@ -111,11 +111,11 @@ fn marks(site: &Site<'_>) -> Marks {
 
 /// Waits until an object is in the inventory of a folder's source.
 #[track_caller]
-fn await_owner(site: &Site<'_>, (kind, name): (&str, &str), folder: &str) {
+fn await_owner(site: &Site<'_>, object: &str, folder: &str) {
     let parent = at("ConfigMap", &site.system(), &format!("{}-{folder}", site.name));
     let set = site.api.value(&parent, "/metadata/labels/applyset.kubernetes.io~1id");
-    crate::support::eventually(&format!("{kind} {name} belongs to {folder}"), SHARED, || {
-        let label = site.value(kind, name, "/metadata/labels/applyset.kubernetes.io~1part-of");
+    crate::support::eventually(&format!("{object} belongs to {folder}"), SHARED, || {
+        let label = site.api.value(object, "/metadata/labels/applyset.kubernetes.io~1part-of");
         if label == set && !label.is_null() { Ok(()) } else { Err(label.to_string()) }
     });
 }
@@ -128,7 +128,7 @@ fn moved(repo: &Repo, from: &str, to: &str) -> String {
 #[track_caller]
 fn await_moved(site: &Site<'_>, to: &str) {
     for kind in ["Deployment", "Service"] {
-        await_owner(site, (kind, "web"), to);
+        await_owner(site, &site.at(kind, "web"), to);
     }
 }
 
@@ -143,6 +143,66 @@ fn what_moves_between_two_daemons_keeps_its_pods_and_its_address() {
         assert_eq!(marks(&pair.one), before);
     }
     observer.judge(UNTOUCHED);
+}
+
+/// Swaps the folders of both sources by one commit, twice, so that each gives all it has and takes all of the other.
+#[track_caller]
+fn swap_and_judge(site: &Site<'_>, repo: &Repo) {
+    let own = || ["own-a", "own-b"].map(|name| site.value("ConfigMap", name, "/metadata/uid"));
+    let (before, observer, window) = ((marks(site), own()), Observer::new(site), site.window());
+    for [web, other] in [["b", "a"], ["a", "b"]] {
+        for (from, to) in [("a", "c"), ("b", "a"), ("c", "b")] {
+            repo.git(&["mv", from, to]);
+        }
+        repo.commit("Swap the folders");
+        await_moved(site, web);
+        for (name, folder) in [("own-a", web), ("own-b", other)] {
+            await_owner(site, &site.at("ConfigMap", name), folder);
+        }
+        assert_eq!((marks(site), own()), before);
+    }
+    observer.judge(UNTOUCHED);
+    window.assert_no_deletes();
+}
+
+#[test]
+fn two_daemons_that_swap_all_they_have_keep_it() {
+    let repo = two_folders();
+    let pair = Pair::new("moves-swap", &repo);
+    swap_and_judge(&pair.one, &repo);
+}
+
+#[test]
+fn two_sources_of_a_daemon_that_swap_all_they_have_keep_it() {
+    let repo = two_folders();
+    let site = Site::new("moves-swap-one");
+    let sources = ["a", "b"].map(|folder| of_folder(&site, &repo, folder, ""));
+    let _daemon = site.configured(&with(BUDGET, &sources));
+    site.await_rollout("web");
+    site.await_free_budget();
+    swap_and_judge(&site, &repo);
+}
+
+/// Whoever deleted the namespace would delete all that is in it.
+#[test]
+fn a_namespace_that_moves_keeps_what_is_in_it() {
+    let repo = two_folders();
+    let name = "moves-home-team";
+    let home = format!("apiVersion: v1\nkind: Namespace\nmetadata: {{name: {name}}}\n");
+    let place = format!("  name: inside\n  namespace: {name}\n");
+    let inside = yaml::config_map("inside", "key", "one").replace("  name: inside\n", &place);
+    repo.write("a/home.yaml", &yaml::documents(&[home, inside]));
+    repo.commit("Make a home");
+    let pair = Pair::new("moves-home", &repo);
+    let objects = [at("Namespace", "", name), at("ConfigMap", name, "inside")];
+    objects.iter().for_each(|object| await_owner(&pair.one, object, "a"));
+    let uids = || objects.each_ref().map(|object| pair.one.api.value(object, "/metadata/uid"));
+    let (before, window) = (uids(), pair.one.window());
+    repo.git(&["mv", "a/home.yaml", "b/home.yaml"]);
+    repo.commit("Move the home");
+    objects.iter().for_each(|object| await_owner(&pair.one, object, "b"));
+    assert_eq!(uids(), before);
+    window.assert_no_deletes();
 }
 
 #[test]
@@ -247,7 +307,7 @@ fn what_moves_to_another_repository_has_a_time_to_be_claimed() {
     giver.commit("Drop it");
     await_told(&site, "a", &["env", "20 s to claim it"]);
     taker.change("b/env.yaml", &yaml::config_map("env", "key", "two"));
-    await_owner(&site, ("ConfigMap", "env"), "b");
+    await_owner(&site, &site.at("ConfigMap", "env"), "b");
     site.await_data("env", "key", "two");
     assert_eq!(site.value("ConfigMap", "env", "/metadata/uid"), uid);
     window.assert_no_deletes();
