@@ -6,6 +6,7 @@ use jiff::Timestamp;
 
 use super::object_name::ObjectName;
 use super::rollout_words::{Stand, stand};
+use super::survey::Standing;
 use super::target::{Desk, Target};
 use super::{CommandError, steps, survey};
 use crate::cluster::{applyset_id, explain_unread_claims, explain_unreadable_budget};
@@ -14,18 +15,19 @@ use crate::engine::{
     Book, HOLD, Hold, Member, PAUSED, Paused, Queued, Rejection, Release, Seals, TOLD, Way, is_workload,
 };
 use crate::object::ObjectId;
-use crate::report::Phase;
 
 /// The facts about one object, as texts of the cluster.
 pub(super) struct Facts {
     id: ObjectId,
     applyset: String,
-    phase: Option<Phase>,
+    standing: Standing,
     paused: Option<(String, Paused)>,
     hold: Option<Hold>,
     rejection: Option<Rejection>,
     /// Why its deletion waits for a person.
     pending: Option<String>,
+    /// Objects of its source that were refused and are not named.
+    unnamed: usize,
     book: Book,
     /// How to mend the budget object, where it cannot be read.
     unreadable: Option<String>,
@@ -50,11 +52,12 @@ impl Facts {
         Ok(Self {
             id: target.id.clone(),
             applyset: applyset_id(&desk.system, &target.source),
-            phase: survey::phase(desk, target, &book),
+            standing: survey::standing(desk, target, &book),
             paused: own.or(whole),
             hold: Hold::parse(target.annotation(HOLD)).filter(ends),
             rejection: rejections.into_iter().find(|one| one.unit.members.contains_key(&target.id)),
             pending: pending.map(|pending| pending.reason),
+            unnamed: survey::unnamed_refusals(parent),
             book,
             unreadable,
             steps: steps::lines(desk, target).await,
@@ -63,7 +66,7 @@ impl Facts {
 
     /// The phase, in one word. What waits stands where nobody can read it.
     pub(super) fn phase(&self) -> String {
-        match self.phase {
+        match self.standing.phase {
             Some(phase) if !(phase.is_well() && self.is_unreadable()) => phase.to_string(),
             _ => "Unknown".to_owned(),
         }
@@ -89,6 +92,7 @@ impl Facts {
         let because = |reason: &str| if reason.is_empty() { String::new() } else { format!(": {reason}") };
         let mut lines: Vec<String> = self.queued().map(ToString::to_string).into_iter().collect();
         lines.extend(self.unreadable.iter().cloned());
+        lines.extend(self.standing.refusal.iter().cloned());
         lines.extend(self.steps.iter().cloned());
         if let Some(hold) = &self.hold {
             let until = hold.until.map(|until| until.to_string()).unwrap_or_default();
@@ -106,6 +110,13 @@ impl Facts {
         }
         if let Some(pending) = &self.pending {
             lines.push(format!("its deletion waits: {pending}"));
+        }
+        if self.standing.phase.is_none() && self.unnamed > 0 {
+            let count = self.unnamed;
+            lines.push(format!(
+                "it may be one of {count} that were refused and that the ConfigMap of the source does not name; `rhumb \
+                 status` asks a daemon that runs"
+            ));
         }
         if let Some(unit) = self.unit() {
             let others: Vec<String> =

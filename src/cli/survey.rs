@@ -51,13 +51,30 @@ pub(super) async fn survey(desk: &Desk) -> Result<View, CommandError> {
     Ok(View { at: Timestamp::now(), process: None, sources, rollout, objects })
 }
 
-/// In which phase one object is, in the words in which all are told.
-pub(super) fn phase(desk: &Desk, target: &Target, book: &Book) -> Option<Phase> {
-    let live = desk.cluster.view(&target.kind, &target.object)?;
+/// Where one object stands.
+#[derive(Default)]
+pub(super) struct Standing {
+    /// Its phase, in the words in which all are told; none where it may be one of those that were refused and have no
+    /// name in the record.
+    pub(super) phase: Option<Phase>,
+    /// Why it was refused, which no live object shows.
+    pub(super) refusal: Option<String>,
+}
+
+/// Returns where one object stands.
+pub(super) fn standing(desk: &Desk, target: &Target, book: &Book) -> Standing {
+    let Some(live) = desk.cluster.view(&target.kind, &target.object) else { return Standing::default() };
     let source = Told::of(desk, target.source.clone(), target.parent.clone());
     let mut objects = vec![object(&source, book, &target.id, &live)];
     last_status::merge(&source.name, &source.parent.data, &mut objects);
-    objects.first().map(|object| object.phase)
+    let ObjectStatus { phase, reason, .. } = objects.swap_remove(0);
+    let is_known = !phase.is_well() || unnamed_refusals(&source.parent) == 0;
+    Standing { phase: is_known.then_some(phase), refusal: reason.filter(|_| phase == Phase::Refused) }
+}
+
+/// Returns how many objects of a source were refused that the daemon told without a name.
+pub(super) fn unnamed_refusals(parent: &Parent) -> usize {
+    last_status::unnamed_refusals(&parent.data)
 }
 
 impl Told {
@@ -115,6 +132,7 @@ fn source_status(source: &Told, book: &Book, objects: &[ObjectStatus]) -> Source
     for object in ours() {
         *counts.entry(object.phase).or_default() += 1;
     }
+    refuse_unnamed(&mut counts, unnamed_refusals(&source.parent));
     let brought: BTreeSet<&str> = ours().filter_map(|object| object.revision.as_deref()).collect();
     let only = || brought.first().filter(|_| brought.len() == 1).map(|text| (*text).to_owned());
     let paused = source.parent.annotations.get(PAUSED).and_then(|text| Paused::parse(text));
@@ -132,6 +150,20 @@ fn source_status(source: &Told, book: &Book, objects: &[ObjectStatus]) -> Source
         prune_waiting: source.pending.len() + daemon::untold_prunes(&source.parent),
         unlisted: daemon::unlisted(&source.parent),
         ..SourceStatus::default()
+    }
+}
+
+/// Counts objects as refused that nothing in the cluster shows to be so, in place of well ones.
+fn refuse_unnamed(counts: &mut BTreeMap<Phase, usize>, unnamed: usize) {
+    let well = counts.get_mut(&Phase::Settled);
+    let refused = well.map_or(0, |well| {
+        let refused = unnamed.min(*well);
+        *well -= refused;
+        refused
+    });
+    counts.retain(|_, count| *count > 0);
+    if refused > 0 {
+        *counts.entry(Phase::Refused).or_default() += refused;
     }
 }
 

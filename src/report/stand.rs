@@ -22,6 +22,9 @@ const OPEN: &str = "not-as-wanted";
 /// The key of [`Stand::settled`] in the ConfigMap's data.
 const SETTLED: &str = "settled";
 
+/// Stands between how many objects are not named and how many of these are refused, which nothing else tells.
+const OF_WHICH: &str = ", of which are refused: ";
+
 /// Where a source stands. Says nothing that changes while nothing happens.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stand {
@@ -64,7 +67,9 @@ impl Stand {
         let all = source.objects.iter().filter(|(phase, _)| !phase.is_well());
         let more = all.map(|(_, count)| count).sum::<usize>().saturating_sub(unwell.len().min(NAMED));
         if more > 0 {
-            let _ = writeln!(open, "and {more} more");
+            let named = unwell.iter().take(NAMED).filter(|told| told.phase == Phase::Refused).count();
+            let refused = source.objects.get(&Phase::Refused).copied().unwrap_or_default();
+            let _ = writeln!(open, "and {more} more{OF_WHICH}{}", refused.saturating_sub(named));
         }
         Self { line: harmless_line(&line), open, settled: String::new() }
     }
@@ -89,6 +94,13 @@ impl Stand {
             open: text(OPEN).unwrap_or_default(),
             settled: text(SETTLED).unwrap_or_default(),
         })
+    }
+
+    /// Returns how many refused objects there are beside those that are named.
+    pub fn unnamed_refusals(&self) -> usize {
+        let last = self.open.lines().next_back().filter(|last| last.starts_with("and "));
+        let count = last.and_then(|last| last.split_once(OF_WHICH)).and_then(|(_, count)| count.parse().ok());
+        count.unwrap_or_default()
     }
 
     /// Writes it into a ConfigMap's data.
@@ -201,6 +213,12 @@ mod tests {
         let many: Vec<ObjectStatus> = (0..NAMED + 5).map(|_| object("a", &"é".repeat(LONGEST))).collect();
         let stand = Stand::of(&source(&[(Phase::Settled, 9), (Phase::Refused, NAMED + 5)]), &many);
         assert_eq!(stand.open.lines().count(), NAMED + 1);
-        assert!(stand.open.ends_with("and 5 more\n") && stand.open.len() < NAMED * (LONGEST + 40));
+        assert!(stand.open.ends_with("and 5 more, of which are refused: 5\n"), "{}", stand.open);
+        assert!(stand.open.len() < NAMED * (LONGEST + 40));
+        assert_eq!(stand.unnamed_refusals(), 5);
+        let named = Stand::of(&source(&[(Phase::Refused, 3)]), &many[..3]);
+        assert_eq!((named.open.lines().count(), named.unnamed_refusals()), (3, 0));
+        let waiting = Stand::of(&source(&[(Phase::Refused, 3), (Phase::Waiting, 9)]), &many[..3]);
+        assert_eq!(waiting.unnamed_refusals(), 0, "{}", waiting.open);
     }
 }

@@ -152,6 +152,34 @@ fn one_source_or_object(told: &Told<'_>) {
     assert_eq!((&json["process"], &json["sources"][0]["complete"]), (&Value::Null, &json!(false)));
 }
 
+/// The ConfigMap of the source names the first of them alone.
+#[test]
+fn of_many_that_are_refused_none_counts_as_healthy() {
+    let site = Site::new("many-refused");
+    let file = |number: usize| {
+        let name = format!("c{number:02}");
+        (format!("{name}.yaml"), yaml::config_map(&name, "a", "one"))
+    };
+    let files: Vec<(String, String)> = (0..25).map(file).collect();
+    let repo = Repo::new(&files);
+    let told = Told::start(&site, &repo);
+    told.await_phases(&json!({"Settled": 25}));
+    for (file, text) in &files {
+        repo.write(file, &text.replace("metadata:\n", "metadata:\n  labels: {a: \"not valid\"}\n"));
+    }
+    repo.commit("Break all");
+    told.await_phases(&json!({"Refused": 25}));
+    for told in [told.daemon(&["--exit-code"]).ends(1), told.cluster(&["--exit-code"]).ends(1)] {
+        told.says(&["25 refused"]);
+    }
+    let named = site.rhumb(&["why", "cm/c00"]).ends(0);
+    named.says(&["phase    Refused"]);
+    named.says(&["because  last told by the daemon: its manifest has an error"]);
+    let unnamed = site.rhumb(&["why", "cm/c24"]).ends(0);
+    unnamed.says(&["phase    Unknown"]);
+    unnamed.says(&["because  it may be one of 5 that were refused"]);
+}
+
 #[test]
 fn without_a_daemon_it_says_so_and_reads_the_cluster() {
     let site = Site::new("untold-status");

@@ -17,6 +17,11 @@ pub(super) fn incomplete(data: &BTreeMap<String, String>) -> Option<String> {
     Some(format!("{SOURCE_OF_REASON}: {why}"))
 }
 
+/// Returns how many objects were refused that the daemon told without a name.
+pub(super) fn unnamed_refusals(data: &BTreeMap<String, String>) -> usize {
+    Stand::in_data(data).map_or(0, |status| status.unnamed_refusals())
+}
+
 /// Adds the objects that were refused, or waited, to those that the cluster shows. What the cluster shows to be in
 /// trouble keeps its own reason, which is newer.
 pub(super) fn merge(source: &str, data: &BTreeMap<String, String>, objects: &mut Vec<ObjectStatus>) {
