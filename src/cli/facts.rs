@@ -92,7 +92,7 @@ impl Facts {
         let because = |reason: &str| if reason.is_empty() { String::new() } else { format!(": {reason}") };
         let mut lines: Vec<String> = self.queued().map(ToString::to_string).into_iter().collect();
         lines.extend(self.unreadable.iter().cloned());
-        lines.extend(self.standing.refusal.iter().cloned());
+        lines.extend(self.standing.told.iter().cloned());
         lines.extend(self.steps.iter().cloned());
         if let Some(hold) = &self.hold {
             let until = hold.until.map(|until| until.to_string()).unwrap_or_default();

@@ -44,7 +44,7 @@ pub(super) async fn survey(desk: &Desk) -> Result<View, CommandError> {
     });
     let mut objects: Vec<ObjectStatus> = objects.collect();
     for source in &told {
-        last_status::merge(&source.name, &source.parent.data, &mut objects);
+        last_status::merge(&source.name, &source.parent, &mut objects);
     }
     let sources = told.iter().map(|source| source_status(source, &book, &objects)).collect();
     let rollout = RolloutStatus { unreadable, ..rollout(&told, &book, &members) };
@@ -57,19 +57,20 @@ pub(super) struct Standing {
     /// Its phase, in the words in which all are told; none where it may be one of those that were refused and have no
     /// name in the record.
     pub(super) phase: Option<Phase>,
-    /// Why it was refused, which no live object shows.
-    pub(super) refusal: Option<String>,
+    /// Why it is no further, as the daemon told it last; none where something newer tells it.
+    pub(super) told: Option<String>,
 }
 
 /// Returns where one object stands.
 pub(super) fn standing(desk: &Desk, target: &Target, book: &Book) -> Standing {
     let Some(live) = desk.cluster.view(&target.kind, &target.object) else { return Standing::default() };
     let source = Told::of(desk, target.source.clone(), target.parent.clone());
-    let mut objects = vec![object(&source, book, &target.id, &live)];
-    last_status::merge(&source.name, &source.parent.data, &mut objects);
+    let shown = object(&source, book, &target.id, &live);
+    let mut objects = vec![shown.clone()];
+    last_status::merge(&source.name, &source.parent, &mut objects);
     let ObjectStatus { phase, reason, .. } = objects.swap_remove(0);
     let is_known = !phase.is_well() || unnamed_refusals(&source.parent) == 0;
-    Standing { phase: is_known.then_some(phase), refusal: reason.filter(|_| phase == Phase::Refused) }
+    Standing { phase: is_known.then_some(phase), told: reason.filter(|_| phase != shown.phase) }
 }
 
 /// Returns how many objects of a source were refused that the daemon told without a name.
@@ -217,7 +218,7 @@ fn stand(source: &Told, book: &Book, id: &ObjectId, live: &Live) -> (Phase, Opti
         _ if holds.is_some() => {
             let reason = holds.map(|hold| {
                 let until = hold.until.map(|until| until.to_string()).unwrap_or_default();
-                format!("on hold until {until}: {}", hold.reason)
+                format!("on hold until {until}{}", because(&hold.reason))
             });
             (Phase::Held, reason)
         }
@@ -233,7 +234,7 @@ fn stand(source: &Told, book: &Book, id: &ObjectId, live: &Live) -> (Phase, Opti
         }
         Some(rejection) => (Phase::Waiting, Some(rejection.cause.to_string())),
         None => match (queued(source, book, id), paused) {
-            (_, Some(paused)) => (Phase::Paused, Some(format!("it is paused: {}", paused.reason))),
+            (_, Some(paused)) => (Phase::Paused, Some(format!("it is paused{}", because(&paused.reason)))),
             (Some(queued), None) => (Phase::Waiting, Some(queued.to_string())),
             (None, None) => match live.opt_out {
                 Some(word) => (Phase::OptedOut, Some(Reason::OptedOut(word).to_string())),
@@ -241,6 +242,11 @@ fn stand(source: &Told, book: &Book, id: &ObjectId, live: &Live) -> (Phase, Opti
             },
         },
     }
+}
+
+/// What stands behind a state for which somebody may have given a reason.
+fn because(reason: &str) -> String {
+    if reason.is_empty() { String::new() } else { format!(": {reason}") }
 }
 
 /// Whether the content that failed is still there.

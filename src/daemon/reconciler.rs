@@ -277,9 +277,11 @@ impl Reconciler {
                 self.turn();
             }
             if let Some(ending) = self.ending(&stop) {
-                pulse.beat(GRACE + TURN);
-                // Without an answer claims count until they have long rested.
-                let _ = tokio::time::timeout(GRACE, self.leave_claims()).await;
+                if self.until != Until::Stopped {
+                    pulse.beat(GRACE + TURN);
+                    // Without an answer they count until they have long rested.
+                    let _ = tokio::time::timeout(GRACE, self.leave_claims()).await;
+                }
                 return Ok(self.sum_up(ending));
             }
             // Once stopped, only the answers of what was begun are waited for.

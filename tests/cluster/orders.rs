@@ -167,7 +167,11 @@ fn what_is_paused_is_repaired_and_gets_nothing_new() {
     site.rhumb(&["rollout", "pause", &source]).ends(0).says(&["paused: source orders-pause"]);
     repo.write("other.yaml", &yaml::config_map("other", "a", "c"));
     repo.change("web.yaml", &web("nginx:3", "{}"));
-    site.rhumb(&["why", "cm/other"]).ends(0).says(&["source orders-pause is paused"]);
+    eventually("what the source has news for is told to be paused", SOON, || {
+        let why = site.rhumb(&["why", "cm/other"]).ends(0).all();
+        let is_told = why.contains("phase    Paused") && why.contains("source orders-pause is paused");
+        if is_told { Ok(()) } else { Err(why) }
+    });
     let named = format!("source/{source}");
     site.rhumb(&["rollout", "resume", &named]).ends(0).says(&["resumed: source orders-pause"]);
     at_rest(&site, "nginx:3");

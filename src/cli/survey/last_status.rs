@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::cluster::Parent;
+use crate::engine::PAUSED;
 use crate::report::{Named, ObjectStatus, Phase, Stand};
 
 /// Stands before each reason that comes from the record.
@@ -22,11 +24,13 @@ pub(super) fn unnamed_refusals(data: &BTreeMap<String, String>) -> usize {
     Stand::in_data(data).map_or(0, |status| status.unnamed_refusals())
 }
 
-/// Adds the objects that were refused, or waited, to those that the cluster shows. What the cluster shows to be in
+/// Adds the objects that were refused, paused, or waited, to those that the cluster shows. What the cluster shows to be in
 /// trouble keeps its own reason, which is newer.
-pub(super) fn merge(source: &str, data: &BTreeMap<String, String>, objects: &mut Vec<ObjectStatus>) {
-    let Some(status) = Stand::in_data(data) else { return };
-    for (phase, object, reason) in status.open.lines().filter_map(parse) {
+pub(super) fn merge(source: &str, parent: &Parent, objects: &mut Vec<ObjectStatus>) {
+    let Some(status) = Stand::in_data(&parent.data) else { return };
+    let is_paused = parent.annotations.contains_key(PAUSED);
+    let told = status.open.lines().filter_map(parse);
+    for (phase, object, reason) in told.filter(|(phase, ..)| is_paused || *phase != Phase::Paused) {
         let reason = Some(match reason {
             "" => SOURCE_OF_REASON.to_owned(),
             reason => format!("{SOURCE_OF_REASON}: {reason}"),
@@ -38,7 +42,7 @@ pub(super) fn merge(source: &str, data: &BTreeMap<String, String>, objects: &mut
         };
         match objects.iter_mut().find(is_it) {
             // Who waits is known from the objects and the queue, which are newer.
-            Some(known) if known.phase.is_well() && phase == Phase::Refused => {
+            Some(known) if known.phase.is_well() && phase != Phase::Waiting => {
                 (known.phase, known.reason) = (phase, reason);
             }
             Some(_) => {}
@@ -59,7 +63,7 @@ pub(super) fn merge(source: &str, data: &BTreeMap<String, String>, objects: &mut
 fn parse(line: &str) -> Option<(Phase, Named, &str)> {
     let (phase, rest) = line.split_once(' ')?;
     let phase: Phase = serde_json::from_value(phase.into()).ok()?;
-    if !matches!(phase, Phase::Refused | Phase::Waiting) {
+    if !matches!(phase, Phase::Refused | Phase::Waiting | Phase::Paused) {
         return None;
     }
     let (object, reason) = rest.split_once(": ").unwrap_or((rest, ""));
@@ -88,9 +92,11 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_was_refused_counts_as_healthy() {
+    fn nothing_that_was_refused_or_is_paused_counts_as_healthy() {
         let open = "Refused ConfigMap shop/env: env.yaml is not understood\n\
                     Refused Pod shop/web: no such field\n\
+                    Paused Pod shop/calm: source shop is paused\n\
+                    Waiting Pod shop/slow: 2 of 2\n\
                     RollingOut Pod shop/api: 1 of 2\n\
                     Failed Pod shop/db: old\n\
                     and 5 more\n";
@@ -100,11 +106,17 @@ mod tests {
         ]);
         let failed = || object("Pod", "db", Phase::Failed, Some("crashes"));
         let api = || object("Pod", "api", Phase::Settled, None);
-        let mut objects = vec![object("Pod", "web", Phase::Settled, None), api(), failed()];
-        merge("shop", &data, &mut objects);
+        let slow = || object("Pod", "slow", Phase::Progressing, Some("starts"));
+        let settled = |name| object("Pod", name, Phase::Settled, None);
+        let mut objects = vec![settled("web"), settled("calm"), slow(), api(), failed()];
+        let paused = BTreeMap::from([(PAUSED.to_owned(), "1".to_owned())]);
+        let parent = Parent { data: data.clone(), annotations: paused, ..Parent::default() };
+        merge("shop", &parent, &mut objects);
         let told = |reason| format!("{SOURCE_OF_REASON}: {reason}");
         let expected = [
             object("Pod", "web", Phase::Refused, Some(&told("no such field"))),
+            object("Pod", "calm", Phase::Paused, Some(&told("source shop is paused"))),
+            slow(),
             api(),
             failed(),
             object("ConfigMap", "env", Phase::Refused, Some(&told("env.yaml is not understood"))),
