@@ -195,12 +195,16 @@ fn a_namespace_that_moves_keeps_what_is_in_it() {
     repo.commit("Make a home");
     let pair = Pair::new("moves-home", &repo);
     let objects = [at("Namespace", "", name), at("ConfigMap", name, "inside")];
-    objects.iter().for_each(|object| await_owner(&pair.one, object, "a"));
+    for object in &objects {
+        await_owner(&pair.one, object, "a");
+    }
     let uids = || objects.each_ref().map(|object| pair.one.api.value(object, "/metadata/uid"));
     let (before, window) = (uids(), pair.one.window());
     repo.git(&["mv", "a/home.yaml", "b/home.yaml"]);
     repo.commit("Move the home");
-    objects.iter().for_each(|object| await_owner(&pair.one, object, "b"));
+    for object in &objects {
+        await_owner(&pair.one, object, "b");
+    }
     assert_eq!(uids(), before);
     window.assert_no_deletes();
 }
