@@ -26,8 +26,6 @@ pub(super) struct Facts {
     rejection: Option<Rejection>,
     /// Why its deletion waits for a person.
     pending: Option<String>,
-    /// Objects of its source that were refused and are not named.
-    unnamed: usize,
     book: Book,
     /// How to mend the budget object, where it cannot be read.
     unreadable: Option<String>,
@@ -57,19 +55,15 @@ impl Facts {
             hold: Hold::parse(target.annotation(HOLD)).filter(ends),
             rejection: rejections.into_iter().find(|one| one.unit.members.contains_key(&target.id)),
             pending: pending.map(|pending| pending.reason),
-            unnamed: survey::unnamed_refusals(parent),
             book,
             unreadable,
             steps: steps::lines(desk, target).await,
         })
     }
 
-    /// The phase, in one word. What waits stands where nobody can read it.
+    /// The phase, in one word.
     pub(super) fn phase(&self) -> String {
-        match self.standing.phase {
-            Some(phase) if !(phase.is_well() && self.is_unreadable()) => phase.to_string(),
-            _ => "Unknown".to_owned(),
-        }
+        self.standing.phase.map_or_else(|| "Unknown".to_owned(), |phase| phase.to_string())
     }
 
     /// Whether nothing of the budget object can be read.
@@ -111,11 +105,11 @@ impl Facts {
         if let Some(pending) = &self.pending {
             lines.push(format!("its deletion waits: {pending}"));
         }
-        if self.standing.phase.is_none() && self.unnamed > 0 {
-            let count = self.unnamed;
+        let unnamed = self.standing.unnamed;
+        if self.standing.phase.is_none() && unnamed > 0 {
             lines.push(format!(
-                "it may be one of {count} that were refused and that the ConfigMap of the source does not name; `rhumb \
-                 status` asks a daemon that runs"
+                "it may be one of {unnamed} that are not as wanted and that the ConfigMap of the source does not name; \
+                 `rhumb status` asks a daemon that runs"
             ));
         }
         if let Some(unit) = self.unit() {

@@ -7,16 +7,20 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
+use self::last_status::LastStatus;
 use super::members::{by_namespace, is_too_wide};
 use super::target::{Desk, Target};
 use super::view::View;
 use super::{CommandError, facts};
 use crate::cluster::{Lookup, Parent, Selector, applyset_id};
 use crate::daemon::{self, PendingPrune};
-use crate::engine::{Book, Live, Owner, PAUSED, Paused, Queued, Reason, Rejection, RollPhase, Way};
+use crate::engine::{
+    Book, Live, Owner, PAUSED, Paused, Queued, Reason, Rejection, RollPhase, Way, pause_reason,
+};
 use crate::object::ObjectId;
 use crate::report::{
-    self, Named, ObjectStatus, Phase, QueueStatus, RollStatus, RolloutStatus, Share, SourceStatus,
+    self, Named, ObjectStatus, Obstacle, Phase, PhaseFacts, QueueStatus, RollStatus, RolloutStatus, Share,
+    SourceStatus,
 };
 
 /// One source, and what its parent says.
@@ -26,6 +30,7 @@ struct Told {
     rejections: Vec<Rejection>,
     pending: Vec<PendingPrune>,
     parent: Parent,
+    last: LastStatus,
     /// Why not all of its objects can be told.
     unread: Option<String>,
 }
@@ -38,14 +43,14 @@ pub(super) async fn survey(desk: &Desk) -> Result<View, CommandError> {
     told.sort_by(|one, other| one.name.cmp(&other.name));
     let (book, unreadable) = facts::book(desk).await?;
     let members = members(desk, &mut told).await;
+    let there: BTreeSet<&ObjectId> = members.iter().map(|(id, _)| id).collect();
     let objects = told.iter().flat_map(|source| {
         let ours = members.iter().filter(|(_, live)| live.owner == Owner::Ours(source.applyset.clone()));
-        ours.map(|(id, live)| object(source, &book, id, live))
+        let ours: Vec<ObjectStatus> = ours.map(|(id, live)| object(source, &book, id, live)).collect();
+        let others = source.last.ids().filter(|id| !there.contains(id));
+        ours.into_iter().chain(others.filter_map(|id| source.last.absent(&source.name, id)))
     });
-    let mut objects: Vec<ObjectStatus> = objects.collect();
-    for source in &told {
-        last_status::merge(&source.name, &source.parent, &mut objects);
-    }
+    let objects: Vec<ObjectStatus> = objects.collect();
     let sources = told.iter().map(|source| source_status(source, &book, &objects)).collect();
     let rollout = RolloutStatus { unreadable, ..rollout(&told, &book, &members) };
     Ok(View { at: Timestamp::now(), process: None, sources, rollout, objects })
@@ -54,28 +59,32 @@ pub(super) async fn survey(desk: &Desk) -> Result<View, CommandError> {
 /// Where one object stands.
 #[derive(Default)]
 pub(super) struct Standing {
-    /// Its phase, in the words in which all are told; none where it may be one of those that were refused and have no
-    /// name in the record.
+    /// Its phase, in the words in which all are told; none where it may be one of those that are counted and not named in
+    /// the record.
     pub(super) phase: Option<Phase>,
-    /// Why it is no further, as the daemon told it last; none where something newer tells it.
+    /// Why it is no further, where that is told nowhere else.
     pub(super) told: Option<String>,
+    /// So many objects of its source are not as wanted, and are not named.
+    pub(super) unnamed: usize,
 }
 
 /// Returns where one object stands.
 pub(super) fn standing(desk: &Desk, target: &Target, book: &Book) -> Standing {
-    let Some(live) = desk.cluster.view(&target.kind, &target.object) else { return Standing::default() };
     let source = Told::of(desk, target.source.clone(), target.parent.clone());
-    let shown = object(&source, book, &target.id, &live);
-    let mut objects = vec![shown.clone()];
-    last_status::merge(&source.name, &source.parent, &mut objects);
-    let ObjectStatus { phase, reason, .. } = objects.swap_remove(0);
-    let is_known = !phase.is_well() || unnamed_refusals(&source.parent) == 0;
-    Standing { phase: is_known.then_some(phase), told: reason.filter(|_| phase != shown.phase) }
+    let Some(live) = desk.cluster.view(&target.kind, &target.object) else { return Standing::default() };
+    let unnamed = source.last.unnamed(&queue(&source, book)).into_values().sum();
+    let found = obstacle(&source, book, &target.id, &live);
+    let told = found.as_ref().filter(|found| found.is_told_here).map(|found| found.reason.clone());
+    let phase = facts_of(&source, book, &target.id, &live, found.as_ref()).phase();
+    let is_known = phase != Phase::Settled || unnamed == 0;
+    Standing { phase: is_known.then_some(phase), told, unnamed }
 }
 
-/// Returns how many objects of a source were refused that the daemon told without a name.
-pub(super) fn unnamed_refusals(parent: &Parent) -> usize {
-    last_status::unnamed_refusals(&parent.data)
+/// Returns where an object stood, as a daemon told it last, that the cluster does not show as one of a source.
+pub(super) async fn recorded(desk: &Desk, id: &ObjectId) -> Result<Option<ObjectStatus>, CommandError> {
+    let parents = desk.candidates().await?;
+    let mut sources = parents.into_iter().map(|(name, parent)| Told::of(desk, name, parent));
+    Ok(sources.find_map(|source| source.last.absent(&source.name, id)))
 }
 
 impl Told {
@@ -84,6 +93,7 @@ impl Told {
             applyset: applyset_id(&desk.system, &name).into(),
             rejections: daemon::rejections(&parent),
             pending: daemon::pending_prunes(&parent),
+            last: LastStatus::read(&parent.data),
             unread: None,
             name,
             parent,
@@ -133,11 +143,13 @@ fn source_status(source: &Told, book: &Book, objects: &[ObjectStatus]) -> Source
     for object in ours() {
         *counts.entry(object.phase).or_default() += 1;
     }
-    refuse_unnamed(&mut counts, unnamed_refusals(&source.parent));
+    for (phase, count) in source.last.unnamed(&queue(source, book)) {
+        count_unnamed(&mut counts, phase, count);
+    }
     let brought: BTreeSet<&str> = ours().filter_map(|object| object.revision.as_deref()).collect();
     let only = || brought.first().filter(|_| brought.len() == 1).map(|text| (*text).to_owned());
     let paused = source.parent.annotations.get(PAUSED).and_then(|text| Paused::parse(text));
-    let incomplete = source.unread.clone().or_else(|| last_status::incomplete(&source.parent.data));
+    let incomplete = source.unread.clone().or_else(|| source.last.incomplete());
     SourceStatus {
         name: source.name.clone(),
         place: daemon::place(&source.parent).unwrap_or_default().to_owned(),
@@ -154,17 +166,17 @@ fn source_status(source: &Told, book: &Book, objects: &[ObjectStatus]) -> Source
     }
 }
 
-/// Counts objects as refused that nothing in the cluster shows to be so, in place of well ones.
-fn refuse_unnamed(counts: &mut BTreeMap<Phase, usize>, unnamed: usize) {
+/// Counts objects in a phase that nothing in the cluster shows them to be in, in place of well ones.
+fn count_unnamed(counts: &mut BTreeMap<Phase, usize>, phase: Phase, unnamed: usize) {
     let well = counts.get_mut(&Phase::Settled);
-    let refused = well.map_or(0, |well| {
-        let refused = unnamed.min(*well);
-        *well -= refused;
-        refused
+    let moved = well.map_or(0, |well| {
+        let moved = unnamed.min(*well);
+        *well -= moved;
+        moved
     });
     counts.retain(|_, count| *count > 0);
-    if refused > 0 {
-        *counts.entry(Phase::Refused).or_default() += refused;
+    if moved > 0 {
+        *counts.entry(phase).or_default() += moved;
     }
 }
 
@@ -178,12 +190,16 @@ fn told_revision(source: &Told, book: &Book, brought: &BTreeSet<&str>) -> Option
 }
 
 fn object(source: &Told, book: &Book, id: &ObjectId, live: &Live) -> ObjectStatus {
-    let (phase, reason) = stand(source, book, id, live);
+    let found = obstacle(source, book, id, live);
+    let facts = facts_of(source, book, id, live, found.as_ref());
+    let phase = facts.phase();
+    let paused = paused(source, live).filter(|_| phase == Phase::Paused);
+    let reason = found.map(|found| found.reason).or_else(|| paused.map(|paused| pause_words(&paused.reason)));
     ObjectStatus {
         object: Named::of(id),
         source: source.name.clone(),
         phase,
-        reason,
+        reason: reason.or_else(|| unhealthy(live)),
         revision: live.shown_release().map(|release| release.revision.to_string()),
         origin: None,
         wave: 0,
@@ -197,56 +213,98 @@ fn is_rolling(book: &Book, id: &ObjectId, live: &Live) -> bool {
     claimed || is_in(RollPhase::Replacing)
 }
 
-fn queued<'a>(source: &Told, book: &'a Book, id: &ObjectId) -> Option<&'a Queued> {
-    book.queue.iter().find(|queued| queued.id == *id && queued.applyset == source.applyset)
+/// What of a source waits in the rollout queue.
+fn queue<'a>(source: &Told, book: &'a Book) -> Vec<&'a Queued> {
+    book.queue.iter().filter(|queued| queued.applyset == source.applyset).collect()
 }
 
-/// Where an object stands, and why not further.
-fn stand(source: &Told, book: &Book, id: &ObjectId, live: &Live) -> (Phase, Option<String>) {
-    let rolls = is_rolling(book, id, live);
-    let hold = live.asked.as_ref().and_then(|asked| asked.hold.as_ref());
-    let holds = hold.filter(|hold| hold.until.is_some_and(|until| until > Timestamp::now()));
-    let paused = live.asked.as_ref().and_then(|asked| asked.paused.as_ref());
-    let rejection = source.rejections.iter().find(|one| one.unit.members.contains_key(id));
-    let pending = source.pending.iter().find(|pending| pending.id == *id);
-    let unhealthy = || match &*live.health.message {
-        "" if live.health.is_current() => None,
-        "" => Some(live.health.status.to_string()),
-        message => Some(message.to_owned()),
-    };
-    match rejection {
-        _ if holds.is_some() => {
-            let reason = holds.map(|hold| {
-                let until = hold.until.map(|until| until.to_string()).unwrap_or_default();
-                format!("on hold until {until}{}", because(&hold.reason))
-            });
-            (Phase::Held, reason)
-        }
-        Some(rejection) if rejection.way == Way::Held => {
-            (Phase::Quarantined, Some(rejection.cause.to_string()))
-        }
-        Some(rejection) if !rolls && !shows_rejected(rejection, id, live) => {
-            (Phase::RolledBack, Some(rejection.cause.to_string()))
-        }
-        _ if rolls => (Phase::RollingOut, unhealthy()),
-        _ if pending.is_some() => {
-            (Phase::PruneWaiting, pending.map(|pending| format!("its deletion waits: {}", pending.reason)))
-        }
-        Some(rejection) => (Phase::Waiting, Some(rejection.cause.to_string())),
-        None => match (queued(source, book, id), paused) {
-            (_, Some(paused)) => (Phase::Paused, Some(format!("it is paused{}", because(&paused.reason)))),
-            (Some(queued), None) => (Phase::Waiting, Some(queued.to_string())),
-            (None, None) => match live.opt_out {
-                Some(word) => (Phase::OptedOut, Some(Reason::OptedOut(word).to_string())),
-                None => (Phase::of_health(live), unhealthy()),
-            },
-        },
+/// What keeps an object from being as asked for, as far as the cluster tells.
+struct Found {
+    obstacle: Obstacle,
+    reason: String,
+    /// Whether no other record of the cluster has the reason.
+    is_told_here: bool,
+}
+
+impl Found {
+    fn elsewhere(obstacle: Obstacle, reason: String) -> Option<Self> {
+        Some(Self { obstacle, reason, is_told_here: false })
+    }
+
+    fn here(obstacle: Obstacle, reason: String) -> Option<Self> {
+        Some(Self { obstacle, reason, is_told_here: true })
     }
 }
 
-/// What stands behind a state for which somebody may have given a reason.
-fn because(reason: &str) -> String {
-    if reason.is_empty() { String::new() } else { format!(": {reason}") }
+fn facts_of(source: &Told, book: &Book, id: &ObjectId, live: &Live, found: Option<&Found>) -> PhaseFacts {
+    PhaseFacts {
+        obstacle: found.map(|found| found.obstacle),
+        is_rolling: is_rolling(book, id, live),
+        is_paused: paused(source, live).is_some(),
+        status: Some(live.health.status),
+    }
+}
+
+/// Returns what keeps an object from being as asked for. The order of the questions is that in which the engine decides;
+/// what only its record tells stands where the engine would have found it.
+fn obstacle(source: &Told, book: &Book, id: &ObjectId, live: &Live) -> Option<Found> {
+    let (recorded, why) = source.last.of(id).unzip();
+    let recorded_as = |phase: Phase, obstacle: Obstacle| {
+        let why = why.clone().filter(|_| recorded == Some(phase))?;
+        Found::here(obstacle, why)
+    };
+    let pending = source.pending.iter().find(|pending| pending.id == *id);
+    if let Some(pending) = pending {
+        return Found::elsewhere(Obstacle::Prune, format!("its deletion waits: {}", pending.reason));
+    }
+    let set = recorded_as(Phase::Refused, Obstacle::Refusal)
+        .or_else(|| recorded_as(Phase::LeftAlone, Obstacle::LeftAlone))
+        .or_else(|| {
+            let word = live.opt_out.filter(|_| source.last.heeds_opt_outs)?;
+            Found::here(Obstacle::OptOut, Reason::OptedOut(word).to_string())
+        });
+    let rejection = source.rejections.iter().find(|one| one.unit.members.contains_key(id));
+    let rejected = || {
+        let rejection = rejection?;
+        let obstacle = match rejection.way {
+            Way::Held => Obstacle::Quarantine,
+            Way::Back if shows_rejected(rejection, id, live) => return None,
+            Way::Back => Obstacle::Rollback,
+        };
+        Found::elsewhere(obstacle, rejection.cause.to_string())
+    };
+    let is_paused = || source.parent.annotations.contains_key(PAUSED) || paused(source, live).is_some();
+    let queued = || queue(source, book).into_iter().find(|queued| queued.id == *id);
+    set.or_else(rejected)
+        .or_else(|| held(source, live))
+        .or_else(|| recorded_as(Phase::Paused, Obstacle::Pause).filter(|_| is_paused()))
+        .or_else(|| Found::elsewhere(Obstacle::Wait, rejection?.cause.to_string()))
+        .or_else(|| Found::elsewhere(Obstacle::Wait, queued()?.to_string()))
+        .or_else(|| recorded_as(Phase::Waiting, Obstacle::Wait))
+}
+
+fn held(source: &Told, live: &Live) -> Option<Found> {
+    let hold = live.asked.as_ref()?.hold.as_ref().filter(|_| source.last.heeds_opt_outs)?;
+    let until = hold.until.filter(|until| *until > Timestamp::now())?;
+    let because = if hold.reason.is_empty() { String::new() } else { format!(": {}", hold.reason) };
+    Found::elsewhere(Obstacle::Hold, format!("on hold until {until}{because}"))
+}
+
+/// The pause on the object itself.
+fn paused<'a>(source: &Told, live: &'a Live) -> Option<&'a Paused> {
+    live.asked.as_ref().filter(|_| source.last.heeds_opt_outs)?.paused.as_ref()
+}
+
+fn pause_words(reason: &str) -> String {
+    pause_reason("it", reason).to_string()
+}
+
+fn unhealthy(live: &Live) -> Option<String> {
+    match &*live.health.message {
+        "" if live.health.is_current() => None,
+        "" => Some(live.health.status.to_string()),
+        message => Some(message.to_owned()),
+    }
 }
 
 /// Whether the content that failed is still there.

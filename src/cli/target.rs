@@ -60,7 +60,7 @@ impl Desk {
     }
 
     /// The sources that an object may be of.
-    async fn candidates(&self) -> Result<Vec<(String, Parent)>, CommandError> {
+    pub(super) async fn candidates(&self) -> Result<Vec<(String, Parent)>, CommandError> {
         match (self.cluster.parents(&self.system).await, &self.named) {
             (Err(error), Some(named)) if error.class() == Class::Forbidden => {
                 Ok(vec![(named.clone(), self.parent(named).await?)])
@@ -96,14 +96,20 @@ impl Desk {
         }
     }
 
-    /// Looks up an object by its name, and the source that manages it.
-    pub(super) async fn target(&self, name: &ObjectName) -> Result<Target, CommandError> {
+    /// Returns the object that a name means, and its kind.
+    pub(super) fn identity(&self, name: &ObjectName) -> Result<(Arc<Kind>, ObjectId), CommandError> {
         let kind = self.kind(&name.kind)?;
         let namespace = match kind.scope {
             crate::cluster::Scope::Cluster => None,
             crate::cluster::Scope::Namespaced => Some(name.namespace.as_deref().unwrap_or(&self.namespace)),
         };
         let id = ObjectId::new(&kind.gvk.group_kind(), namespace, &name.name);
+        Ok((kind, id))
+    }
+
+    /// Looks up an object by its name, and the source that manages it.
+    pub(super) async fn target(&self, name: &ObjectName) -> Result<Target, CommandError> {
+        let (kind, id) = self.identity(name)?;
         let Some(object) = self.cluster.get(&kind, &id).await? else {
             return Err(CommandError::new(Class::Config, format!("there is no {id}"))
                 .hint("name its namespace with -n, or before it: shop/deployment.apps/web"));

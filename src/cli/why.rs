@@ -5,7 +5,7 @@ use super::facts::Facts;
 use super::overview::clean;
 use super::settings;
 use super::target::{Desk, Target};
-use super::{CommandError, Exit, Terminal, rollout, session};
+use super::{CommandError, Exit, ObjectName, Terminal, rollout, session, survey};
 use crate::config::Config;
 use crate::daemon;
 use crate::engine::{Plan, Planned, STARTED, Started, Verdict, changed_words, is_workload};
@@ -13,6 +13,7 @@ use crate::graph;
 use crate::health;
 use crate::object::ObjectId;
 use crate::render;
+use crate::report::ObjectStatus;
 
 /// So many fields that differ are named.
 const NAMED: usize = 3;
@@ -25,17 +26,20 @@ pub(super) fn carry_out(args: &WhyArgs, global: &Global, terminal: &Terminal) ->
     let config = settings::explained(global, args);
     session::runtime()?.block_on(async {
         let desk = rollout::desk(global).await?;
-        let target = desk.target(&args.object).await?;
+        let found = found(&desk, &args.object).await?;
         let plan = match config {
-            Ok(Some(config)) => Box::pin(planned(&desk, &target, config)).await.map(Some),
+            Ok(Some(config)) => Box::pin(planned(&desk, &found, config)).await.map(Some),
             Ok(None) => Ok(None),
             Err(error) => Err(error),
         };
-        let mut lines = shown(&desk, &target).await?;
+        let mut lines = match &found {
+            Found::Managed(target) => shown(&desk, target).await?,
+            Found::Recorded(_, told) => recorded(told),
+        };
         if let Ok(Some(plan)) = &plan {
-            lines.extend(asked(&target.id, plan));
+            lines.extend(asked(found.id(), plan));
         }
-        terminal.print(&format!("{}\n", clean(&target.id.to_string())))?;
+        terminal.print(&format!("{}\n", clean(&found.id().to_string())))?;
         for (key, value) in lines {
             terminal.print(&format!("  {key:<8} {}\n", clean(&value)))?;
         }
@@ -44,6 +48,50 @@ pub(super) fn carry_out(args: &WhyArgs, global: &Global, terminal: &Terminal) ->
         }
         Ok(Exit::Done)
     })
+}
+
+/// An object that somebody asks about.
+enum Found {
+    /// A source has it.
+    Managed(Box<Target>),
+    /// The record of a source alone names it: it is not there yet, or somebody else's.
+    Recorded(ObjectId, ObjectStatus),
+}
+
+impl Found {
+    fn id(&self) -> &ObjectId {
+        match self {
+            Self::Managed(target) => &target.id,
+            Self::Recorded(id, _) => id,
+        }
+    }
+
+    fn source(&self) -> &str {
+        match self {
+            Self::Managed(target) => &target.source,
+            Self::Recorded(_, told) => &told.source,
+        }
+    }
+}
+
+async fn found(desk: &Desk, name: &ObjectName) -> Result<Found, CommandError> {
+    match desk.target(name).await {
+        Ok(target) => Ok(Found::Managed(Box::new(target))),
+        Err(error) => {
+            let (_, id) = desk.identity(name)?;
+            match survey::recorded(desk, &id).await? {
+                Some(told) => Ok(Found::Recorded(id, told)),
+                None => Err(error),
+            }
+        }
+    }
+}
+
+/// What a source's record says of it, which is all that is known.
+fn recorded(told: &ObjectStatus) -> Vec<Line> {
+    let mut lines = vec![("source", told.source.clone()), ("phase", told.phase.to_string())];
+    lines.extend(told.reason.clone().map(|reason| ("because", reason)));
+    lines
 }
 
 /// What the cluster says of it.
@@ -70,13 +118,13 @@ async fn shown(desk: &Desk, target: &Target) -> Result<Vec<Line>, CommandError> 
 }
 
 /// What a source asks for, read as the one that manages the object.
-async fn planned(desk: &Desk, target: &Target, mut config: Config) -> Result<Plan, CommandError> {
+async fn planned(desk: &Desk, found: &Found, mut config: Config) -> Result<Plan, CommandError> {
     for source in &mut config.sources {
-        source.name.clone_from(&target.source);
+        found.source().clone_into(&mut source.name);
     }
     let state = session::state(&config, &desk.cluster).await?;
     let setup = session::once(&session::only(&config)?, &state)?;
-    Ok(Box::pin(daemon::preview_of(&desk.cluster, &desk.system, setup, &target.id)).await?)
+    Ok(Box::pin(daemon::preview_of(&desk.cluster, &desk.system, setup, found.id())).await?)
 }
 
 /// Where the object stands in the source, and whether that asks for something else than there is.

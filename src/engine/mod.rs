@@ -132,7 +132,7 @@ pub use node_steps::{
 };
 pub use nodes::{NodeFacts, NodeNews};
 pub use order::{GivenOrder, IS_SERVED, OrderList, Verb, order_text, parse_orders};
-pub use orders::MOST_STATES;
+pub use orders::{MOST_STATES, pause_reason};
 pub use others::SPENT;
 pub use outcome::{Failure, Outcome, Written, replaceable};
 pub use overlay::{HELD, NotAnOverlay, OVERLAY, Overlay, overlaid};

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::OptOut;
 use super::Reason;
 use super::action::{Action, Decision, Purpose};
-use super::asked::{Acknowledged, Asked, Hold};
+use super::asked::{Acknowledged, Asked, Hold, Paused};
 use super::entry::SourceId;
 use super::order::GivenOrder;
 use super::rejection::Rejection;
@@ -98,19 +98,19 @@ impl Engine {
         if self.entry(id).is_some_and(|entry| entry.instead.is_some()) {
             return None;
         }
-        let words = |what: &str, reason: &str| {
-            let because = if reason.is_empty() { String::new() } else { format!(": {reason}") };
-            Reason::Paused(format!("{what} is paused{because}").into())
-        };
-        let heeds = self.opt_out_of(id) == OptOut::Allowed;
-        let asked = self.asked(id).filter(|_| heeds);
-        if let Some(paused) = asked.and_then(|asked| asked.paused.as_ref()) {
-            return Some(words("it", &paused.reason));
+        if let Some(paused) = self.annotated_pause(id) {
+            return Some(pause_reason("it", &paused.reason));
         }
         let wanting = self.entry(id).and_then(|entry| entry.wants.first()).map(|(source, _)| *source);
         let source = &self.sources[wanting.or_else(|| self.source_of(self.live(id)?))?];
         let paused = source.inventory.as_ref()?.paused.as_ref()?;
-        Some(words(&format!("source {}", source.name), &paused.reason))
+        Some(pause_reason(&format!("source {}", source.name), &paused.reason))
+    }
+
+    /// Returns the pause on the live object itself, where its source heeds it.
+    pub fn annotated_pause(&self, id: &ObjectId) -> Option<&Paused> {
+        let asked = self.orders.asked.contains(id).then(|| self.asked(id)).flatten()?;
+        asked.paused.as_ref().filter(|_| self.opt_out_of(id) == OptOut::Allowed)
     }
 
     /// The hold that is on an object now, with the time that it still lasts.
@@ -276,6 +276,12 @@ impl Engine {
     pub(super) fn answer(&mut self, source: SourceId, token: &Arc<str>, outcome: &str) {
         self.orders.answers.push((source, Acknowledged::new(token, outcome)));
     }
+}
+
+/// Returns why nothing new is released under a pause.
+pub fn pause_reason(what: &str, reason: &str) -> Reason {
+    let because = if reason.is_empty() { String::new() } else { format!(": {reason}") };
+    Reason::Paused(format!("{what} is paused{because}").into())
 }
 
 fn denied_words(id: &ObjectId) -> String {

@@ -30,11 +30,11 @@ pub use doors::{Doors, Heard, Unanswered};
 pub use log::{MACHINE_FIELDS, Tale, brief, has_line, log, log_notice};
 pub use metrics::{Ended, MEDIA_TYPE, Metrics, Process};
 pub use notice::{Draft, Followed, HAPPENINGS, Happening, Notice, Notices, Recorder, Regarding};
-pub use phase::{PHASES, Phase, well_words};
-pub use stand::{NAMED, STATUS, Stand};
+pub use phase::{Obstacle, PHASES, Phase, PhaseFacts, well_words};
+pub use stand::{NAMED, RecordedObject, STATUS, Stand};
 pub use status::{
     Beside, CommitStatus, Filter, Named, ObjectStatus, ProcessStatus, QueueStatus, RollStatus, RolloutStatus,
-    Share, SourceStatus, SourceTimes, Status, VERSION, object_of, objects, status, unwell,
+    Share, SourceStatus, SourceTimes, Status, VERSION, first_objects, object_of, objects, status,
 };
 
 use crate::engine::Reason;

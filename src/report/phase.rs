@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Engine, Entry, Live, Reason, Substitute};
+use crate::engine::{Engine, Entry, Reason, Substitute};
 use crate::health::Status;
 use crate::object::ObjectId;
 
@@ -80,46 +80,150 @@ impl Phase {
         matches!(self, Self::Settled | Self::LeftAlone)
     }
 
-    /// Of an object and what keeps it from being as wanted.
+    /// Returns the phase of an object that the engine knows.
     pub fn of(engine: &Engine, id: &ObjectId, entry: &Entry, open: Option<&Reason>) -> Self {
-        let rolls = engine.is_under_way(id);
-        match open {
-            Some(Reason::OnHold(_)) => Self::Held,
-            Some(Reason::Paused(_)) => Self::Paused,
-            Some(Reason::Prune(_) | Reason::Confirm(_)) => Self::PruneWaiting,
-            Some(Reason::Kept(_) | Reason::LeftAlone(_)) => Self::LeftAlone,
-            Some(Reason::OptedOut(_)) => Self::OptedOut,
-            Some(Reason::Step(_)) => Self::RollingOut,
-            Some(Reason::Rejected(_)) => match entry.instead.as_deref().map(|instead| &instead.content) {
-                Some(Substitute::Known(..)) if rolls => Self::RollingOut,
-                Some(Substitute::Known(..) | Substitute::Absent) => Self::RolledBack,
-                _ => Self::Quarantined,
+        let status = match engine.shown(id) {
+            Some(live) => Some(live.health.status),
+            None => engine.has_ended(id, entry).then_some(Status::Current),
+        };
+        let obstacle = open.map(|reason| Obstacle::of(reason, entry));
+        let facts = PhaseFacts {
+            obstacle: obstacle.or_else(|| entry.wants.is_empty().then_some(Obstacle::Prune)),
+            is_rolling: engine.is_under_way(id),
+            is_paused: engine.annotated_pause(id).is_some(),
+            status,
+        };
+        facts.phase()
+    }
+}
+
+/// What keeps an object from being what the followed revision asks for, as far as it decides the phase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Obstacle {
+    /// A hold on it.
+    Hold,
+    /// A pause, while something new waits.
+    Pause,
+    /// It is not wanted any more.
+    Prune,
+    /// Its manifest asks to leave it alone.
+    LeftAlone,
+    /// An annotation on the live object asks to leave it alone.
+    OptOut,
+    /// A step of its rollout holds it.
+    Step,
+    /// What was asked for failed, and what was good before is what it should be now.
+    Rollback,
+    /// What was asked for failed, and it stays as it is.
+    Quarantine,
+    /// It is refused.
+    Refusal,
+    /// Anything that passes.
+    Wait,
+}
+
+impl Obstacle {
+    fn of(reason: &Reason, entry: &Entry) -> Self {
+        match reason {
+            Reason::OnHold(_) => Self::Hold,
+            Reason::Paused(_) => Self::Pause,
+            Reason::Prune(_) | Reason::Confirm(_) => Self::Prune,
+            Reason::Kept(_) | Reason::LeftAlone(_) => Self::LeftAlone,
+            Reason::OptedOut(_) => Self::OptOut,
+            Reason::Step(_) => Self::Step,
+            Reason::Rejected(_) => match entry.instead.as_deref().map(|instead| &instead.content) {
+                Some(Substitute::Known(..) | Substitute::Absent) => Self::Rollback,
+                _ => Self::Quarantine,
             },
-            Some(reason) if reason.is_refusal() => Self::Refused,
-            _ if rolls => Self::RollingOut,
-            Some(_) => Self::Waiting,
-            None => Self::by_health(engine, id, entry),
+            reason if reason.is_refusal() => Self::Refusal,
+            _ => Self::Wait,
+        }
+    }
+}
+
+/// What decides the phase of an object, whoever knows it: the daemon, or a command that reads the cluster alone.
+#[derive(Clone, Copy, Debug)]
+pub struct PhaseFacts {
+    /// What keeps it from being as asked for.
+    pub obstacle: Option<Obstacle>,
+    /// Whether its pods are being replaced.
+    pub is_rolling: bool,
+    /// Whether an annotation of its own pauses it.
+    pub is_paused: bool,
+    /// How its controller is getting on; none where it is not there.
+    pub status: Option<Status>,
+}
+
+impl PhaseFacts {
+    /// Returns the phase.
+    pub fn phase(self) -> Phase {
+        match self.obstacle {
+            Some(Obstacle::Hold) => Phase::Held,
+            Some(Obstacle::Pause) => Phase::Paused,
+            Some(Obstacle::Prune) => Phase::PruneWaiting,
+            Some(Obstacle::LeftAlone) => Phase::LeftAlone,
+            Some(Obstacle::OptOut) => Phase::OptedOut,
+            Some(Obstacle::Quarantine) => Phase::Quarantined,
+            Some(Obstacle::Refusal) => Phase::Refused,
+            Some(Obstacle::Step) => Phase::RollingOut,
+            _ if self.is_rolling => Phase::RollingOut,
+            Some(Obstacle::Rollback) => Phase::RolledBack,
+            Some(Obstacle::Wait) => Phase::Waiting,
+            None => match self.status {
+                Some(Status::Current) if self.is_paused => Phase::Paused,
+                Some(Status::Current) => Phase::Settled,
+                Some(Status::InProgress | Status::Unknown) => Phase::Progressing,
+                Some(Status::Failed) => Phase::Failed,
+                Some(Status::Terminating) | None => Phase::Waiting,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_keeps_an_object_back_decides_before_what_its_controller_says() {
+        fn check(obstacle: Option<Obstacle>, still: Phase, rolling: Phase) {
+            for status in [Status::Current, Status::InProgress, Status::Failed] {
+                let facts =
+                    |is_rolling| PhaseFacts { obstacle, is_rolling, is_paused: false, status: Some(status) };
+                if obstacle.is_some() || status == Status::Current {
+                    assert_eq!(facts(false).phase(), still, "{obstacle:?} {status}");
+                }
+                assert_eq!(facts(true).phase(), rolling, "{obstacle:?} {status}");
+            }
+        }
+        check(None, Phase::Settled, Phase::RollingOut);
+        check(Some(Obstacle::Wait), Phase::Waiting, Phase::RollingOut);
+        check(Some(Obstacle::Rollback), Phase::RolledBack, Phase::RollingOut);
+        check(Some(Obstacle::Step), Phase::RollingOut, Phase::RollingOut);
+        for (obstacle, phase) in [
+            (Obstacle::Hold, Phase::Held),
+            (Obstacle::Pause, Phase::Paused),
+            (Obstacle::Prune, Phase::PruneWaiting),
+            (Obstacle::LeftAlone, Phase::LeftAlone),
+            (Obstacle::OptOut, Phase::OptedOut),
+            (Obstacle::Quarantine, Phase::Quarantined),
+            (Obstacle::Refusal, Phase::Refused),
+        ] {
+            check(Some(obstacle), phase, phase);
         }
     }
 
-    fn by_health(engine: &Engine, id: &ObjectId, entry: &Entry) -> Self {
-        if entry.wants.is_empty() {
-            return Self::PruneWaiting;
+    #[test]
+    fn without_an_obstacle_its_controller_decides_and_a_pause_is_told_of_what_is_well() {
+        fn check(status: Option<Status>, phase: Phase, paused: Phase) {
+            let facts = |is_paused| PhaseFacts { obstacle: None, is_rolling: false, is_paused, status };
+            assert_eq!((facts(false).phase(), facts(true).phase()), (phase, paused), "{status:?}");
         }
-        match engine.shown(id) {
-            Some(live) => Self::of_health(live),
-            None if engine.has_ended(id, entry) => Self::Settled,
-            None => Self::Waiting,
-        }
-    }
-
-    /// Of what an object shows, where nothing is to be done with it.
-    pub fn of_health(live: &Live) -> Self {
-        match live.health.status {
-            Status::Current => Self::Settled,
-            Status::InProgress | Status::Unknown => Self::Progressing,
-            Status::Failed => Self::Failed,
-            Status::Terminating => Self::Waiting,
-        }
+        check(Some(Status::Current), Phase::Settled, Phase::Paused);
+        check(Some(Status::InProgress), Phase::Progressing, Phase::Progressing);
+        check(Some(Status::Unknown), Phase::Progressing, Phase::Progressing);
+        check(Some(Status::Failed), Phase::Failed, Phase::Failed);
+        check(Some(Status::Terminating), Phase::Waiting, Phase::Waiting);
+        check(None, Phase::Waiting, Phase::Waiting);
     }
 }

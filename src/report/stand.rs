@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::{ObjectStatus, Phase, SourceStatus};
+use super::{Named, ObjectStatus, PHASES, Phase, SourceStatus};
+use crate::engine::OptOut;
 use crate::object::Revision;
 use crate::render::harmless_line;
 
@@ -19,11 +20,17 @@ pub const STATUS: &str = "status";
 /// The key of [`Stand::open`] in the ConfigMap's data.
 const OPEN: &str = "not-as-wanted";
 
+/// The key of [`Stand::left_alone`] in the ConfigMap's data.
+const LEFT_ALONE: &str = "left-alone";
+
+/// The key of [`Stand::opt_out`] in the ConfigMap's data.
+const OPT_OUT: &str = "opt-out";
+
+/// The value of [`OPT_OUT`] where a source heeds nothing that others put on its objects.
+const DENIED: &str = "denied";
+
 /// The key of [`Stand::settled`] in the ConfigMap's data.
 const SETTLED: &str = "settled";
-
-/// Stands between how many objects are not named and how many of these are refused, which nothing else tells.
-const OF_WHICH: &str = ", of which are refused: ";
 
 /// Where a source stands. Says nothing that changes while nothing happens.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,13 +39,17 @@ pub struct Stand {
     pub line: String,
     /// A line for each object that is not as wanted and healthy; empty where all are.
     pub open: String,
+    /// A line for each object that is left alone; empty where none is.
+    pub left_alone: String,
+    /// Says if what others put on its objects has an effect; empty where it has.
+    pub opt_out: String,
     /// The revision of which it was told that all was as wanted; empty where that was not told, or no longer holds.
     pub settled: String,
 }
 
 impl Stand {
-    /// Of a source, and of the first of its objects that are not well, in their order.
-    pub fn of(source: &SourceStatus, unwell: &[ObjectStatus]) -> Self {
+    /// Of a source, and of the first of its objects that are not well, and of those left alone, in their order.
+    pub fn of(source: &SourceStatus, unwell: &[ObjectStatus], left_alone: &[ObjectStatus]) -> Self {
         let mut line = match &source.revision {
             Some(revision) => Revision::new(revision).short().to_owned(),
             None => "not read yet".to_owned(),
@@ -56,22 +67,17 @@ impl Stand {
         if let Some(why) = &source.unlisted {
             let _ = write!(line, "; {why}");
         }
-        let mut open = String::new();
-        for told in unwell.iter().take(NAMED) {
-            let reason = told.reason.as_deref().unwrap_or_default();
-            let reason = &reason[..reason.floor_char_boundary(LONGEST)];
-            let colon = if reason.is_empty() { "" } else { ": " };
-            let line = format!("{} {}{colon}{reason}", told.phase, told.object);
-            let _ = writeln!(open, "{}", harmless_line(&line));
+        let count = |is_listed: fn(Phase) -> bool| {
+            let listed = source.objects.iter().filter(|(phase, _)| is_listed(**phase));
+            listed.map(|(phase, count)| (*phase, *count)).collect()
+        };
+        Self {
+            line: harmless_line(&line),
+            open: list(unwell, count(|phase| !phase.is_well())),
+            left_alone: list(left_alone, count(|phase| phase == Phase::LeftAlone)),
+            opt_out: if source.opt_out == OptOut::Denied { DENIED.to_owned() } else { String::new() },
+            settled: String::new(),
         }
-        let all = source.objects.iter().filter(|(phase, _)| !phase.is_well());
-        let more = all.map(|(_, count)| count).sum::<usize>().saturating_sub(unwell.len().min(NAMED));
-        if more > 0 {
-            let named = unwell.iter().take(NAMED).filter(|told| told.phase == Phase::Refused).count();
-            let refused = source.objects.get(&Phase::Refused).copied().unwrap_or_default();
-            let _ = writeln!(open, "and {more} more{OF_WHICH}{}", refused.saturating_sub(named));
-        }
-        Self { line: harmless_line(&line), open, settled: String::new() }
     }
 
     /// The same, with the revision of which it was told that all was as wanted.
@@ -89,24 +95,40 @@ impl Stand {
     /// What a ConfigMap's data tell of it.
     pub fn in_data(data: &BTreeMap<String, String>) -> Option<Self> {
         let text = |key| data.get(key).cloned();
+        let rest = |key| text(key).unwrap_or_default();
         Some(Self {
             line: text(STATUS)?,
-            open: text(OPEN).unwrap_or_default(),
-            settled: text(SETTLED).unwrap_or_default(),
+            open: rest(OPEN),
+            left_alone: rest(LEFT_ALONE),
+            opt_out: rest(OPT_OUT),
+            settled: rest(SETTLED),
         })
     }
 
-    /// Returns how many refused objects there are beside those that are named.
-    pub fn unnamed_refusals(&self) -> usize {
-        let last = self.open.lines().next_back().filter(|last| last.starts_with("and "));
-        let count = last.and_then(|last| last.split_once(OF_WHICH)).and_then(|(_, count)| count.parse().ok());
-        count.unwrap_or_default()
+    /// Whether what others put on its objects has an effect.
+    pub fn heeds_opt_outs(&self) -> bool {
+        self.opt_out != DENIED
+    }
+
+    /// Returns the objects that are named.
+    pub fn objects(&self) -> impl Iterator<Item = RecordedObject> {
+        self.open.lines().chain(self.left_alone.lines()).filter_map(RecordedObject::parse)
+    }
+
+    /// Returns how many objects of each phase there are beside those that are named.
+    pub fn unnamed(&self) -> BTreeMap<Phase, usize> {
+        [&self.open, &self.left_alone].into_iter().flat_map(|list| unnamed(list)).collect()
     }
 
     /// Writes it into a ConfigMap's data.
     pub fn write_to(&self, data: &mut BTreeMap<String, String>) {
         data.insert(STATUS.to_owned(), self.line.clone());
-        for (key, text) in [(OPEN, &self.open), (SETTLED, &self.settled)] {
+        for (key, text) in [
+            (OPEN, &self.open),
+            (LEFT_ALONE, &self.left_alone),
+            (OPT_OUT, &self.opt_out),
+            (SETTLED, &self.settled),
+        ] {
             if text.is_empty() {
                 data.remove(key);
             } else {
@@ -114,6 +136,73 @@ impl Stand {
             }
         }
     }
+}
+
+/// One object as a ConfigMap names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordedObject {
+    /// Where it stood.
+    pub phase: Phase,
+    /// Which.
+    pub object: Named,
+    /// Why; empty where nothing was to be said.
+    pub reason: String,
+}
+
+impl RecordedObject {
+    /// Reads `Refused Deployment.apps shop/web: reason`.
+    fn parse(line: &str) -> Option<Self> {
+        let (phase, rest) = line.split_once(' ')?;
+        let phase = phase_of(phase)?;
+        let (object, reason) = rest.split_once(": ").unwrap_or((rest, ""));
+        let (kind, path) = object.split_once(' ')?;
+        let (namespace, name) = match path.split_once('/') {
+            Some((namespace, name)) => (Some(namespace.to_owned()), name),
+            None => (None, path),
+        };
+        let (kind, group) = kind.split_once('.').unwrap_or((kind, ""));
+        let (group, kind) = (group.to_owned(), kind.to_owned());
+        let object = Named { group, kind, namespace, name: name.to_owned() };
+        Some(Self { phase, object, reason: reason.to_owned() })
+    }
+}
+
+fn phase_of(word: &str) -> Option<Phase> {
+    PHASES.into_iter().find(|phase| phase.to_string() == word)
+}
+
+/// A line for each of the first so many objects, and one for how many more there are in each phase.
+fn list(objects: &[ObjectStatus], mut counts: BTreeMap<Phase, usize>) -> String {
+    let mut text = String::new();
+    for told in objects.iter().take(NAMED) {
+        let reason = told.reason.as_deref().unwrap_or_default();
+        let reason = &reason[..reason.floor_char_boundary(LONGEST)];
+        let colon = if reason.is_empty() { "" } else { ": " };
+        let Named { group, kind, namespace, name } = &told.object;
+        let dot = if group.is_empty() { "" } else { "." };
+        let place = namespace.as_ref().map(|namespace| format!("{namespace}/")).unwrap_or_default();
+        let line = format!("{} {kind}{dot}{group} {place}{name}{colon}{reason}", told.phase);
+        let _ = writeln!(text, "{}", harmless_line(&line));
+        counts.entry(told.phase).and_modify(|count| *count = count.saturating_sub(1));
+    }
+    let more: usize = counts.values().sum();
+    if more > 0 {
+        let left = counts.iter().filter(|(_, count)| **count > 0);
+        let each: Vec<String> = left.map(|(phase, count)| format!("{count} {phase}")).collect();
+        let _ = writeln!(text, "and {more} more: {}", each.join(", "));
+    }
+    text
+}
+
+/// Reads the last line of [`list`].
+fn unnamed(list: &str) -> BTreeMap<Phase, usize> {
+    let last = list.lines().next_back().filter(|last| last.starts_with("and "));
+    let each = last.and_then(|last| last.split_once(" more: ")).map_or("", |(_, each)| each);
+    let count = |text: &str| {
+        let (count, phase) = text.split_once(' ')?;
+        Some((phase_of(phase)?, count.parse().ok()?))
+    };
+    each.split(", ").filter_map(count).collect()
 }
 
 /// `20 objects, as wanted and healthy`, or `20 objects: 18 Settled, 2 Refused`.
@@ -165,7 +254,7 @@ mod tests {
     #[test]
     fn one_line_and_one_for_each_object_that_is_not_well() {
         fn check(source: &SourceStatus, unwell: &[ObjectStatus], line: &str, open: &str) {
-            let stand = Stand::of(source, unwell);
+            let stand = Stand::of(source, unwell, &[]);
             assert_eq!((&*stand.line, &*stand.open), (line, open));
             let mut data = BTreeMap::from([(OPEN.to_owned(), "before".to_owned())]);
             stand.write_to(&mut data);
@@ -209,16 +298,40 @@ mod tests {
     }
 
     #[test]
-    fn so_many_are_named() {
+    fn so_many_are_named_and_of_the_others_it_is_told_how_many_are_where() {
         let many: Vec<ObjectStatus> = (0..NAMED + 5).map(|_| object("a", &"é".repeat(LONGEST))).collect();
-        let stand = Stand::of(&source(&[(Phase::Settled, 9), (Phase::Refused, NAMED + 5)]), &many);
+        let stand = Stand::of(&source(&[(Phase::Settled, 9), (Phase::Refused, NAMED + 5)]), &many, &[]);
         assert_eq!(stand.open.lines().count(), NAMED + 1);
-        assert!(stand.open.ends_with("and 5 more, of which are refused: 5\n"), "{}", stand.open);
+        assert!(stand.open.ends_with("and 5 more: 5 Refused\n"), "{}", stand.open);
         assert!(stand.open.len() < NAMED * (LONGEST + 40));
-        assert_eq!(stand.unnamed_refusals(), 5);
-        let named = Stand::of(&source(&[(Phase::Refused, 3)]), &many[..3]);
-        assert_eq!((named.open.lines().count(), named.unnamed_refusals()), (3, 0));
-        let waiting = Stand::of(&source(&[(Phase::Refused, 3), (Phase::Waiting, 9)]), &many[..3]);
-        assert_eq!(waiting.unnamed_refusals(), 0, "{}", waiting.open);
+        assert_eq!(stand.unnamed(), [(Phase::Refused, 5)].into());
+        let named = Stand::of(&source(&[(Phase::Refused, 3)]), &many[..3], &[]);
+        assert_eq!((named.open.lines().count(), named.unnamed()), (3, BTreeMap::new()));
+        let counts = [(Phase::Refused, 4), (Phase::Waiting, 9), (Phase::LeftAlone, 2)];
+        let mixed = Stand::of(&source(&counts), &many[..3], &[]);
+        assert!(mixed.open.ends_with("and 10 more: 9 Waiting, 1 Refused\n"), "{}", mixed.open);
+        let unnamed = [(Phase::Refused, 1), (Phase::Waiting, 9), (Phase::LeftAlone, 2)];
+        assert_eq!(mixed.unnamed(), unnamed.into());
+    }
+
+    #[test]
+    fn who_reads_it_learns_each_object_with_its_group() {
+        let mut rolling = object("web", "1 of 2: so");
+        (rolling.object.group, rolling.object.kind) = ("apps".to_owned(), "Deployment".to_owned());
+        let left = ObjectStatus { phase: Phase::LeftAlone, ..object("-node", "") };
+        let counts = source(&[(Phase::Refused, 1), (Phase::LeftAlone, 1)]);
+        let stand = Stand::of(&counts, std::slice::from_ref(&rolling), std::slice::from_ref(&left));
+        let found: Vec<RecordedObject> = stand.objects().collect();
+        let recorded = |told: &ObjectStatus| RecordedObject {
+            phase: told.phase,
+            object: told.object.clone(),
+            reason: told.reason.clone().unwrap_or_default(),
+        };
+        assert_eq!(found, [recorded(&rolling), recorded(&left)]);
+        assert!(stand.heeds_opt_outs());
+        let denied = Stand::of(&SourceStatus { opt_out: OptOut::Denied, ..counts }, &[], &[]);
+        let mut data = BTreeMap::new();
+        denied.write_to(&mut data);
+        assert!(!Stand::in_data(&data).unwrap().heeds_opt_outs());
     }
 }

@@ -11,7 +11,9 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{Metrics, Phase};
-use crate::engine::{Authored, Engine, Entry, Judgement, OnFailure, Reason, SourceId, Want, Writes};
+use crate::engine::{
+    Authored, Engine, Entry, Judgement, OnFailure, OptOut, Reason, SourceId, Want, Writes, pause_reason,
+};
 use crate::object::{Diagnostic, GroupKind, ObjectId, Revision};
 
 /// The version of the form.
@@ -102,6 +104,9 @@ pub struct SourceStatus {
     pub barred: Option<String>,
     /// Whether it is only observed, and never written.
     pub observed: bool,
+    /// Says if what others put on its live objects has an effect.
+    #[serde(skip)]
+    pub opt_out: OptOut,
     /// Whether all of it is as wanted and healthy.
     pub healthy: bool,
     /// That a person has paused it, and why; empty where no reason was given.
@@ -367,6 +372,7 @@ fn source(
         drift_repaired: beside.metrics.repaired_of(&source.name),
         complete: incomplete.is_none(),
         observed: source.writes == Writes::Observed,
+        opt_out: source.opt_out,
         healthy: incomplete.is_none() && objects.keys().all(|phase| phase.is_well()),
         incomplete,
         barred: trouble,
@@ -467,12 +473,17 @@ pub fn objects(engine: &Engine, beside: &Beside<'_>, filter: &Filter) -> Vec<Obj
     told.into_iter().map(|(_, told)| told).collect()
 }
 
-/// The objects of each source that are not as wanted and healthy: the first so many, in their order.
-pub fn unwell(engine: &Engine, beside: &Beside<'_>, most: usize) -> Vec<Vec<ObjectStatus>> {
+/// The objects of each source in some phases: the first so many, in their order.
+pub fn first_objects(
+    engine: &Engine,
+    beside: &Beside<'_>,
+    most: usize,
+    is_asked_for: impl Fn(Phase) -> bool,
+) -> Vec<Vec<ObjectStatus>> {
     let mut found: Vec<Vec<(&ObjectId, &Entry)>> = engine.sources().iter().map(|_| Vec::new()).collect();
     for (id, entry) in engine.entries() {
         let of = source_of(engine, id, entry).and_then(|source| found.get_mut(source));
-        if let Some(of) = of.filter(|_| !Phase::of(engine, id, entry, beside.open.get(id)).is_well()) {
+        if let Some(of) = of.filter(|_| is_asked_for(Phase::of(engine, id, entry, beside.open.get(id)))) {
             of.push((id, entry));
         }
     }
@@ -511,11 +522,15 @@ fn object(
         })
     };
     let reason = || queued.get(id).cloned().or_else(|| open.map(ToString::to_string));
+    let paused = || {
+        let paused = engine.annotated_pause(id).filter(|_| phase == Phase::Paused)?;
+        Some(pause_reason("it", &paused.reason).to_string())
+    };
     Some(ObjectStatus {
         object: Named::of(id),
         source: engine.source(source_of(engine, id, entry)?).name.to_string(),
         phase,
-        reason: reason().or_else(unhealthy),
+        reason: reason().or_else(paused).or_else(unhealthy),
         revision: entry.brought.as_ref().map(ToString::to_string),
         origin: entry.wants.first().map(|(_, want)| want.origin().to_string()),
         wave: match entry.wants.first() {

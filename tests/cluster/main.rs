@@ -44,6 +44,7 @@ mod owners;
 mod ownership;
 mod page;
 mod parts;
+mod phases;
 mod prune;
 mod quiet;
 mod records;

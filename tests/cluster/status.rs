@@ -177,7 +177,7 @@ fn of_many_that_are_refused_none_counts_as_healthy() {
     named.says(&["because  last told by the daemon: its manifest has an error"]);
     let unnamed = site.rhumb(&["why", "cm/c24"]).ends(0);
     unnamed.says(&["phase    Unknown"]);
-    unnamed.says(&["because  it may be one of 5 that were refused"]);
+    unnamed.says(&["because  it may be one of 5 that are not as wanted"]);
 }
 
 #[test]

@@ -1,10 +1,10 @@
-//! The status that a daemon wrote last: refusals and unread files are facts that no live object shows.
+//! The status that a daemon wrote last: refusals, waits and unread files are facts that no live object shows.
 
 use std::collections::BTreeMap;
 
-use crate::cluster::Parent;
-use crate::engine::PAUSED;
-use crate::report::{Named, ObjectStatus, Phase, Stand};
+use crate::engine::Queued;
+use crate::object::ObjectId;
+use crate::report::{ObjectStatus, Phase, RecordedObject, Stand};
 
 /// Stands before each reason that comes from the record.
 const SOURCE_OF_REASON: &str = "last told by the daemon";
@@ -12,117 +12,154 @@ const SOURCE_OF_REASON: &str = "last told by the daemon";
 /// Stands before the reason for which a source was not read whole.
 const NOT_READ_WHOLE: &str = "; not read whole: ";
 
-/// Returns why the newest state was not read whole, as the daemon told it last.
-pub(super) fn incomplete(data: &BTreeMap<String, String>) -> Option<String> {
-    let status = Stand::in_data(data)?;
-    let (_, why) = status.line.split_once(NOT_READ_WHOLE)?;
-    Some(format!("{SOURCE_OF_REASON}: {why}"))
+/// What the ConfigMap of a source says of where it stands.
+#[derive(Default)]
+pub(super) struct LastStatus {
+    incomplete: Option<String>,
+    objects: BTreeMap<ObjectId, RecordedObject>,
+    unnamed: BTreeMap<Phase, usize>,
+    /// Says if what others put on its objects has an effect.
+    pub(super) heeds_opt_outs: bool,
 }
 
-/// Returns how many objects were refused that the daemon told without a name.
-pub(super) fn unnamed_refusals(data: &BTreeMap<String, String>) -> usize {
-    Stand::in_data(data).map_or(0, |status| status.unnamed_refusals())
-}
-
-/// Adds the objects that were refused, paused, or waited, to those that the cluster shows. What the cluster shows to be in
-/// trouble keeps its own reason, which is newer.
-pub(super) fn merge(source: &str, parent: &Parent, objects: &mut Vec<ObjectStatus>) {
-    let Some(status) = Stand::in_data(&parent.data) else { return };
-    let is_paused = parent.annotations.contains_key(PAUSED);
-    let told = status.open.lines().filter_map(parse);
-    for (phase, object, reason) in told.filter(|(phase, ..)| is_paused || *phase != Phase::Paused) {
-        let reason = Some(match reason {
-            "" => SOURCE_OF_REASON.to_owned(),
-            reason => format!("{SOURCE_OF_REASON}: {reason}"),
-        });
-        let is_it = |known: &&mut ObjectStatus| {
-            let Named { kind, namespace, name, .. } = &known.object;
-            known.source == source
-                && (kind, namespace, name) == (&object.kind, &object.namespace, &object.name)
+impl LastStatus {
+    /// Reads the ConfigMap's data.
+    pub(super) fn read(data: &BTreeMap<String, String>) -> Self {
+        let Some(status) = Stand::in_data(data) else {
+            return Self { heeds_opt_outs: true, ..Self::default() };
         };
-        match objects.iter_mut().find(is_it) {
-            // Who waits is known from the objects and the queue, which are newer.
-            Some(known) if known.phase.is_well() && phase != Phase::Waiting => {
-                (known.phase, known.reason) = (phase, reason);
-            }
-            Some(_) => {}
-            None => objects.push(ObjectStatus {
-                object,
-                source: source.to_owned(),
-                phase,
-                reason,
-                revision: None,
-                origin: None,
-                wave: 0,
-            }),
+        let incomplete = status.line.split_once(NOT_READ_WHOLE);
+        Self {
+            incomplete: incomplete.map(|(_, why)| format!("{SOURCE_OF_REASON}: {why}")),
+            objects: status.objects().map(|recorded| (recorded.object.id(), recorded)).collect(),
+            unnamed: status.unnamed(),
+            heeds_opt_outs: status.heeds_opt_outs(),
         }
     }
+
+    /// Returns why the newest state was not read whole, as the daemon told it last.
+    pub(super) fn incomplete(&self) -> Option<String> {
+        self.incomplete.clone()
+    }
+
+    /// Returns where an object stood, and why.
+    pub(super) fn of(&self, id: &ObjectId) -> Option<(Phase, String)> {
+        self.objects.get(id).map(|recorded| (recorded.phase, reason(recorded)))
+    }
+
+    /// Returns the object as it was told where the cluster shows none: of such an object this is all that is known.
+    pub(super) fn absent(&self, source: &str, id: &ObjectId) -> Option<ObjectStatus> {
+        let recorded = self.objects.get(id)?;
+        if !can_be_absent(recorded.phase) {
+            return None;
+        }
+        Some(ObjectStatus {
+            object: recorded.object.clone(),
+            source: source.to_owned(),
+            phase: recorded.phase,
+            reason: Some(reason(recorded)),
+            revision: None,
+            origin: None,
+            wave: 0,
+        })
+    }
+
+    /// Returns the objects that it names.
+    pub(super) fn ids(&self) -> impl Iterator<Item = &ObjectId> {
+        self.objects.keys()
+    }
+
+    /// Returns how many objects of each phase it counts and nothing names, among those phases that no live object shows.
+    /// The queue of the rollout budget names some of those that wait.
+    pub(super) fn unnamed(&self, queue: &[&Queued]) -> BTreeMap<Phase, usize> {
+        let is_queued_alone = |queued: &&&Queued| !self.objects.contains_key(&queued.id);
+        let named = queue.iter().filter(is_queued_alone).count();
+        let counts = HIDDEN.into_iter().filter_map(|phase| {
+            let count = *self.unnamed.get(&phase)?;
+            let count = if phase == Phase::Waiting { count.saturating_sub(named) } else { count };
+            (count > 0).then_some((phase, count))
+        });
+        counts.collect()
+    }
 }
 
-/// Reads `Refused ConfigMap shop/env: reason`. Returns nothing for phases that live objects show themselves.
-fn parse(line: &str) -> Option<(Phase, Named, &str)> {
-    let (phase, rest) = line.split_once(' ')?;
-    let phase: Phase = serde_json::from_value(phase.into()).ok()?;
-    if !matches!(phase, Phase::Refused | Phase::Waiting | Phase::Paused) {
-        return None;
+/// The phases that a live object does not show.
+const HIDDEN: [Phase; 4] = [Phase::Refused, Phase::Waiting, Phase::Paused, Phase::LeftAlone];
+
+/// Whether an object of that phase need not be in the cluster.
+fn can_be_absent(phase: Phase) -> bool {
+    HIDDEN.contains(&phase) || phase == Phase::RolledBack
+}
+
+fn reason(recorded: &RecordedObject) -> String {
+    match &*recorded.reason {
+        "" => SOURCE_OF_REASON.to_owned(),
+        reason => format!("{SOURCE_OF_REASON}: {reason}"),
     }
-    let (object, reason) = rest.split_once(": ").unwrap_or((rest, ""));
-    let (kind, path) = object.split_once(' ')?;
-    let (namespace, name) = match path.split_once('/') {
-        Some((namespace, name)) => (Some(namespace.to_owned()), name),
-        None => (None, path),
-    };
-    let named = Named { group: String::new(), kind: kind.to_owned(), namespace, name: name.to_owned() };
-    Some((phase, named, reason))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::object::GroupKind;
 
-    fn object(kind: &str, name: &str, phase: Phase, reason: Option<&str>) -> ObjectStatus {
-        let object = Named {
-            group: String::new(),
-            kind: kind.to_owned(),
-            namespace: Some("shop".to_owned()),
-            name: name.to_owned(),
-        };
-        let (source, reason) = ("shop".to_owned(), reason.map(str::to_owned));
-        ObjectStatus { object, source, phase, reason, revision: None, origin: None, wave: 0 }
+    fn id(group: &str, kind: &str, name: &str) -> ObjectId {
+        ObjectId::new(&GroupKind::new(group, kind), Some("shop"), name)
+    }
+
+    fn record() -> LastStatus {
+        let open = "Refused ConfigMap shop/env: env.yaml is not understood\n\
+                    Refused Deployment.apps shop/web: no such field\n\
+                    Waiting ConfigMap shop/slow\n\
+                    Failed Deployment.apps shop/db: old\n\
+                    and 7 more: 3 Waiting, 4 RollingOut\n";
+        LastStatus::read(&BTreeMap::from([
+            ("status".to_owned(), "0123: 4 objects: 4 Refused; not read whole: env.yaml".to_owned()),
+            ("not-as-wanted".to_owned(), open.to_owned()),
+            ("left-alone".to_owned(), "LeftAlone ConfigMap shop/own: so\n".to_owned()),
+        ]))
     }
 
     #[test]
-    fn nothing_that_was_refused_or_is_paused_counts_as_healthy() {
-        let open = "Refused ConfigMap shop/env: env.yaml is not understood\n\
-                    Refused Pod shop/web: no such field\n\
-                    Paused Pod shop/calm: source shop is paused\n\
-                    Waiting Pod shop/slow: 2 of 2\n\
-                    RollingOut Pod shop/api: 1 of 2\n\
-                    Failed Pod shop/db: old\n\
-                    and 5 more\n";
-        let data = BTreeMap::from([
-            ("status".to_owned(), "0123: 4 objects: 4 Refused; not read whole: env.yaml".to_owned()),
-            ("not-as-wanted".to_owned(), open.to_owned()),
-        ]);
-        let failed = || object("Pod", "db", Phase::Failed, Some("crashes"));
-        let api = || object("Pod", "api", Phase::Settled, None);
-        let slow = || object("Pod", "slow", Phase::Progressing, Some("starts"));
-        let settled = |name| object("Pod", name, Phase::Settled, None);
-        let mut objects = vec![settled("web"), settled("calm"), slow(), api(), failed()];
-        let paused = BTreeMap::from([(PAUSED.to_owned(), "1".to_owned())]);
-        let parent = Parent { data: data.clone(), annotations: paused, ..Parent::default() };
-        merge("shop", &parent, &mut objects);
-        let told = |reason| format!("{SOURCE_OF_REASON}: {reason}");
-        let expected = [
-            object("Pod", "web", Phase::Refused, Some(&told("no such field"))),
-            object("Pod", "calm", Phase::Paused, Some(&told("source shop is paused"))),
-            slow(),
-            api(),
-            failed(),
-            object("ConfigMap", "env", Phase::Refused, Some(&told("env.yaml is not understood"))),
-        ];
-        assert_eq!(objects, expected);
-        assert_eq!(incomplete(&data), Some(told("env.yaml")));
-        assert_eq!(incomplete(&BTreeMap::new()), None);
+    fn an_object_is_known_by_its_group_too() {
+        let told = |words: &str| format!("{SOURCE_OF_REASON}: {words}");
+        let record = record();
+        let check =
+            |id: ObjectId, expected: Option<(Phase, String)>| assert_eq!(record.of(&id), expected, "{id}");
+        check(id("", "ConfigMap", "env"), Some((Phase::Refused, told("env.yaml is not understood"))));
+        check(id("apps", "Deployment", "web"), Some((Phase::Refused, told("no such field"))));
+        check(id("other.example", "Deployment", "web"), None);
+        check(id("", "ConfigMap", "slow"), Some((Phase::Waiting, SOURCE_OF_REASON.to_owned())));
+        check(id("", "ConfigMap", "own"), Some((Phase::LeftAlone, told("so"))));
+        assert_eq!(record.incomplete(), Some(told("env.yaml")));
+        assert_eq!(LastStatus::read(&BTreeMap::new()).incomplete(), None);
+    }
+
+    #[test]
+    fn of_what_is_not_there_only_what_need_not_be_is_told() {
+        let record = record();
+        let absent = |id: &ObjectId| record.absent("shop", id).map(|told| told.phase);
+        assert_eq!(absent(&id("", "ConfigMap", "env")), Some(Phase::Refused));
+        assert_eq!(absent(&id("", "ConfigMap", "slow")), Some(Phase::Waiting));
+        assert_eq!(absent(&id("apps", "Deployment", "db")), None);
+        assert_eq!(absent(&id("", "ConfigMap", "none")), None);
+    }
+
+    #[test]
+    fn whom_the_queue_names_is_not_unnamed() {
+        let queued = |name: &str| Queued {
+            id: id("", "ConfigMap", name),
+            applyset: "set".into(),
+            place: None,
+            reason: "it is so".into(),
+        };
+        let (slow, other) = (queued("slow"), queued("other"));
+        let check = |queue: &[&Queued], expected: &[(Phase, usize)]| {
+            assert_eq!(record().unnamed(queue), expected.iter().copied().collect());
+        };
+        check(&[], &[(Phase::Waiting, 3)]);
+        check(&[&slow], &[(Phase::Waiting, 3)]);
+        check(&[&slow, &other], &[(Phase::Waiting, 2)]);
+        check(&[&other, &other, &other], &[]);
     }
 }

@@ -7,7 +7,7 @@ use tokio::sync::watch;
 
 use super::{Reconciler, Until};
 use crate::engine::SourceId;
-use crate::report::{self, NAMED, SourceStatus, Stand, Summary};
+use crate::report::{self, NAMED, ObjectStatus, Phase, SourceStatus, Stand, Summary};
 
 /// It is made anew at most this often.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -79,14 +79,18 @@ impl Reconciler {
             return;
         }
         self.telling.written = Some(now);
-        let unwell = if status.sources.iter().all(|told| told.healthy) {
-            Vec::new()
-        } else {
-            self.with_beside(now, |engine, beside| report::unwell(engine, beside, NAMED))
+        let first = |is_asked_for: fn(Phase) -> bool| {
+            if !status.sources.iter().any(|told| told.objects.keys().any(|phase| is_asked_for(*phase))) {
+                return Vec::new();
+            }
+            self.with_beside(now, |engine, beside| report::first_objects(engine, beside, NAMED, is_asked_for))
         };
+        let unwell = first(|phase| !phase.is_well());
+        let left_alone = first(|phase| phase == Phase::LeftAlone);
         let stands = status.sources.iter().enumerate().map(|(source, told)| {
-            let unwell = unwell.get(source).map_or(&[][..], Vec::as_slice);
-            self.may_tell(source, told, now).then(|| Stand::of(told, unwell).settled(self.settled(source)))
+            let of = |all: &[Vec<ObjectStatus>]| all.get(source).cloned().unwrap_or_default();
+            let stand = || Stand::of(told, &of(&unwell), &of(&left_alone)).settled(self.settled(source));
+            self.may_tell(source, told, now).then(stand)
         });
         let stands: Vec<_> = stands.collect();
         if stands.iter().any(Option::is_none) {
