@@ -251,6 +251,7 @@ impl Daemon<'_> {
         let reconciler = Reconciler::new(setup, Until::Stopped, self.listener.clone());
         let reconciler = reconciler.summed_up(summary).recorded(self.recorder.clone());
         let reconciler = reconciler.counting(self.metrics.clone()).retiring(&served.retired);
+        let reconciler = reconciler.ending_with(self.signals.stop().clone());
         let are_others = self.recipients.send_if_modified(|known| {
             let changed = *known != config.notify;
             known.clone_from(&config.notify);

@@ -277,11 +277,9 @@ impl Reconciler {
                 self.turn();
             }
             if let Some(ending) = self.ending(&stop) {
-                if self.until != Until::Stopped {
-                    pulse.beat(GRACE + TURN);
-                    // Without an answer they count until they have long rested.
-                    let _ = tokio::time::timeout(GRACE, self.leave_claims()).await;
-                }
+                pulse.beat(GRACE + TURN);
+                // Without an answer claims count until they have long rested.
+                let _ = tokio::time::timeout(GRACE, self.leave_records()).await;
                 return Ok(self.sum_up(ending));
             }
             // Once stopped, only the answers of what was begun are waited for.

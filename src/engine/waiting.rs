@@ -184,6 +184,13 @@ impl Engine {
         self.with_queue(book, &[])
     }
 
+    /// Returns what the budget object should say once nobody works on the queue of this process; none where it says so.
+    pub fn unqueued_book(&self) -> Option<Book> {
+        let book = self.rollouts.book.as_ref()?;
+        let next = self.without_queue(book.clone());
+        (next != *book).then_some(next)
+    }
+
     fn with_queue(&self, mut book: Book, queue: &[Queued]) -> Book {
         book.queue.retain(|queued| !self.looks_after(&queued.applyset));
         book.queue.extend_from_slice(queue);

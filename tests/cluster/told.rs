@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Folder, Repo, SOON, Site, at, eventually, until, yaml};
+use crate::support::{Daemon, Folder, Repo, SOON, Site, at, eventually, until, yaml};
 
 fn budget_object(site: &Site<'_>) -> Value {
     site.api.value(&at("ConfigMap", &site.system(), "rollout-budget.rhumb.dev"), "/data/claims")
@@ -24,17 +24,52 @@ fn write(repo: &Repo, files: &[(String, String)]) {
     repo.commit("Change all");
 }
 
-#[test]
-fn whoever_waits_is_told_its_place_and_why() {
-    let site = Site::new("told-queue");
+const ONE_AT_A_TIME: &str = "budget: {maxWorkloads: 1, soak: 0s, maxUnavailable: 100%}";
+
+/// Three workloads of which one may roll at a time; the first one never ends.
+fn two_that_wait(site: &Site<'_>) -> (Repo, Daemon) {
     let repo = Repo::new(&three(["nginx:1"; 3]));
-    let settings = "budget: {maxWorkloads: 1, soak: 0s, maxUnavailable: 100%}";
-    let _daemon = site.configured(&site.configuration(repo.path(), settings));
+    let daemon = site.configured(&site.configuration(repo.path(), ONE_AT_A_TIME));
     for name in ["d0", "d1", "d2"] {
         site.await_rollout(name);
     }
     site.await_free_budget();
     write(&repo, &three(["nginx:sick", "nginx:2", "nginx:2"]));
+    (repo, daemon)
+}
+
+/// Its claim stays, as the rollout goes on and the next daemon goes on with it.
+#[test]
+fn nothing_waits_for_a_daemon_that_was_stopped() {
+    let site = Site::new("told-stop");
+    let (repo, mut daemon) = two_that_wait(&site);
+    let waiting = "told-stop/deployment.apps/d1: waiting in the rollout queue: 1st of 2";
+    eventually("d1 waits", SOON, || {
+        let status = site.rhumb(&["rollout", "status"]).all();
+        if status.contains(waiting) { Ok(()) } else { Err(status) }
+    });
+    assert!(daemon.stop().success());
+    let told = budget_object(&site).to_string();
+    assert!(!told.contains("queue") && told.contains("Deployment.apps/told-stop/d0"), "{told}");
+    let status = site.rhumb(&["rollout", "status"]).ends(1);
+    status.says(&["told-stop/deployment.apps/d0: Waiting for deployment"]);
+    assert!(!status.all().contains("told-stop/deployment.apps/d1"), "{status:#?}");
+    // What it had not come to is told all the same, as what it told last.
+    site.rhumb(&["status"]).ends(0).says(&["told-stop", "1 rolling, 2 waiting"]);
+    let why = site.rhumb(&["why", "deploy/d1"]).ends(0);
+    why.says(&["phase    Waiting"]);
+    why.says(&["because  last told by the daemon: 1 of 1 workloads are rolling"]);
+    let _next = site.configured(&site.configuration(repo.path(), ONE_AT_A_TIME));
+    eventually("d1 waits again", SOON, || {
+        let status = site.rhumb(&["rollout", "status"]).all();
+        if status.contains(waiting) { Ok(()) } else { Err(status) }
+    });
+}
+
+#[test]
+fn whoever_waits_is_told_its_place_and_why() {
+    let site = Site::new("told-queue");
+    let (repo, _daemon) = two_that_wait(&site);
     let rolling = "as 1 of 1 workloads are rolling: Deployment told-queue/d0";
     let place = format!("waiting in the rollout queue: 2nd of 2, {rolling}");
     eventually("d2 is told its place", SOON, || {

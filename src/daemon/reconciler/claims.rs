@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tokio_util::sync::CancellationToken;
+
 use super::super::event::Event;
 use super::super::inventory::Call;
 use super::{Reconciler, Until};
@@ -47,6 +49,8 @@ pub(super) struct Keeper {
     pub(super) unreadable: Option<String>,
     /// Calls in a row that have failed: each waits longer.
     failures: u32,
+    /// Ends the process, where a stop of the loop may be for another one.
+    end: CancellationToken,
 }
 
 impl Default for Keeper {
@@ -62,6 +66,7 @@ impl Default for Keeper {
             told: None,
             unreadable: None,
             failures: 0,
+            end: CancellationToken::new(),
         }
     }
 }
@@ -265,16 +270,36 @@ impl Reconciler {
         }
     }
 
-    /// Takes the claims of what has come to rest back, and leaves the others to whoever looks at them next: this
-    /// process ends, and nobody of its own watches them any more.
-    pub(super) async fn leave_claims(&mut self) {
-        if self.is_only_observing() {
+    /// Says what ends the process: its last loop takes the queue out of the budget object.
+    #[must_use]
+    pub fn ending_with(mut self, end: CancellationToken) -> Self {
+        self.keeper.end = end;
+        self
+    }
+
+    /// Writes what is to stand in the cluster once nobody looks after it: where each source stood last, then the claims.
+    pub(super) async fn leave_records(&mut self) {
+        if self.until == Until::Stopped && self.keeper.end.is_cancelled() {
+            self.leave_stands().await;
+        }
+        self.leave_claims().await;
+    }
+
+    /// Says in the budget object what holds once this process has ended. Whoever does not stay takes the claims of what
+    /// has come to rest back, and leaves the others to whoever looks at them next. A daemon leaves its claims to the next
+    /// one, which goes on with them, and takes its queue back: nothing waits for a process that is gone.
+    async fn leave_claims(&mut self) {
+        let goes_on = self.until == Until::Stopped && !self.keeper.end.is_cancelled();
+        if goes_on || self.is_only_observing() {
             return;
         }
         let (cluster, namespace) = (self.hands.cluster.clone(), self.namespace.clone());
         for _ in 0..LEAVES {
-            let Some(next) = self.engine.last_book() else { return };
-            let Some(text) = next.text(self.engine.seals()) else { return };
+            let next = match self.until {
+                Until::Stopped => self.engine.unqueued_book(),
+                Until::Settled(_) | Until::Healthy(_) => self.engine.last_book(),
+            };
+            let Some(text) = next.and_then(|next| next.text(self.engine.seals())) else { return };
             let saved = cluster.save_budget(&namespace, self.keeper.object.as_ref(), &text).await;
             let told = match saved {
                 Ok(_) => return,
@@ -282,12 +307,18 @@ impl Reconciler {
                 Err(error) => Err(error),
             };
             if let Err(error) = &told {
-                tracing::warn!(
-                    "the budget object: {error}; what was claimed counts until it has long rested"
-                );
+                tracing::warn!("the budget object: {error}; {}", self.left_behind());
                 return;
             }
             self.budget_answered(told);
+        }
+    }
+
+    /// Returns what a budget object that cannot be written goes on saying.
+    fn left_behind(&self) -> &'static str {
+        match self.until {
+            Until::Stopped => "it shows a queue that nobody works on before the next daemon writes its own",
+            Until::Settled(_) | Until::Healthy(_) => "what was claimed counts until it has long rested",
         }
     }
 

@@ -6,8 +6,8 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::sync::watch;
 
 use super::{Reconciler, Until};
-use crate::engine::SourceId;
-use crate::report::{self, NAMED, ObjectStatus, Phase, SourceStatus, Stand, Summary};
+use crate::engine::{SourceId, Writes};
+use crate::report::{self, NAMED, ObjectStatus, Phase, SourceStatus, Stand, Status, Summary};
 
 /// It is made anew at most this often.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -79,6 +79,15 @@ impl Reconciler {
             return;
         }
         self.telling.written = Some(now);
+        let stands = self.stands(&status, now);
+        if stands.iter().any(Option::is_none) {
+            (self.telling.written, self.telling.due) = (None, Some(now + PAUSE));
+        }
+        self.telling.stands = stands;
+    }
+
+    /// Returns where each source stands, of which enough is known.
+    fn stands(&self, status: &Status, now: Instant) -> Vec<Option<Stand>> {
         let first = |is_asked_for: fn(Phase) -> bool| {
             if !status.sources.iter().any(|told| told.objects.keys().any(|phase| is_asked_for(*phase))) {
                 return Vec::new();
@@ -92,11 +101,29 @@ impl Reconciler {
             let stand = || Stand::of(told, &of(&unwell), &of(&left_alone)).settled(self.settled(source));
             self.may_tell(source, told, now).then(stand)
         });
-        let stands: Vec<_> = stands.collect();
-        if stands.iter().any(Option::is_none) {
-            (self.telling.written, self.telling.due) = (None, Some(now + PAUSE));
+        stands.collect()
+    }
+
+    /// Writes into the sources' ConfigMaps where each stands as the process ends: what they say may be older.
+    ///
+    /// Whoever wrote one meanwhile looks after it now, so a conflict is no error.
+    pub(super) async fn leave_stands(&mut self) {
+        let now = Instant::now();
+        let status = self.with_beside(now, report::status);
+        for (source, stand) in self.stands(&status, now).into_iter().enumerate() {
+            let parent = self.ledgers.get(source).and_then(|ledger| ledger.parent.parent());
+            let (Some(stand), Some(known)) = (stand, parent) else { continue };
+            let mut wanted = known.clone();
+            stand.write_to(&mut wanted.data);
+            if *known == wanted || self.engine.source(source).writes == Writes::Observed {
+                continue;
+            }
+            let name = &self.engine.source(source).name;
+            let saved = self.hands.cluster.save_parent(&self.namespace, name, Some(known), &wanted).await;
+            if let Err(error) = saved {
+                tracing::debug!(source = %name, "where it stands at the end is not told: {error}");
+            }
         }
-        self.telling.stands = stands;
     }
 
     /// Whether a ConfigMap does not say yet which revision was told to have settled. That does not wait: until it stands

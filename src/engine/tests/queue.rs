@@ -118,6 +118,12 @@ fn the_queue_is_told_when_it_changes_and_not_too_often() {
     rig.engine.book(Book { queue: vec![foreign.clone()], ..told });
     let again = telling.book(&mut rig.engine, later + EVERY * 11).expect("it is told again");
     assert_eq!(again.queue.len(), 4);
+    // Whoever ends takes its own part out, and nothing else.
+    rig.engine.book(again.clone());
+    let left = Book { queue: vec![foreign.clone()], ..again.clone() };
+    assert_eq!(rig.engine.unqueued_book(), Some(left.clone()));
+    rig.engine.book(left);
+    assert_eq!(rig.engine.unqueued_book(), None);
     // Another process of the same source says otherwise: that alone is no reason to write.
     rig.engine.book(Book { queue: vec![foreign.clone()], ..again });
     rig.engine.settle();
