@@ -227,12 +227,12 @@ struct Found {
 }
 
 impl Found {
-    fn elsewhere(obstacle: Obstacle, reason: String) -> Option<Self> {
-        Some(Self { obstacle, reason, is_told_here: false })
+    fn elsewhere(obstacle: Obstacle, reason: String) -> Self {
+        Self { obstacle, reason, is_told_here: false }
     }
 
-    fn here(obstacle: Obstacle, reason: String) -> Option<Self> {
-        Some(Self { obstacle, reason, is_told_here: true })
+    fn here(obstacle: Obstacle, reason: String) -> Self {
+        Self { obstacle, reason, is_told_here: true }
     }
 }
 
@@ -251,17 +251,17 @@ fn obstacle(source: &Told, book: &Book, id: &ObjectId, live: &Live) -> Option<Fo
     let (recorded, why) = source.last.of(id).unzip();
     let recorded_as = |phase: Phase, obstacle: Obstacle| {
         let why = why.clone().filter(|_| recorded == Some(phase))?;
-        Found::here(obstacle, why)
+        Some(Found::here(obstacle, why))
     };
     let pending = source.pending.iter().find(|pending| pending.id == *id);
     if let Some(pending) = pending {
-        return Found::elsewhere(Obstacle::Prune, format!("its deletion waits: {}", pending.reason));
+        return Some(Found::elsewhere(Obstacle::Prune, format!("its deletion waits: {}", pending.reason)));
     }
     let set = recorded_as(Phase::Refused, Obstacle::Refusal)
         .or_else(|| recorded_as(Phase::LeftAlone, Obstacle::LeftAlone))
         .or_else(|| {
             let word = live.opt_out.filter(|_| source.last.heeds_opt_outs)?;
-            Found::here(Obstacle::OptOut, Reason::OptedOut(word).to_string())
+            Some(Found::here(Obstacle::OptOut, Reason::OptedOut(word).to_string()))
         });
     let rejection = source.rejections.iter().find(|one| one.unit.members.contains_key(id));
     let rejected = || {
@@ -271,15 +271,15 @@ fn obstacle(source: &Told, book: &Book, id: &ObjectId, live: &Live) -> Option<Fo
             Way::Back if shows_rejected(rejection, id, live) => return None,
             Way::Back => Obstacle::Rollback,
         };
-        Found::elsewhere(obstacle, rejection.cause.to_string())
+        Some(Found::elsewhere(obstacle, rejection.cause.to_string()))
     };
     let is_paused = || source.parent.annotations.contains_key(PAUSED) || paused(source, live).is_some();
     let queued = || queue(source, book).into_iter().find(|queued| queued.id == *id);
     set.or_else(rejected)
         .or_else(|| held(source, live))
         .or_else(|| recorded_as(Phase::Paused, Obstacle::Pause).filter(|_| is_paused()))
-        .or_else(|| Found::elsewhere(Obstacle::Wait, rejection?.cause.to_string()))
-        .or_else(|| Found::elsewhere(Obstacle::Wait, queued()?.to_string()))
+        .or_else(|| Some(Found::elsewhere(Obstacle::Wait, rejection?.cause.to_string())))
+        .or_else(|| Some(Found::elsewhere(Obstacle::Wait, queued()?.to_string())))
         .or_else(|| recorded_as(Phase::Waiting, Obstacle::Wait))
 }
 
@@ -287,7 +287,7 @@ fn held(source: &Told, live: &Live) -> Option<Found> {
     let hold = live.asked.as_ref()?.hold.as_ref().filter(|_| source.last.heeds_opt_outs)?;
     let until = hold.until.filter(|until| *until > Timestamp::now())?;
     let because = if hold.reason.is_empty() { String::new() } else { format!(": {}", hold.reason) };
-    Found::elsewhere(Obstacle::Hold, format!("on hold until {until}{because}"))
+    Some(Found::elsewhere(Obstacle::Hold, format!("on hold until {until}{because}")))
 }
 
 /// The pause on the object itself.

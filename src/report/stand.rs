@@ -196,8 +196,8 @@ fn list(objects: &[ObjectStatus], mut counts: BTreeMap<Phase, usize>) -> String 
 
 /// Reads the last line of [`list`].
 fn unnamed(list: &str) -> BTreeMap<Phase, usize> {
-    let last = list.lines().next_back().filter(|last| last.starts_with("and "));
-    let each = last.and_then(|last| last.split_once(" more: ")).map_or("", |(_, each)| each);
+    let rest = list.lines().next_back().filter(|line| line.starts_with("and "));
+    let each = rest.and_then(|rest| rest.split_once(" more: ")).map_or("", |(_, each)| each);
     let count = |text: &str| {
         let (count, phase) = text.split_once(' ')?;
         Some((phase_of(phase)?, count.parse().ok()?))

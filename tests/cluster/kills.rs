@@ -57,6 +57,12 @@ struct Stop {
 impl Stop {
     fn new(site: &mut Site<'static>, requests: &Requests, most: usize, moment: Moment) -> Self {
         let proxy = site.cluster.fault_proxy(1).unwrap();
+        site.through(&proxy);
+        Self::of(proxy, requests, most, moment)
+    }
+
+    /// Counts from now on what goes through a proxy.
+    fn of(proxy: FaultProxy, requests: &Requests, most: usize, moment: Moment) -> Self {
         let passed = match moment {
             Moment::AfterAnswer => most,
             Moment::BeforeAnswer => most - 1,
@@ -66,7 +72,6 @@ impl Stop {
             proxy.add(Rule::new(requests.clone(), Fault::DropAnswer(Ending::Silence)).times(1));
         }
         proxy.add(Rule::new(requests.clone(), Fault::Refuse(Ending::Silence)));
-        site.through(&proxy);
         Self { proxy, most, moment }
     }
 
@@ -268,4 +273,83 @@ fn after_some_writes_of_the_daemon() {
             if there == 20 { Ok(()) } else { Err(format!("{there}")) }
         });
     }
+}
+
+/// A workload with its configuration, and a ConfigMap that stays.
+fn revision(number: u32) -> [(&'static str, String); 3] {
+    let web = yaml::deployment("web", 1, &format!("app:{number}"));
+    [
+        ("env.yaml", yaml::config_map("env", "a", &number.to_string())),
+        ("web.yaml", web + "        envFrom: [{configMapRef: {name: env}}]\n"),
+        ("own.yaml", yaml::config_map("own", "a", "1")),
+    ]
+}
+
+#[track_caller]
+fn await_revision(site: &Site<'_>, number: u32) {
+    site.await_data("env", "a", &number.to_string());
+    eventually(&format!("{} runs app:{number}", site.name), SOON, || {
+        let image = site.value("Deployment", "web", "/spec/template/spec/containers/0/image");
+        if image == format!("app:{number}") { Ok(()) } else { Err(image.to_string()) }
+    });
+    site.await_rollout("web");
+    site.await_free_budget();
+}
+
+/// Whatever was written when the daemon died, the next one goes on with the way back, and stays there.
+#[test]
+fn after_each_write_of_an_undo() {
+    each_case(7, |count, moment| {
+        let name = format!("killundo-{count}-{}", u8::from(matches!(moment, Moment::AfterAnswer)));
+        let mut site = Site::new(&name);
+        let (direct, proxy) = (site.with_empty_state(), site.cluster.fault_proxy(1).unwrap());
+        site.through(&proxy);
+        let repo = Repo::new(&revision(1));
+        let settings = site.configuration(repo.path(), "budget: {soak: 0s}");
+        let mut daemon = site.configured(&settings);
+        await_revision(&site, 1);
+        let old = repo.head();
+        for (file, text) in revision(2) {
+            repo.write(file, &text);
+        }
+        repo.commit("Change two of three");
+        await_revision(&site, 2);
+        daemon.says(&["settled: revision ", &repo.head()[..12]]);
+        let born = || {
+            ["web", "env", "own"].map(|name| {
+                let kind = if name == "web" { "Deployment" } else { "ConfigMap" };
+                site.value(kind, name, "/metadata/uid")
+            })
+        };
+        let (before, window) = (born(), direct.window());
+        let requests = writes().path_lacks("/events").path_lacks("/leases");
+        let stop = Stop::of(proxy, &requests, count, moment);
+        let user = format!("{name}-person");
+        let orders = Window::new(direct.cluster, &user);
+        let mut command = direct.command(&["rollout", "undo", "deploy/web"]);
+        command.env("KUBECONFIG", direct.cluster.kubeconfig_for(&user).unwrap());
+        let person = spawned(command);
+        eventually("it is ordered", SOON, || orders.all_writes().pop().ok_or("it is not"));
+        eventually("the daemon has written so much", SOON, || {
+            let done = window.all_writes().len();
+            let is_over = stop.proxy.open(&writes()) == 0 && done >= stop.most;
+            if is_over { Ok(()) } else { Err(format!("{done} done")) }
+        });
+        daemon.kill();
+        kill(person);
+        let mut next = direct.configured(&settings);
+        await_revision(&direct, 1);
+        eventually("it is told to have gone back", SOON, || {
+            let why = direct.rhumb(&["why", "deploy/web"]).all();
+            let is_so = ["phase    RolledBack", "undone by", &old].iter().all(|word| why.contains(word));
+            if is_so { Ok(()) } else { Err(why) }
+        });
+        assert_eq!(born(), before, "{name}");
+        window.assert_no_deletes();
+        assert_eq!(next.stop().code(), Some(0));
+        let log = next.whole_log();
+        let mut written = log.lines().filter(|line| line.contains(" configured "));
+        assert!(written.all(|line| line.contains(&old)), "{name}: {log}");
+        assert_eq!(direct.data("own", "a"), "1");
+    });
 }

@@ -61,6 +61,16 @@ impl<'a> Scene<'a> {
         expected.iter().map(|(object, _)| ((*object).to_owned(), phase(object))).collect()
     }
 
+    /// Waits until the daemon gives these phases.
+    #[track_caller]
+    fn await_phases(&self, expected: &[Expected]) {
+        eventually("the daemon tells these phases", SOON, || {
+            let told = self.phases(Some(self.socket()), expected);
+            let is_so = |(object, phase): &Expected| told.get(*object).is_some_and(|told| told == phase);
+            if expected.iter().all(is_so) { Ok(()) } else { Err(format!("{told:?}")) }
+        });
+    }
+
     /// Fails unless all voices give these phases, with a daemon and without one.
     #[track_caller]
     fn tell(mut self, expected: &[Expected]) {
@@ -122,11 +132,7 @@ fn of_what_somebody_asks_to_leave_as_it_is() {
     files.push(config_map("paused-refused", "one", ""));
     let repo = Repo::new(&files);
     let scene = Scene::start(&site, &repo);
-    eventually("all is there", SOON, || {
-        let told =
-            scene.phases(Some(scene.socket()), &[("configmap/paused", ""), ("configmap/goes-held", "")]);
-        if told.values().all(|phase| phase == "Settled") { Ok(()) } else { Err(format!("{told:?}")) }
-    });
+    scene.await_phases(&[("configmap/paused", "Settled"), ("configmap/goes-held", "Settled")]);
     let until = jiff::Timestamp::now() + jiff::SignedDuration::from_hours(2);
     let hold = format!("rhumb.dev/hold=h1 until={until} for the night");
     for (word, objects) in [
@@ -196,17 +202,13 @@ fn of_what_rolls_fails_or_waits() {
     files.push(config_map("refused", "one", ""));
     let repo = Repo::new(&files);
     let scene = Scene::start(&site, &repo);
-    let first = [
-        "deployment/back",
-        "deployment/step",
-        "deployment/well",
-        "deployment/step-paused",
-        "deployment/back-opted",
-    ];
-    eventually("all is there", SOON, || {
-        let told = scene.phases(Some(scene.socket()), &first.map(|object| (object, "")));
-        if told.values().all(|phase| phase == "Settled") { Ok(()) } else { Err(format!("{told:?}")) }
-    });
+    scene.await_phases(&[
+        ("deployment/back", "Settled"),
+        ("deployment/step", "Settled"),
+        ("deployment/well", "Settled"),
+        ("deployment/step-paused", "Settled"),
+        ("deployment/back-opted", "Settled"),
+    ]);
     let mut files: Vec<_> = names.iter().map(|name| deployment(name, "app:2", "", NEVER)).collect();
     files.extend(["step", "step-paused", "step-opted"].map(|name| deployment(name, "app:2", steps, "{}")));
     files.extend(["waits", "waits-paused", "new"].map(|name| config_map(name, "two", &needs("sick"))));
@@ -215,20 +217,15 @@ fn of_what_rolls_fails_or_waits() {
     site.kubectl(&["annotate", "cm/waits-paused", "rhumb.dev/paused=p1 for the night"]);
     write(&repo, &files);
     repo.commit("Change them");
-    eventually("what fails is back, and the steps are entered", SOON, || {
-        let mut expected = names.map(|name| (format!("deployment/{name}"), "RolledBack")).to_vec();
-        expected.extend(
-            ["step", "step-paused", "step-opted"].map(|name| (format!("deployment/{name}"), "RollingOut")),
-        );
-        let asked: Vec<Expected> = expected
-            .iter()
-            .map(|(object, phase)| (&*Box::leak(object.clone().into_boxed_str()), *phase))
-            .collect();
-        let told = scene.phases(Some(scene.socket()), &asked);
-        let is_so =
-            expected.iter().all(|(object, phase)| told.get(object).map(String::as_str) == Some(*phase));
-        if is_so { Ok(()) } else { Err(format!("{told:?}")) }
-    });
+    scene.await_phases(&[
+        ("deployment/back", "RolledBack"),
+        ("deployment/back-paused", "RolledBack"),
+        ("deployment/back-held", "RolledBack"),
+        ("deployment/back-opted", "RolledBack"),
+        ("deployment/step", "RollingOut"),
+        ("deployment/step-paused", "RollingOut"),
+        ("deployment/step-opted", "RollingOut"),
+    ]);
     let until = jiff::Timestamp::now() + jiff::SignedDuration::from_hours(2);
     for name in ["back-paused", "step-paused"] {
         site.kubectl(&["annotate", &format!("deploy/{name}"), "rhumb.dev/paused=p2 for the night"]);

@@ -312,7 +312,7 @@ impl<'a> Site<'a> {
     pub(crate) fn records(&self) -> String {
         let mut parent = self.parent().unwrap_or_default();
         if let Some(data) = parent["data"].as_object_mut() {
-            data.retain(|key, _| key != "status" && key != "not-as-wanted");
+            data.retain(|key, _| !["status", "not-as-wanted", "left-alone"].contains(&key.as_str()));
         }
         parent.to_string()
     }
