@@ -229,6 +229,11 @@ impl Cluster {
         Self { fence: Some(fence), ..self.clone() }
     }
 
+    /// Whether writes are refused once a fence is closed.
+    pub fn is_fenced(&self) -> bool {
+        self.fence.is_some()
+    }
+
     /// The same cluster, asked as this account; none for whoever the credentials are of.
     #[must_use]
     pub fn acting_as(&self, account: Option<ServiceAccount>) -> Self {

@@ -93,10 +93,10 @@ fn the_inventory_tells_where_its_source_stands() {
         &yaml::workload("Deployment", "web", 1, "app:1", "{controlplane/never-ready: \"true\"}"),
     );
     repo.commit("Add what is not healthy");
-    until("what is not healthy is named", || stand("not-as-wanted").contains("Deployment "));
+    until("what is not healthy is named", || stand("not-as-wanted").contains("Deployment.apps "));
     let open = stand("not-as-wanted");
     assert!(open.contains("Refused ConfigMap ") && open.contains("/bad_name: its manifest"), "{open}");
-    assert!(open.contains("Progressing Deployment ") && open.contains("/web: "), "{open}");
+    assert!(open.contains("Progressing Deployment.apps ") && open.contains("/web: "), "{open}");
     let line = site.kubectl(&[
         "get",
         "cm",

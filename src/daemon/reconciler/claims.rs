@@ -279,17 +279,24 @@ impl Reconciler {
 
     /// Writes what is to stand in the cluster once nobody looks after it: where each source stood last, then the claims.
     pub(super) async fn leave_records(&mut self) {
-        if self.until == Until::Stopped && self.keeper.end.is_cancelled() {
+        if self.is_last() {
             self.leave_stands().await;
         }
         self.leave_claims().await;
+    }
+
+    /// Whether this is the last loop of a daemon with sources that nobody takes over. Under Leases another replica writes
+    /// what it sees itself, and a write that is not answered keeps the Lease from being released.
+    fn is_last(&self) -> bool {
+        let ends = self.until == Until::Stopped && self.keeper.end.is_cancelled();
+        ends && !self.hands.cluster.is_fenced()
     }
 
     /// Says in the budget object what holds once this process has ended. Whoever does not stay takes the claims of what
     /// has come to rest back, and leaves the others to whoever looks at them next. A daemon leaves its claims to the next
     /// one, which goes on with them, and takes its queue back: nothing waits for a process that is gone.
     async fn leave_claims(&mut self) {
-        let goes_on = self.until == Until::Stopped && !self.keeper.end.is_cancelled();
+        let goes_on = self.until == Until::Stopped && !self.is_last();
         if goes_on || self.is_only_observing() {
             return;
         }

@@ -1,11 +1,14 @@
 //! Where everything stands, kept current for whoever shows it: one line, and one for each source's ConfigMap.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures::{StreamExt as _, stream};
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::watch;
 
 use super::{Reconciler, Until};
+use crate::cluster::Parent;
 use crate::engine::{SourceId, Writes};
 use crate::report::{self, NAMED, ObjectStatus, Phase, SourceStatus, Stand, Status, Summary};
 
@@ -17,6 +20,9 @@ const WAY: Duration = Duration::from_secs(1);
 
 /// The sources' ConfigMaps are told of it at most this often: each change is a write.
 const WRITTEN: Duration = Duration::from_secs(5);
+
+/// So many ConfigMaps are written at once as the process ends.
+const LEAVING: usize = 8;
 
 /// A new process says nothing of a source in its ConfigMap before it has looked at it, for so long at most: what it saw
 /// half would be written, and then written over.
@@ -110,20 +116,20 @@ impl Reconciler {
     pub(super) async fn leave_stands(&mut self) {
         let now = Instant::now();
         let status = self.with_beside(now, report::status);
-        for (source, stand) in self.stands(&status, now).into_iter().enumerate() {
-            let parent = self.ledgers.get(source).and_then(|ledger| ledger.parent.parent());
-            let (Some(stand), Some(known)) = (stand, parent) else { continue };
+        let changed = self.stands(&status, now).into_iter().enumerate().filter_map(|(source, stand)| {
+            let known = self.ledgers.get(source)?.parent.parent()?;
             let mut wanted = known.clone();
-            stand.write_to(&mut wanted.data);
-            if *known == wanted || self.engine.source(source).writes == Writes::Observed {
-                continue;
-            }
-            let name = &self.engine.source(source).name;
-            let saved = self.hands.cluster.save_parent(&self.namespace, name, Some(known), &wanted).await;
-            if let Err(error) = saved {
+            stand?.write_to(&mut wanted.data);
+            let source = self.engine.source(source);
+            (*known != wanted && source.writes != Writes::Observed).then_some((&source.name, known, wanted))
+        });
+        let cluster = &self.hands.cluster;
+        let write = async |(name, known, wanted): (&Arc<str>, &Parent, Parent)| {
+            if let Err(error) = cluster.save_parent(&self.namespace, name, Some(known), &wanted).await {
                 tracing::debug!(source = %name, "where it stands at the end is not told: {error}");
             }
-        }
+        };
+        stream::iter(changed).for_each_concurrent(LEAVING, write).await;
     }
 
     /// Whether a ConfigMap does not say yet which revision was told to have settled. That does not wait: until it stands
